@@ -254,10 +254,7 @@ def test_texts_are_those_of_the_run(tmp_path, kind, family):
     assert [a if text.strip() else '' for a, text in zip(found, texts, strict=True)] == expected
 
 
-@pytest.mark.parametrize(
-    'kind, family',
-    [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder'), ('unicoder', 'bart')],
-)
+@pytest.mark.parametrize('kind, family', [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder')])
 def test_predict_opens_the_folder(tmp_path, kind, family):
     """With the marks of languages, lengths and decoding of the run, which has to be nowhere."""
     workdir = write_run(tmp_path, kind, family)
@@ -275,6 +272,21 @@ def test_predict_opens_the_folder(tmp_path, kind, family):
         (folder / 'xlbench.json').write_text(content)
         with pytest.raises(UserError, match=r'xlbench\.json'):
             predict.load(str(folder))
+
+
+def test_unicoder_keeps_its_own_tokens(tmp_path):
+    workdir = write_run(tmp_path, 'unicoder')
+    folder = export(workdir)
+    texts = [*SENTENCES.values()][::8]
+    expected = predict.load(str(workdir), batch_size=8).generate(texts, target_lang='fr')
+    again = predict.load(str(folder), batch_size=8)
+    assert again.generate(texts, target_lang='fr') == expected
+    theirs, ours = auto_tokenizer(str(folder)), tokenizers.load(str(folder), '')
+    end = ours.closing_id
+    for text in ('Der Zug.', '[EOS] and </s>'):
+        assert theirs(text).input_ids == [*ours.encode(text), ours.eos_id, end]
+    before, forced, _ = mark_of(folder, 'fr')
+    assert (before, forced) == ('', {'decoder_start_token_id': ours.forced_first('fr')})
 
 
 def test_the_card_says_what_was_measured(tmp_path):

@@ -14,7 +14,7 @@ from xlbench.data import features, packing, prepared, task_rows
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.training import losses, objectives
-from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.classification import about_tokens
 
 MODEL = tiny.tiny_model()
 
@@ -444,7 +444,7 @@ def test_a_model_of_one_type_is_told_none():
     model = LABELLERS['classification']
     rows = [{'inputs': np.array([2, 5, 1, 6, 1]), 'targets': [0], 'piece_counts': [1, 1]}]
     batch = label_batch('classification', rows, 8)
-    assert type_ids(model, batch) == {'type_ids': batch['encoder_type_ids']}
-    assert type_ids(model, label_batch('tagging', label_rows('tagging'), 16)) == {}
+    assert about_tokens(model, batch) == {'type_ids': batch['encoder_type_ids']}
+    assert about_tokens(model, label_batch('tagging', label_rows('tagging'), 16)) == {}
     roberta = model.clone(config=dataclasses.replace(model.config, type_vocab_size=1))
-    assert type_ids(roberta, batch) == {}
+    assert about_tokens(roberta, batch) == {}

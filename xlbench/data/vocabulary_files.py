@@ -67,6 +67,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     split_special_tokens: bool | None = None
     separate_vocabs: bool | None = None
     do_lowercase_and_remove_accent: bool | None = None
+    lang2id: dict[str, Id] | None = None
     tokenizer_class: str | None = None
     words: str | None = None
     language_tags: str | None = None

@@ -44,7 +44,8 @@ def decode(
       params: its parameters.
       batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs], and what
         else the model's `encode` reads; rows without a segment are padding. For samples
-        'example_index' [batch], if there, numbers the examples; else they are numbered by row. A
+        'example_index' [batch], if there, numbers the examples; else they are numbered by row; the
+        first of 'decoder_language_ids' [batch, 1 or more] is the language that an XLM writes. A
         decoder-only model goes on from the first of decoder_input_tokens [batch, 1 or more], and
         rows where decoder_segment_ids has no segment first are padding.
       options: how.
@@ -59,9 +60,14 @@ def decode(
     apply = functools.partial(model.apply, {'params': params})
     segments = batch['encoder_segment_ids']
     source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
+    about = {}
+    if not model.reads_languages:
+        source.pop('encoder_language_ids', None)
+    elif 'decoder_language_ids' in batch:
+        about['decoder_language_ids'] = batch['decoder_language_ids']
     encoded = apply(**source, method='encode')
     size, count = segments.shape[0], options.hypotheses
-    cache = apply(encoded, segments, options.max_length, count, method='init_cache')
+    cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')
     starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
     empty = ~jnp.any(segments > 0, axis=1)

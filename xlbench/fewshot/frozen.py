@@ -16,7 +16,7 @@ from xlbench.fewshot import eval_sets
 from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
 from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
-from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
 # Rows of shots that a frozen encoder reads at a time.
@@ -85,7 +85,7 @@ class FrozenEncoder:
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
             batch.get('encoder_positions'),  # Of rows that hold several examples.
-            **type_ids(self.model, batch),
+            **about_tokens(self.model, batch),
             method='hidden',
         )
 

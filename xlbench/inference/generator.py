@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding
-from xlbench.data import features
+from xlbench.data import features, prepared
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
 from xlbench.inference.answering import Answerer, check_list
@@ -173,9 +173,11 @@ class Model(Answerer[Example, list[Prediction]]):
         self._count_cut(lengths.values())
         begun = []
         for batch, rows, width in self._batches.cut(lengths):
-            arrays = self._arrays([{'inputs': inputs[i]} for i in batch], rows, width, 1)
+            examples = [{'inputs': inputs[i], **self._languages(chunk[i])} for i in batch]
+            arrays = self._arrays(examples, rows, width, 1)
             if not self._model.decoder_only:  # Which goes on from its first decoder input.
-                arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
+                kept = ('encoder_', 'decoder_language_ids')
+                arrays = {k: array for k, array in arrays.items() if k.startswith(kept)}
             empty = [0] * (rows - len(batch))
             arrays['example_index'] = np.array([numbers[i] for i in batch] + empty, np.int32)
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
@@ -183,6 +185,14 @@ class Model(Answerer[Example, list[Prediction]]):
                 arrays['forced_first'] = np.array(forced + [forced[0]] * len(empty), np.int32)
             begun.append((batch, self._decode(arrays, options)))
         return begun
+
+    def _languages(self, example: Example) -> dict[str, np.ndarray]:
+        """The languages of an example's input and answer, where the model has a table of them."""
+        if not (rows := self._tokenizer.language_rows):
+            return {}
+        target_lang = self.languages.choose(self.name, example.target_lang)
+        source_lang = example.source_lang or self.languages.sources.get(target_lang)
+        return {'languages': prepared.language_places(rows, source_lang, target_lang)}
 
     def _inputs(self, examples: Sequence[Example]) -> list[np.ndarray]:
         """The ids of each input, as preparation writes them."""

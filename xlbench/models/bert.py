@@ -152,7 +152,7 @@ class Stack(transformer.Stack):
         positions: jax.Array | None,  # broadcasts to [batch, length]; None: 0, 1, 2, ...
         train: bool,
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], rows of the table; None: none
+        languages: jax.Array | None = None,  # [batch, length], rows of the table; -1, None: none
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> what the first layer reads.
 
@@ -168,8 +168,9 @@ class Stack(transformer.Stack):
             x = x + self.type_embedder(type_ids)
         elif self.config.type_vocab_size:
             x = x + self.type_embedder.embedding[0].astype(x.dtype)
-        if languages is not None:
-            x = x + self.language_embedder(languages)
+        if self.config.num_languages and languages is not None:
+            rows = self.language_embedder(jnp.maximum(languages, 0))
+            x = x + jnp.where(languages[..., None] >= 0, rows, 0)
         elif self.config.num_languages and self.is_initializing():
             self.language_embedder(jnp.zeros_like(tokens))  # So that its parameters exist.
         return self.dropout(self.embeddings_norm(x), train)
@@ -215,6 +216,7 @@ class Bert(Stack, transformer.Encoder):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        languages: jax.Array | None = None,  # [batch, length], see `enter`
     ) -> jax.Array:  # [batch, heads, length], float32
         """The attention of the first token in the topmost layer; a sum is 1.
 
@@ -222,7 +224,7 @@ class Bert(Stack, transformer.Encoder):
         of attention.py.
         """
         mask = segment_mask(segment_ids)
-        x = self.enter(tokens, positions, False, type_ids)
+        x = self.enter(tokens, positions, False, type_ids, languages)
         *below, top = self.layers
         for layer in below:
             x = layer(x, None, None, mask, None, False)

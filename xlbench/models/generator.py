@@ -29,6 +29,11 @@ class Generator(nn.Module):
     config: TransformerConfig
     decoder_only: ClassVar[bool] = False
 
+    @property
+    def reads_languages(self) -> bool:
+        """Whether `encode`, `hidden` and `init_cache` take languages, as XLM's own models do."""
+        return False
+
     def output_embedding(self) -> jax.Array:
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         raise NotImplementedError
@@ -113,10 +118,17 @@ class Generator(nn.Module):
         encoder_positions: jax.Array | None = None,
         decoder_positions: jax.Array | None = None,
         *,
+        decoder_language_ids: jax.Array | None = None,
         train: bool = False,
         **encoder_features: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Encode and decode; `encoder_features` are what else a family's `encode` reads."""
+        """Encode and decode; `encoder_features` are what else a family's `encode` reads.
+
+        Only models that read languages take `decoder_language_ids`.
+        """
+        about = {}
+        if decoder_language_ids is not None:
+            about['decoder_language_ids'] = decoder_language_ids
         encoded = self.encode(
             encoder_input_tokens,
             encoder_segment_ids,
@@ -130,6 +142,7 @@ class Generator(nn.Module):
             encoder_segment_ids,
             decoder_segment_ids,
             decoder_positions,
+            **about,
             train=train,
         )
 

@@ -95,17 +95,20 @@ class Classifier(nn.Module):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.enter
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, num_labels] of texts or [batch, length, num_labels], float32
         """Tokens -> logits."""
-        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
+        given = (tokens, segment_ids, positions, type_ids, languages)
+        return self.label(self.hidden(*given, train=train), train)
 
     def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
-    ) -> jax.Array:
+        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
+        train: bool = False,
+    ) -> jax.Array:  # fmt: skip
         """Tokens -> what the head reads of the encoder."""
-        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)
+        return self.encoder(tokens, segment_ids, positions, type_ids, languages, train=train)
 
     def classify(self, x: jax.Array, train: bool = False) -> jax.Array:
         """The last layer alone: [..., emb_dim] -> logits [..., num_labels]."""
@@ -129,10 +132,11 @@ class SequenceClassifier(Classifier):
         self.dropout = Dropout(cfg.classifier_dropout_rate)
 
     def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
-    ) -> jax.Array:
+        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
+        train: bool = False,
+    ) -> jax.Array:  # fmt: skip
         """Tokens -> the encoder's state of the first one, [batch, emb_dim]."""
-        return super().hidden(tokens, segment_ids, positions, type_ids, train)[:, 0]
+        return super().hidden(tokens, segment_ids, positions, type_ids, languages, train)[:, 0]
 
     def pool(self, x: jax.Array, train: bool = False) -> jax.Array:
         """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""

@@ -293,6 +293,7 @@ class Cache(TypedDict, total=False):
       prompt_mask: [batch, 1, 1, inputs], 0 or MASKED, of a model without an encoder: which of the
         first places of `self` hold a token of the inputs, for all beams.
       places: what a family's positions need.
+      languages: [batch, 1], rows of a table, of an XLM that has one.
     """
 
     index: jax.Array
@@ -302,6 +303,7 @@ class Cache(TypedDict, total=False):
     cross_mask: jax.Array | None
     prompt_mask: jax.Array
     places: jax.Array
+    languages: jax.Array
 
 
 class Decoder(Stack):

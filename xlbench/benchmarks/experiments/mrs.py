@@ -26,25 +26,26 @@ MODELS = {
     'mBERT': Model('mrs_retriever', 'mbert'),
     'XLM-R': Model('mrs_retriever', 'xlmr', ('--config.model.num_layers=3',)),
     'Unicoder-xDAE': Model(
-        'mrs_generator', 'unicoder',
-        ('--config.model.family=bart', '--config.model.scaled_embeddings=True'),
-        'Unicoder-xDAE begins with models/unicoder_xdae, which you bring (docs/checkpoints.md); '
-        'nothing stands in for it.',
+        'mrs_generator', 'unicoder', small='sample_unicoder',
+        note='Unicoder-xDAE begins with models/unicoder_xdae, which you bring '
+        '(docs/checkpoints.md); nothing stands in for it.',
     ),
 }  # fmt: skip
 _TASKS = {'mBERT': 'retrieval', 'XLM-R': 'retrieval', 'Unicoder-xDAE': 'generation'}
+_MIXED = ('mBERT', 'Unicoder-xDAE')  # Those that also train on both kinds of pairs.
 _OTHERS = tuple(lang for lang in MRS.languages if lang != MRS.pivot)
 
 
 def _variants(model: str) -> dict[str, str]:
     """Name of an experiment -> what stands after the colon."""
     zero_shot = {'zero_shot': 'scenario=zero_shot'} if _has_zero_shot(model) else {}
+    mixed = _OTHERS if model in _MIXED else ()
     return {
         **{f'mono-{lang}': f'scenario=mono,source={lang}' for lang in MRS.languages},
         **zero_shot,
         **{f'mt-{lang}': f'scenario=mt,source={lang}' for lang in _OTHERS},
         'multi': 'scenario=multi',
-        **{f'mixed-{lang}': f'scenario=mixed,source={lang}' for lang in _OTHERS},
+        **{f'mixed-{lang}': f'scenario=mixed,source={lang}' for lang in mixed},
     }
 
 

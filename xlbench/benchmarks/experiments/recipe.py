@@ -23,16 +23,18 @@ class Model(NamedTuple):
         paper: The size of that file which has the paper's settings.
         sample: Flags that tell it from another model of the same file where both are the sample's.
         note: What has to be known of it, such as whose place it takes.
+        small: The size of that file which is a sample's.
     """
 
     config: str
     paper: str
     sample: tuple[str, ...] = ()
     note: str = ''
+    small: str = 'sample'
 
     def configs(self, variant: str) -> dict[str, str]:
         """What stands behind --config= at each size. Example: mtg_mt5.py:large,scenario=multi."""
-        sizes = dict(zip(SIZES, ('sample', self.paper), strict=True))
+        sizes = dict(zip(SIZES, (self.small, self.paper), strict=True))
         return {
             size: f'configs/{self.config}.py:{",".join(filter(None, (name, variant)))}'
             for size, name in sizes.items()

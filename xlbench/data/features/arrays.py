@@ -74,6 +74,20 @@ def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> 
     return tokens
 
 
+def language_ids(
+    place: 'Placement', examples: Sequence[Record], side: int
+) -> np.ndarray:
+    """The language of each token, [batch, width] int32: 1 + its row in a table; 0 where unknown.
+
+    Args:
+      place: of one side's tokens.
+      examples: of the batch; their `languages`, if they have any, are those of both sides.
+      side: 0 for inputs, 1 for targets.
+    """
+    known = [int(e['languages'][side]) if 'languages' in e else 0 for e in examples]
+    return place.fill(np.repeat(np.array(known, np.int32), place.sizes), 0)
+
+
 class Placement:
     """Where the tokens of a batch go: worked out once, used for every array of the batch.
 
@@ -84,7 +98,7 @@ class Placement:
     """
 
     def __init__(self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int):
-        sizes = np.array([len(part) for part in parts], np.int64)
+        self.sizes = sizes = np.array([len(part) for part in parts], np.int64)
         ends = np.cumsum(sizes)
         row = np.repeat(np.arange(len(counts)), counts)
         # Tokens before each row, and examples before each row.

@@ -27,6 +27,7 @@ class Conventions:
         their end, see `vocabularies.Family`.
       closing_id: what targets have behind their end in place of the language that goes there; None
         leaves the language.
+      has_languages: whether batches say which language a token is of: that of an XLM's vocabulary.
     """
 
     pad_id: int
@@ -37,6 +38,7 @@ class Conventions:
     segment_marks: tuple[int, ...] = ()
     language_last: bool = False
     closing_id: int | None = None
+    has_languages: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -64,7 +66,8 @@ class Conventions:
                 f'the manifest of {manifest.get("task")} has no valid closing_id in its '
                 'vocabulary; prepare it again with --force'
             )
-        return cls(*values, *marks, _language_last(vocabulary.get('family')), closing)
+        last, rows = _language_last(vocabulary.get('family')), vocabulary.get('language_rows')
+        return cls(*values, *marks, last, closing, bool(rows))
 
     @classmethod
     def of_tokenizer(
@@ -78,7 +81,8 @@ class Conventions:
         ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
         marks = tuple(answer_mark), tuple(segment_marks)
         last = _language_last(tokenizer.family)
-        return cls(*ids, vocab_size, *marks, last, tokenizer.closing_id)
+        closing, rows = tokenizer.closing_id, tokenizer.language_rows
+        return cls(*ids, vocab_size, *marks, last, closing, bool(rows))
 
     def begin(self, languages: _Ids | None) -> tuple[_Ids | int, _Ids | None]:
         """What decoders are fed first, and what they have to write first.

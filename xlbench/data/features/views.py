@@ -13,6 +13,7 @@ from xlbench.data.features.arrays import (
     decoder_arrays,
     encoder_arrays,
     joined,
+    language_ids,
     one_a_row,
 )
 from xlbench.data.features.conventions import Conventions
@@ -57,6 +58,8 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_input_tokens (targets shifted right inside their segment), decoder_target_tokens,
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
+      encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
+      vocabulary: see `language_ids`.
       Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
       id of inputs and of targets goes behind their end, and is the first decoder input; with a
       closing id, targets have that behind their end.
@@ -125,7 +128,7 @@ def _both_sides(
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
     encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
-    positions = {'encoder_positions': place.fill(place.positions, 0)}
+    more = {'encoder_positions': place.fill(place.positions, 0)}
     most = layout.limit('targets')
     targets = [trim(example['targets'], most, eos_id) for example in examples]
     if conventions.language_last:
@@ -135,7 +138,11 @@ def _both_sides(
             for part in targets:
                 part[-1:] = conventions.closing_id
     decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
-    return encoder | positions | decoder, inputs
+    if conventions.has_languages:
+        written = Placement(targets, counts, lengths['targets'])
+        more['encoder_language_ids'] = language_ids(place, examples, 0)
+        more['decoder_language_ids'] = language_ids(written, examples, 1)
+    return encoder | more | decoder, inputs
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -182,6 +189,8 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
       right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
       are 1 on tokens and 0 on padding.
+      left_encoder_language_ids, right_encoder_language_ids: likewise, of an XLM's vocabulary; see
+      `language_ids`.
       reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
       n different replies some two share a key by chance with probability n^2 / 2^32.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
@@ -196,6 +205,9 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         tokens = joined(parts, name, conventions)
         features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
         features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
+        if conventions.has_languages:
+            ids = language_ids(place, examples, ('left', 'right').index(side))
+            features[f'{side}_encoder_language_ids'] = ids
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
@@ -215,6 +227,7 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
       and 0 on padding.
       encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
+      encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `language_ids`.
       labels: [batch] int32, 0 for padding rows.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
@@ -228,6 +241,8 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
     features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    if conventions.has_languages:
+        features['encoder_language_ids'] = language_ids(place, examples, 0)
     return features | {
         'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
         'labels': labels,
@@ -261,6 +276,8 @@ def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         tags[places] = example['targets'][: len(places)]
         weight[places] = 1
     features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    if conventions.has_languages:
+        features['encoder_language_ids'] = language_ids(place, examples, 0)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     return features | {
         'labels': place.fill(labels, 0),

@@ -42,6 +42,7 @@ from xlbench.data.prepared.on_demand import (
 from xlbench.data.prepared.reader import (
     Prepared,
     is_there,
+    language_places,
     members,
     open_mixture,
     open_optional,
@@ -78,6 +79,7 @@ __all__ = [
     'ensure',
     'folder',
     'is_there',
+    'language_places',
     'members',
     'open_mixture',
     'open_optional',

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from array_record.python import array_record_module
@@ -174,7 +174,18 @@ class Prepared:
                 raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
             if value.view(np.uint32).max() >= self._vocabulary_size:  # Numbers below 0, too.
                 raise ValueError(f'{name} of example {index} has ids beyond the vocabulary')
+        if self._languages is not None:
+            record['languages'] = self._languages
         return record
+
+    @functools.cached_property
+    def _languages(self) -> np.ndarray | None:
+        """The places of both sides' languages in a model's table; see `language_places`."""
+        rows = self.manifest['vocabulary'].get('language_rows')
+        if not rows:
+            return None
+        langs = (self.manifest.get(side) for side in ('source_lang', 'target_lang'))
+        return language_places(rows, *langs)
 
     @functools.cached_property
     def _vocabulary_size(self) -> int:
@@ -193,6 +204,19 @@ class Prepared:
             path = self._shard_path(index)
             if hash_file(path) != shard.get('sha256'):
                 raise self._broken(path, 'its sha256 is not the one in the manifest')
+
+
+def language_places(
+    rows: Mapping[str, int], source_lang: str | None, target_lang: str | None
+) -> np.ndarray:
+    """The languages of inputs and of targets, [2] int32: 1 + the row of each; 0 where it has none.
+
+    Args:
+        rows: ISO code -> row, see Tokenizer.language_rows.
+        source_lang: ISO code, or None.
+        target_lang: Likewise.
+    """
+    return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
 
 def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:

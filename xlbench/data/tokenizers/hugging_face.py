@@ -158,7 +158,7 @@ class HuggingFaceTokenizer(Tokenizer):
         from tokenizers import processors
 
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
-        before, _ = self.prefix_ids(None, None)
+        before = self._prefix(self.source_words, {'source_lang': None, 'target_lang': None})
         ids = [*before.tolist(), self.eos_id]
         *start, end = [copy.id_to_token(i) for i in ids]
         single, pair = [*start, '$A', end], ['$A', end, '$B:1', f'{end}:1']

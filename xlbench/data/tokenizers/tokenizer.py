@@ -58,6 +58,8 @@ class Tokenizer(abc.ABC):
       bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
       unk_id: id of unknown text, -1 if there is none.
       closing_id: id of what stands behind the end of both sides; None in most vocabularies.
+      language_rows: ISO code -> the row of that language in the model's table of languages, of an
+        XLM that has one.
       decoder_start_id: the first decoder input.
       sha256: over everything that defines the ids.
       family: key of `vocabularies.FAMILIES`.
@@ -75,6 +77,7 @@ class Tokenizer(abc.ABC):
     unk_id: int
     decoder_start_id: int
     closing_id: int | None = None
+    language_rows: Mapping[str, int] = {}
     sha256: str
     family: str = 'other'
     tags: str = 'target_in_source'
@@ -277,9 +280,10 @@ class Tokenizer(abc.ABC):
             + (some or f'it has {", ".join(self._language_ids)}')
         )
 
-    def manifest(self) -> dict[str, int | str | None]:
+    def manifest(self) -> dict[str, int | str | dict[str, int] | None]:
         """The entry of a vocabulary in the manifest of a preparation."""
-        closing = {} if self.closing_id is None else {'closing_id': self.closing_id}
+        more = {} if self.closing_id is None else {'closing_id': self.closing_id}
+        more |= {'language_rows': dict(self.language_rows)} if self.language_rows else {}
         return {
             'name': self.name,
             'family': self.family,
@@ -290,7 +294,7 @@ class Tokenizer(abc.ABC):
             'bos_id': self.bos_id,
             'unk_id': self.unk_id,
             'decoder_start_id': self.decoder_start_id,
-            **closing,
+            **more,
         }
 
 

@@ -62,6 +62,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
         self._silent = sorted(self._vocab[piece] for piece in special)
         longest_first = sorted(special, key=lambda piece: (-len(piece), piece))
         self._special = re.compile('(' + '|'.join(map(re.escape, longest_first)) + ')')
+        self.language_rows = files.setting('lang2id') or {}
         self._is_plain = files.setting('do_lowercase_and_remove_accent') is not False
         self.sha256 = digest(self, files, b''.join(contents), [*longest_first, str(self._is_plain)])
         self._ids_of = functools.lru_cache(_CACHED_WORDS)(self._cut)

@@ -19,7 +19,7 @@ from xlbench.models import bert
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
 from xlbench.training import checkpoints
-from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Params
 
 BATCH_SIZE = 32
@@ -111,7 +111,7 @@ def first_attention(
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
-            **type_ids(encoder, batch),
+            **about_tokens(encoder, batch),
             method='first_attention',
         )
         return weights.mean(1)

@@ -90,7 +90,7 @@ class Classification:
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None = None
     ) -> jax.Array:
         """Returns logits of rows [batch, labels] or tokens [batch, inputs, labels], float32."""
-        optional = type_ids(model, batch)
+        optional = about_tokens(model, batch)
         if 'encoder_positions' in batch:  # Of rows that hold several examples.
             optional['positions'] = batch['encoder_positions']
         return model.apply(
@@ -111,11 +111,16 @@ class Classification:
         return logits, jax.nn.logsumexp(logits, axis=-1) - gold
 
 
-def type_ids(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
-    """The argument `type_ids` of a model that knows several, if the batch has them.
+def about_tokens(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
+    """The arguments `type_ids` and `languages` of a model that knows several, if the batch does.
 
     RoBERTa knows one type, and a model of hidden states alone (fewshot/frozen.py) none.
     """
-    num_types = getattr(getattr(model, 'config', None), 'type_vocab_size', 1)
-    types = batch.get('encoder_type_ids')
-    return {} if types is None or num_types < 2 else {'type_ids': types}
+    config = getattr(model, 'config', None)
+    types, languages = (batch.get(f'encoder_{kind}_ids') for kind in ('type', 'language'))
+    about: dict[str, jax.Array] = {}
+    if types is not None and getattr(config, 'type_vocab_size', 1) > 1:
+        about['type_ids'] = types
+    if languages is not None and getattr(config, 'num_languages', 0):
+        about['languages'] = languages - 1
+    return about

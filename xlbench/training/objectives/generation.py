@@ -193,6 +193,7 @@ class Generation:
             decoder_segment_ids=batch['decoder_segment_ids'],
             decoder_positions=batch['decoder_positions'],
             **self.encoder_features(batch),
+            **_languages(model, batch),
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
             method='hidden',
@@ -200,3 +201,11 @@ class Generation:
         )
         embedding = model.apply(variables, method='output_embedding')
         return hidden, embedding, model.apply(variables, method='output_bias')
+
+
+def _languages(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
+    """The languages of both sides, for a model with a table of them, if the batch says them."""
+    if not model.reads_languages:
+        return {}
+    names = ('encoder_language_ids', 'decoder_language_ids')
+    return {name: batch[name] for name in names if name in batch}
