@@ -40,6 +40,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)
+    runs.check_attention(config, mesh)
     begun = names.check_workdir(workdir, config)
     yield from settings(config)
     yield workdir_line(workdir, begun, begun and (pathlib.Path(workdir) / 'DONE').exists())

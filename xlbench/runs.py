@@ -17,7 +17,9 @@ from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional,
 from xlbench.errors import UserError
 from xlbench.files import Json, Setting
 from xlbench.metrics import tagging
+from xlbench.models.fused import choice
 from xlbench.models.lora import Lora
+from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
@@ -44,6 +46,8 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)
+    if not workdir:  # What was begun goes on anywhere, also on devices without fused attention.
+        check_attention(config, mesh)
     data = _open_data(config, bool(workdir))
     objective = objectives.build(**config.objective)
     if not data:  # Of a run that is scored again, on a split that is optional.
@@ -274,8 +278,7 @@ def check_config(config: ConfigDict) -> None:
     names.check_config(config)
     Lora(**config.lora)
     objective = objectives.build(**config.objective)
-    labels = {'num_labels': config.model.num_labels or 1} if 'num_labels' in config.model else {}
-    models.config(**dict(config.model) | labels)
+    _model_config(config)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
@@ -298,6 +301,18 @@ def check_config(config: ConfigDict) -> None:
         if not block.tasks:
             raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
     _check_best(config)
+
+
+def _model_config(config: ConfigDict) -> TransformerConfig:
+    """The model's config before the data says how many labels there are."""
+    labels = {'num_labels': config.model.num_labels or 1} if 'num_labels' in config.model else {}
+    return models.config(**dict(config.model) | labels)
+
+
+def check_attention(config: ConfigDict, mesh: Mesh) -> None:
+    """Raises UserError for an attention that the devices of the mesh cannot have."""
+    with partitioning.activate(mesh):
+        choice.check(_model_config(config))
 
 
 def _check_best(config: ConfigDict) -> None:

@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 
-from xlbench.models import attention as attention_lib
+from xlbench.models import attention as attention_lib, masks
 
 
 def test_attention_by_the_formula():
@@ -34,7 +34,7 @@ def test_a_query_that_may_see_nothing_gives_numbers():
     @jax.jit
     @jax.value_and_grad
     def run(params):
-        bias = attention_lib.mask_bias(np.zeros((1, 1, 3, 3), bool))
+        bias = masks.mask_bias(np.zeros((1, 1, 3, 3), bool))
         return attention.apply(params, x, bias=bias).sum()
 
     params = jax.jit(attention.init)(jax.random.key(0), x)

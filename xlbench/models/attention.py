@@ -1,6 +1,7 @@
-"""Attention of many heads: masks, the product of queries, keys and values, and the layer."""
+"""Attention of many heads: the product of queries, keys and values, and the layer."""
 
 import functools
+import importlib
 
 import flax.linen as nn
 import jax
@@ -10,53 +11,10 @@ from jax.typing import DTypeLike
 
 from xlbench.models import cpu_kernels
 from xlbench.models.dense import Dense, Dropout, Initializer, fan_in_normal, kept, unstack
+from xlbench.models.masks import Seen
 from xlbench.models.placement import constrain
 
-# Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
-# gives some average and not NaN; far above any real logit in float32.
-MASKED = -1e9
-
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
-
-
-def mask_bias(mask: jax.Array) -> jax.Array:
-    """True where a key may be seen -> 0 there and MASKED elsewhere, float32."""
-    return jnp.where(mask, 0.0, MASKED)
-
-
-def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Array:
-    """Segments [batch, queries] and [batch, keys] -> mask [batch, 1, queries, keys]."""
-    same = query_segments[:, None, :, None] == key_segments[:, None, None, :]
-    return constrain(same, 'batch', None, 'length', None)
-
-
-def segment_mask(segments: jax.Array | None) -> jax.Array | None:
-    """Segments [batch, length] -> what tokens see of their own: [batch, 1, length, length]."""
-    return None if segments is None else mask_bias(same_segment(segments, segments))
-
-
-def causally_seen(length: int, segments: jax.Array | None) -> jax.Array:
-    """True where a token sees itself or an earlier one, [1 or batch, 1, length, length]."""
-    position = jnp.arange(length)
-    seen = (position[:, None] >= position[None, :])[None, None]
-    return seen if segments is None else seen & same_segment(segments, segments)
-
-
-def causal_mask(length: int, segments: jax.Array | None) -> jax.Array:
-    """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
-    return mask_bias(causally_seen(length, segments))
-
-
-def source_mask(
-    segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
-    source_segments: jax.Array | None,  # [batch, inputs]
-) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
-    """The mask of targets over their source; None where nothing is padding."""
-    if source_segments is None:
-        return None
-    if segments is None:
-        return mask_bias((source_segments > 0)[:, None, None, :])
-    return mask_bias(same_segment(segments, source_segments))
 
 
 def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
@@ -215,11 +173,13 @@ class Attention(nn.Module):
         q: jax.Array,  # [batch, heads, queries, head_dim]
         k: jax.Array,  # [batch, heads, keys, head_dim]
         v: jax.Array,  # [batch, heads, keys, head_dim]
-        bias: jax.Array | None = None,  # [1 or batch, heads, queries, keys], float32
-        mask: jax.Array | None = None,  # broadcasts to [batch, heads, queries, keys]
+        bias: jax.Array | None = None,  # [1 or batch, heads, queries, keys], float32; see `_fused`
+        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, queries, keys]
         train: bool = False,
     ) -> jax.Array:  # [batch, queries, out_features]
         """Averages of values, weighted by the softmax of logits plus bias and mask."""
+        if isinstance(mask, Seen):
+            return self.out(self._fused(q, k, v, bias, mask, train))
         if self.shared_dropout or not train:
             # One mask for all queries may as well drop the values.
             v = self.dropout(v, train)
@@ -231,6 +191,22 @@ class Attention(nn.Module):
             weights = self.dropout(jax.nn.softmax(logits, axis=-1).astype(v.dtype), train)
             out = jnp.einsum('bhqk,bhkd->bhqd', weights, v)
         return self.out(join_heads(out))
+
+    def _fused(
+        self,
+        q: jax.Array,  # [batch, heads, queries, head_dim]
+        k: jax.Array,  # [batch, heads, keys, head_dim]
+        v: jax.Array,  # [batch, heads, keys, head_dim]
+        bias: jax.Array | None,  # [heads, queries + keys], by difference of positions
+        seen: Seen,
+        train: bool,
+    ) -> jax.Array:  # [batch, queries, joined_kv]
+        """The same without an array [queries, keys]; the dropout is that of values."""
+        # Late, because Pallas takes half a second to import, and few runs need it.
+        fused = importlib.import_module('xlbench.models.fused.attention')
+        drops = self.dropout(jnp.ones((*v.shape[:3], 1), v.dtype), train)
+        q, k, v = (join_heads(x) for x in (q, k, v * drops))
+        return fused.fused_attention(q, k, v, bias, seen, self.head_dim, self.matmul_dtype)
 
 
 class SelfAttention(Attention):
@@ -244,8 +220,8 @@ class SelfAttention(Attention):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        bias: jax.Array | None = None,  # [1 or batch, heads, length, length], float32
-        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, length]
+        bias: jax.Array | None = None,  # [1 or batch, heads, length, length], or see `_fused`
+        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, length, length]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
@@ -300,7 +276,7 @@ class CrossAttention(Attention):
         self,
         x: jax.Array,  # [batch, length, embed]
         encoded: jax.Array,  # [batch, inputs, embed]
-        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, inputs]
+        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, length, inputs]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position of x attends to all of the source that its mask leaves it."""

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import transformer
-from xlbench.models.attention import segment_mask
 from xlbench.models.dense import Dense
 from xlbench.models.embeddings import Embedding
+from xlbench.models.masks import segment_mask
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
 from xlbench.models.transformer import Fields
@@ -197,7 +197,7 @@ class Bert(Stack, transformer.Encoder):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = segment_mask(segment_ids)
+        mask = segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
         x = self.run(self.enter(tokens, positions, train, type_ids, languages), mask, train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.

@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 
 from xlbench import errors
-from xlbench.models import attention as attention_lib, generator, transformer
+from xlbench.models import generator, masks, transformer
 from xlbench.models.attention import KeysValues
 from xlbench.models.dense import ACTIVATIONS, Initializer
 from xlbench.models.embeddings import Embedding
+from xlbench.models.masks import Seen
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
 from xlbench.models.transformer import Fields
@@ -125,7 +126,7 @@ class Layer(transformer.Layer):
     def prefill(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        mask: jax.Array,  # [1 or batch, 1, length, length], 0 or MASKED
+        mask: jax.Array | Seen,  # [1 or batch, 1, length, length], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
         q, k, v = self.attention.project(self.attention_norm(x))
@@ -162,27 +163,30 @@ class Decoder(transformer.Decoder):
         Raises:
           UserError: a row is longer than positions go.
         """
-        mask, positions = self.look_back(tokens, segment_ids)
+        mask, positions = self.look_back(tokens, segment_ids, train)
         return self.run(self.enter(tokens, positions, train), mask, train)
 
     def look_back(
-        self, tokens: jax.Array, segment_ids: jax.Array | None
-    ) -> tuple[jax.Array, jax.Array]:
+        self, tokens: jax.Array, segment_ids: jax.Array | None, train: bool = False
+    ) -> tuple[jax.Array | Seen, jax.Array]:
         """What each token sees, and its place in its text.
 
         Args:
           tokens, segment_ids: [batch, length]; without segments every row is one text.
+          train: whether the pass is one of training.
 
         Returns:
           The mask [1 or batch, 1, length, length], 0 or MASKED, and positions [batch, length].
         """
         length = tokens.shape[1]
         self.position_embedder.check_length(length)
-        seen = attention_lib.causally_seen(length, segment_ids)
+        seen = masks.causally_seen(length, segment_ids)
         positions = jnp.broadcast_to(jnp.sum(seen[:, 0], axis=-1) - 1, tokens.shape)
         if segment_ids is not None:  # Padding counts itself, and its position is nothing's.
             positions = jnp.where(segment_ids > 0, positions, 0)
-        return attention_lib.mask_bias(seen), positions
+        if self.takes_fused(tokens, length, train):
+            return masks.causal_mask(length, segment_ids, fused=True), positions
+        return masks.mask_bias(seen), positions
 
     def enter(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
@@ -228,7 +232,7 @@ class Decoder(transformer.Decoder):
             ],
             'cross': [None] * len(encoded),
             'cross_mask': None,
-            'prompt_mask': attention_lib.mask_bias(there[:, None, None, :]),
+            'prompt_mask': masks.mask_bias(there[:, None, None, :]),
             'places': jnp.sum(there, axis=1, dtype=jnp.int32),  # Of each row's first new token.
         }
 

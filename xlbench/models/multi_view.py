@@ -22,8 +22,9 @@ from jax.typing import DTypeLike
 
 from xlbench import errors
 from xlbench.models import bart
-from xlbench.models.attention import MASKED, CrossAttention, KeysValues, mask_bias
+from xlbench.models.attention import CrossAttention, KeysValues
 from xlbench.models.dense import Dense
+from xlbench.models.masks import MASKED, mask_bias
 from xlbench.models.norms import LayerNorm
 
 VIEWS = 2
@@ -224,6 +225,7 @@ class Decoder(bart.Decoder):
     """The stack of decoder layers."""
 
     layer = DecoderLayer
+    fuses_source = False
 
     def source_mask(
         self,

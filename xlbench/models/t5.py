@@ -152,8 +152,13 @@ class Stack(transformer.Stack):
             bidirectional=bidirectional,
         )
 
-    def bias(self, length: int) -> jax.Array:
-        """The bias of each pair of positions, [1, heads, length, length]."""
+    def bias(self, length: int, fused: bool) -> jax.Array:
+        """The bias of each pair of positions, [1, heads, length, length].
+
+        For fused attention by difference of positions, [heads, 2 * length].
+        """
+        if fused:
+            return self.relpos_bias.by_difference(length, length)
         return self.relpos_bias(length, length)
 
     def enter(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:

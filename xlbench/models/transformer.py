@@ -9,7 +9,7 @@ Segment 0 is padding; without segments every token is seen.
 """
 
 import dataclasses
-from typing import Annotated, NamedTuple, TypedDict
+from typing import Annotated, ClassVar, NamedTuple, TypedDict
 
 import flax.linen as nn
 import jax
@@ -17,9 +17,11 @@ import jax.numpy as jnp
 
 from xlbench.config import ranges
 from xlbench.errors import UserError
-from xlbench.models import attention as attention_lib
-from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention, mask_bias
+from xlbench.models import masks
+from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.dense import KEPT, Dropout, Mlp, positions_shared
+from xlbench.models.fused import choice
+from xlbench.models.masks import Seen, mask_bias
 from xlbench.models.placement import place
 
 Fields = dict[str, int | float | bool | str]  # Of a config.
@@ -49,6 +51,8 @@ class TransformerConfig:
       dtype: type of activations.
       matmul_dtype: type of the operands of products with parameters; None means `dtype`.
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
+      attention: 'plain', 'fused' (TPUs only: no array of queries x keys), or 'auto', which takes
+        the fused one where it is possible and the texts are long enough.
     """
 
     vocab_size: Annotated[int, '0 to 2**26']
@@ -62,10 +66,12 @@ class TransformerConfig:
     dtype: str = 'float32'
     matmul_dtype: str | None = None
     remat: str = 'none'
+    attention: str = 'auto'
 
     def __post_init__(self):
         for name, allowed in (
             ('dtype', DTYPES), ('matmul_dtype', (*DTYPES, None)), ('remat', ('none', *REMAT)),
+            ('attention', choice.KINDS),
         ):  # fmt: skip
             if getattr(self, name) not in allowed:
                 names = ', '.join(filter(None, allowed))
@@ -153,9 +159,9 @@ class Layer(nn.Module):
         self,
         x: jax.Array,  # [batch, length, emb_dim]
         encoded: jax.Array | None,  # [batch, inputs, emb_dim], the source
-        bias: jax.Array | None,  # [1, heads, length, length], relative positions
-        mask: jax.Array | None,  # [1 or batch, 1, length, length], 0 or MASKED
-        cross_mask: jax.Array | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+        bias: jax.Array | None,  # relative positions, see Stack.bias
+        mask: jax.Array | Seen | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        cross_mask: jax.Array | Seen | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """The layer for whole texts."""
@@ -241,21 +247,28 @@ class Stack(nn.Module):
         del train
         return x
 
-    def bias(self, length: int) -> jax.Array | None:
-        """The bias of relative positions on logits, [1, heads, length, length]; None: nothing."""
-        del length
+    def bias(self, length: int, fused: bool) -> jax.Array | None:
+        """The bias of relative positions on logits, [1, heads, length, length]; None: nothing.
+
+        For fused attention by difference of positions, [heads, 2 * length].
+        """
+        del length, fused
         return None
+
+    def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
+        """Whether the attention of tokens [batch, length] over so many keys is the fused one."""
+        return choice.takes_fused(self.config, *tokens.shape, keys, train)
 
     def run(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        mask: jax.Array | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        mask: jax.Array | Seen | None,  # [1 or batch, 1, length, length], 0 or MASKED
         train: bool,
         encoded: jax.Array | None = None,  # [batch, inputs, emb_dim]
-        cross_mask: jax.Array | None = None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+        cross_mask: jax.Array | Seen | None = None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
     ) -> jax.Array:  # [batch, length, emb_dim]
         """All layers for whole texts."""
-        bias = self.bias(x.shape[1])
+        bias = self.bias(x.shape[1], isinstance(mask, Seen))
         for layer in self.layers:
             x = layer(x, encoded, bias, mask, cross_mask, train)
         return self.leave(x, train)
@@ -273,7 +286,7 @@ class Encoder(Stack):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = attention_lib.segment_mask(segment_ids)
+        mask = masks.segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
         return self.run(self.enter(tokens, positions, train), mask, train)
 
 
@@ -307,7 +320,13 @@ class Cache(TypedDict, total=False):
 
 
 class Decoder(Stack):
-    """A stack in which a token sees earlier ones, and a source."""
+    """A stack in which a token sees earlier ones, and a source.
+
+    Attributes:
+      fuses_source: whether the attention over the source may be the fused one.
+    """
+
+    fuses_source: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -320,8 +339,12 @@ class Decoder(Stack):
         train: bool = False,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer."""
-        mask = attention_lib.causal_mask(tokens.shape[1], segment_ids)
-        cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
+        length = tokens.shape[1]
+        mask = masks.causal_mask(length, segment_ids, self.takes_fused(tokens, length, train))
+        if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
+            cross_mask = masks.seen_source(length, segment_ids, encoder_segment_ids)
+        else:
+            cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
         return self.run(self.enter(tokens, positions, train), mask, train, encoded, cross_mask)
 
     def source_mask(
@@ -332,7 +355,7 @@ class Decoder(Stack):
     ) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
         """The mask of targets over their source; None where nothing is padding."""
         del encoded
-        return attention_lib.source_mask(segment_ids, encoder_segment_ids)
+        return masks.source_mask(segment_ids, encoder_segment_ids)
 
     def places(self, max_length: int) -> jax.Array | None:
         """The entries of the cache that the positions of up to max_length tokens need."""

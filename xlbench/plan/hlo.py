@@ -25,6 +25,11 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _CONDITION = re.compile(r'\bcondition=%?([^\s,)}]+)')
 _CONSTANT = re.compile(r'\s+%?(\S+) = [su]\d+\[\]\S* constant\((\d+)\)')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+# What a kernel of Pallas says of itself; libtpu writes no cycles beside it.
+_KERNEL = re.compile(
+    r'custom_call_target="tpu_custom_call".*"cost_estimate":\{"flops":"(\d+)",'
+    r'"transcendentals":"\d+","bytes_accessed":"(\d+)"'
+)
 _NO_CYCLES = 1 << 62  # libtpu writes 2**63 - 1 beside what it has no estimate of.
 # Instructions that make no array of their own.
 _NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
@@ -74,6 +79,23 @@ class Collective:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel that the compiler does not see into, with what it says of itself.
+
+    Attributes:
+      op: what the model calls it.
+      flops: of a run of it, on one device.
+      bytes: that it reads and writes.
+      times: that it runs in a run of the program.
+    """
+
+    op: str
+    flops: int
+    bytes: int
+    times: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Program:
     """The parts of a compiled program that cost something.
 
@@ -82,12 +104,14 @@ class Program:
       unknown_loops: how many loops have no length in the text.
       cycles: the sum of what the compiler writes beside its instructions, loops multiplied; 0 where
         it writes nothing (only libtpu does).
+      kernels: in the order of the text; their cycles are not in `cycles`.
       largest: (bytes, type, what the model calls it) of the largest arrays of a device.
     """
 
     collectives: tuple[Collective, ...]
     unknown_loops: int
     cycles: int
+    kernels: tuple[Kernel, ...]
     largest: tuple[tuple[int, str, str], ...]
 
 
@@ -102,7 +126,7 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
     """
     computations = dict(_computations(text))
     times, fused, unknown = _times(computations, unknown_trips)
-    collectives, cycles = [], 0
+    collectives, kernels, cycles = [], [], 0
     arrays: dict[str, tuple[int, str]] = {}
     for name, lines in computations.items():
         if not times[name]:
@@ -116,6 +140,9 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
             if not match:
                 continue
             _, kind_of_array, opcode = match.groups()
+            if opcode == 'custom-call' and (kernel := _KERNEL.search(line)):
+                flops, size = map(int, kernel.groups())
+                kernels.append(Kernel(_op_name(line), flops, size, times[name]))
             kind = opcode.removesuffix('-start')
             if kind in KINDS and not continues:
                 collectives.append(
@@ -127,7 +154,11 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
                 _note_array(arrays, kind_of_array, line)
     ranked = sorted(arrays.items(), key=lambda item: -item[1][0])[:largest]
     return Program(
-        tuple(collectives), unknown, cycles, tuple((size, kind, op) for kind, (size, op) in ranked)
+        tuple(collectives),
+        unknown,
+        cycles,
+        tuple(kernels),
+        tuple((size, kind, op) for kind, (size, op) in ranked),
     )
 
 

@@ -75,6 +75,7 @@ def make_job(
     rows, lengths = batches['batch_size'], dict(batches['lengths'])
     partitioning.check_batch_size(rows, mesh, config.accumulate)
     partitioning.check_lengths(lengths, mesh)
+    runs.check_attention(config, mesh)
     objective = objectives.build(**config.objective)
     block = dict(config.model)
     if 'num_labels' in block:

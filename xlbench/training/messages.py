@@ -11,6 +11,7 @@ from xlbench import config as config_lib
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
 from xlbench.data.prepared import Prepared
+from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
 from xlbench.progress import duration, quantity
 from xlbench.training import memory
@@ -43,6 +44,8 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
         f'{quantity(experiment.num_parameters)} parameters ({size} in float32), '
         f'{quantity(experiment.num_trainable)} of them trained'
     )
+    with partitioning.activate(experiment.mesh):
+        yield choice.describe(experiment.model.config)
     programs = sum(evaluator.num_programs for evaluator, _ in experiment.evals.values())
     yield f'evaluation compiles at most {programs} programs'
     for evaluator, _ in experiment.evals.values():

@@ -1,0 +1,188 @@
+"""Fused attention, run by jax's interpreter of kernels, against the plain one."""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from xlbench import models
+from xlbench.errors import UserError
+from xlbench.models import attention as attention_lib, masks, positions
+from xlbench.models.fused import attention as fused_lib, choice
+from xlbench.parallel import partitioning
+
+Q, K = 200, 300  # Neither is a multiple of a block.
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch):
+    """Kernels run here, on tiles that are small enough for several of them."""
+    monkeypatch.setattr(choice, 'INTERPRETED', True)
+    monkeypatch.setattr(fused_lib, '_FORWARD_BLOCKS', (128, 128))
+    monkeypatch.setattr(fused_lib, '_BACKWARD_BLOCKS', (128, 128))
+
+
+def segments(rng, batch: int, length: int) -> np.ndarray:
+    """Three texts a row, one behind the other, and padding."""
+    ends = np.sort(rng.integers(1, length - 20, (batch, 3)), axis=1)
+    ids = (np.arange(length)[None, :, None] >= ends[:, None]).sum(-1) + 1
+    return np.where(np.arange(length) >= length - 20, 0, ids).astype(np.int32)
+
+
+def both(seen, mask, queries, keys, bias=False, heads=2, head_dim=64, dtype='float32', batch=2):
+    """[(result, gradients of q, k, v and, with `bias`, of its table)] of plain and fused."""
+    rng = np.random.default_rng(0)
+    width = heads * head_dim
+    q, k, v, g = (
+        jnp.asarray(rng.normal(size=(batch, n, width)), dtype)
+        for n in (queries, keys, keys, queries)
+    )
+    q = q * head_dim**-0.5
+    relative = positions.RelativePositions(heads, 32, 128, bidirectional=not seen.causal)
+    table = {'params': {'rel_embedding': jnp.asarray(rng.normal(size=(heads, 32)), jnp.float32)}}
+
+    def plain(q, k, v, table):
+        added = relative.apply(table, queries, keys) if bias else None
+        split = [attention_lib.split_heads(x, heads, None) for x in (q, k, v)]
+        out = attention_lib.dot_product_attention(*split, added, mask, dtype)
+        return attention_lib.join_heads(out)
+
+    def fused(q, k, v, table):
+        added = None
+        if bias:
+            added = relative.apply(table, queries, keys, method='by_difference')
+        return fused_lib.fused_attention(q, k, v, added, seen, head_dim, dtype)
+
+    def run(f):
+        out, pull = jax.vjp(f, q, k, v, table)
+        return out, pull(g)
+
+    results = [jax.tree.leaves(jax.jit(functools.partial(run, f))()) for f in (plain, fused)]
+    return results if bias else [leaves[:4] for leaves in results]
+
+
+def close(results, tolerance: float) -> None:
+    """Both are as near as this, relative to the largest number of each array."""
+    plain, fused = results
+    for a, b in zip(plain, fused, strict=True):
+        a, b = (np.asarray(x, np.float32) for x in (a, b))
+        np.testing.assert_allclose(b, a, rtol=0, atol=tolerance * np.abs(a).max())
+
+
+def packed(rng_seed: int = 1):
+    """Segments of queries and keys."""
+    rng = np.random.default_rng(rng_seed)
+    return segments(rng, 2, Q), segments(rng, 2, K)
+
+
+def test_packed_texts_with_relative_positions():
+    ids = packed()[1]
+    close(both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True), 1e-5)
+
+
+def test_causal_packed_texts_with_relative_positions():
+    ids = packed()[1]
+    seen, mask = masks.Seen(ids, ids, True), masks.causal_mask(K, ids)
+    close(both(seen, mask, K, K, bias=True, heads=4, head_dim=32), 1e-5)
+
+
+def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
+    ids, source = packed()
+    source = np.minimum(source, 2)  # So that the third text of a row has no source.
+    source[source == 0] = 2  # Nor has padding: it sees nothing at all.
+    assert not (ids[:, :, None] == source[:, None]).any(-1).all()
+    seen = masks.seen_source(Q, ids, source)
+    close(both(seen, masks.source_mask(ids, source), Q, K), 1e-5)
+
+
+def test_a_source_with_padding_and_one_without():
+    source = packed()[1]
+    for known in (source, None):
+        seen, mask = masks.seen_source(Q, None, known), masks.source_mask(None, known)
+        close(both(seen, mask, Q, K, heads=1, head_dim=128), 1e-5)
+
+
+def test_bfloat16_within_its_noise():
+    ids = packed()[1]
+    exact = both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True)[0]
+    halves = both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype='bfloat16')
+    for whole, plain, fused in zip(exact, *halves, strict=True):
+        noise, ours = (
+            np.abs(np.asarray(x, np.float32) - np.asarray(whole)).max() for x in (plain, fused)
+        )
+        assert 0 < ours < 1.5 * noise
+
+
+TINY = dict(
+    emb_dim=32, num_heads=4, head_dim=64, mlp_dim=16, vocab_size=64, num_encoder_layers=1,
+    num_decoder_layers=1,
+)  # fmt: skip
+
+
+def test_a_model_on_four_devices_with_dropout_and_recomputation():
+    """The loss of packed rows and its gradients are those of plain attention on one device."""
+    ids, inputs = packed()
+    rng = np.random.default_rng(0)
+    tokens, source = rng.integers(2, 64, (2, Q)), rng.integers(2, 64, (2, K))
+    traced = {}
+
+    def gradients(attention, devices, **fields):
+        model = models.build('mt5', 'sample', **TINY, attention=attention, **fields)
+        init = jax.jit(model.init)(jax.random.key(0), source[:1, :4], tokens[:1, :4])
+        params = nn.unbox(init)['params']
+
+        @jax.value_and_grad
+        def loss(params):
+            hidden = model.apply(
+                {'params': params}, source, tokens, inputs, ids, train=True, method='hidden',
+                rngs={'dropout': jax.random.key(1)},
+            )  # fmt: skip
+            return jnp.sum(jnp.sin(hidden) * (ids > 0)[..., None])
+
+        mesh = partitioning.make_mesh(
+            data=devices // 2 or 1, tensor=-1, devices=jax.devices()[:devices]
+        )
+        with partitioning.activate(mesh):
+            step = jax.jit(loss).trace(params)
+            traced[attention] = str(step.jaxpr)
+            return jax.tree.leaves(jax.jit(loss)(params))
+
+    close((gradients('plain', 1), gradients('fused', 4, remat='dots')), 1e-4)
+    assert 'pallas_call' not in traced['plain']
+    assert f'{K},{K}]' in traced['plain'] and f'{K},{K}]' not in traced['fused']
+
+
+def test_what_a_model_takes(monkeypatch):
+    """By device, mesh, sizes and length; a config that asks for the impossible is told why."""
+
+    def cfg(**fields):
+        return models.config('mt5', 'sample', **dict(num_heads=6, head_dim=64) | fields)
+
+    sizes = 4, 512, 512, True
+    assert choice.takes_fused(cfg(), *sizes)
+    assert choice.takes_fused(cfg(attention='fused'), 4, 16, 16, True)
+    assert not choice.takes_fused(cfg(), 4, 128, 128, True)
+    assert not choice.takes_fused(cfg(attention='plain'), *sizes)
+    assert not choice.takes_fused(cfg(shared_dropout=False), *sizes)
+    assert choice.takes_fused(cfg(shared_dropout=False), 4, 512, 512, False)
+    assert 'fused, one kernel' in choice.describe(cfg())
+    for fields, axes, words in (
+        (dict(head_dim=80), {}, '6 heads of 80 do not'),
+        ({}, dict(tensor=2), 'of which a device has 3 do not'),
+        ({}, dict(sequence=2), 'config.mesh.sequence=2 cuts texts'),
+        (dict(shared_dropout=False), {}, 'shared_dropout=False'),
+    ):
+        mesh = partitioning.make_mesh(**axes, devices=jax.devices()[:2])
+        with partitioning.activate(mesh):
+            assert choice.describe(cfg(**fields)).startswith('attention: plain; ')
+            with pytest.raises(UserError, match=f"'fused' is impossible: .*{words}"):
+                choice.check(cfg(attention='fused', **fields))
+    with partitioning.activate(partitioning.make_mesh(data=2, devices=jax.devices()[:2])):
+        assert not choice.takes_fused(cfg(), 3, 512, 512, True)  # Rows that do not divide.
+    monkeypatch.setattr(choice, 'INTERPRETED', False)
+    assert not choice.takes_fused(cfg(attention='fused'), *sizes)
+    with pytest.raises(UserError, match='for TPUs, and these are cpu devices'):
+        choice.check(cfg(attention='fused'))
