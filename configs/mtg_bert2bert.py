@@ -7,8 +7,8 @@ time of training there, on one H100 at 40 % of its peak (`python -m xlbench.plan
 --topology=h100:1`): 10 hours for mbert, 11 for xlmr_base, 35 for xlmr_large.
 
 The paper's section 4.1 describes XLM, its appendix names XLM-R. `xlm_xnli15` and `xlm_100` are XLM
-(arXiv:1901.07291), of 15 languages with parallel texts and of 100 without. The first was trained
-with a table of languages, which takes no part here: the tag in the input names the target.
+(arXiv:1901.07291), of 15 languages with parallel texts and of 100 without. The first has a table of
+languages, which tells each half its own; the tag in the input names the target beside it.
 
   python -m xlbench.train --config=configs/mtg_bert2bert.py
   python -m xlbench.train --config=configs/mtg_bert2bert.py:mbert,scenario=cross,task=qg,source=en

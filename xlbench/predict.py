@@ -215,7 +215,8 @@ def _ask_labels(
     """Reads the flags of a classifier or tagger; UserError for flags of other kinds of model."""
     kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
     count = given.pop('num_return', 1) if kind == 'classifier' else 1
-    names = ('source_lang', 'target_lang', 'rerank', 'mmi_model')
+    model.check_lang(args.source_lang)
+    names = ('target_lang', 'rerank', 'mmi_model')
     if strange := [*given, *(name for name in names if getattr(args, name))]:
         takes = '--scores and --num_return' if kind == 'classifier' else '--scores'
         raise UserError(
@@ -227,7 +228,8 @@ def _ask_labels(
             f'--num_return={count}; {args.model} has {len(model.labels)} labels: 1 to '
             f'{len(model.labels)} are allowed'
         )
-    return _Asked(model, model.stream, count, f'{kind} of {len(model.labels)} labels', [model])
+    stream = functools.partial(model.stream, lang=args.source_lang)
+    return _Asked(model, stream, count, f'{kind} of {len(model.labels)} labels', [model])
 
 
 def _say(line: str) -> None:

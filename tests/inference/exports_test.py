@@ -65,6 +65,9 @@ def vocabulary(folder, kind):
         return str(path)
     if kind == 'bert-mrs':
         return tokenizer_files.write(folder / kind, 'bert-cased', config={'words': 'mrs'})
+    if kind == 'xlm':
+        rows = {'de': 0, 'en': 1, 'fr': 2}
+        return tokenizer_files.write(folder / kind, kind, config={'lang2id': rows})
     return tokenizer_files.write(folder / kind, kind)
 
 
@@ -272,6 +275,24 @@ def test_predict_opens_the_folder(tmp_path, kind, family):
         (folder / 'xlbench.json').write_text(content)
         with pytest.raises(UserError, match=r'xlbench\.json'):
             predict.load(str(folder))
+
+
+@pytest.mark.skipif('xlm' not in tokenizer_files.FAMILIES, reason='needs sacremoses')
+def test_an_xlm_writes_by_the_languages_that_it_is_told(tmp_path):
+    fields = dict(type_vocab_size=0, num_languages=3)
+    workdir = write_run(tmp_path, 'xlm', 'encoder_decoder', ('de', 'fr'), **fields)
+    model = predict.load(str(workdir), batch_size=8)
+    texts = [*SENTENCES.values()][::8]
+
+    def written(**langs):
+        return model.generate(texts, **{'source_lang': 'en', 'target_lang': 'de'} | langs)
+
+    told = written()
+    assert written(source_lang='fr') != told
+    # The mark of the target language in the input is left out, so that the table alone differs.
+    mark = model.mark('en', 'de')
+    model._marks = {(lang, to): mark for lang in ('en', 'fr') for to in ('de', 'fr')}
+    assert written(target_lang='fr') != told == written()
 
 
 def test_unicoder_keeps_its_own_tokens(tmp_path):

@@ -10,8 +10,10 @@ import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, errors, models, names
+from xlbench.data import features, prepared
 from xlbench.huggingface import checkpoint, xlm
 from xlbench.training import init_from
+from xlbench.training.objectives import classification
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 CONFIG = dict(
@@ -82,6 +84,56 @@ def test_both_halves_of_an_encoder_decoder_begin_with_it(folder):
     assert 'decoder/language_embedder/embedding' in known
     with pytest.raises(errors.UserError, match='transformers has no encoder_decoder of this form'):
         checkpoint.names('encoder_decoder', pair.config)
+
+
+def test_batches_say_the_languages_of_an_xlm():
+    known = features.Conventions(
+        pad_id=2, eos_id=1, decoder_start_id=0, vocab_size=61, has_languages=True
+    )
+    rows = [{'inputs': np.array([0, 5, 1]), 'targets': np.array([7, 1])} for _ in range(3)]
+    places = [prepared.language_places({'en': 4, 'de': 0}, 'en', lang) for lang in ('de', 'fr')]
+    for row, languages in zip(rows, places, strict=False):
+        row['languages'] = languages
+    layout = features.Layout({'inputs': 7, 'targets': 4}, known)
+    batch = features.generation([rows[:2], rows[2:]], layout)
+    assert batch['encoder_language_ids'].tolist() == [[5] * 6 + [0], [0] * 7]
+    assert batch['decoder_language_ids'].tolist() == [[1, 1, 0, 0], [0] * 4]
+    labelled = [rows[0] | {'targets': [1], 'piece_counts': np.array([1], np.int32)}]
+    batch = features.classification(labelled, layout)
+    assert batch['encoder_language_ids'].tolist() == [[5] * 3 + [0] * 4]
+    model = models.build('sequence_classifier', 'sample', num_labels=2, num_languages=5)
+    told = classification.about_tokens(model, batch)
+    assert told['languages'].tolist() == [[4] * 3 + [-1] * 4]
+
+
+def test_decoding_step_by_step_keeps_the_language():
+    sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=61, num_layers=2)
+    model = models.build(
+        'encoder_decoder', 'sample', **sizes, type_vocab_size=0, num_languages=3, dropout_rate=0.0
+    )
+    rng = np.random.default_rng(0)
+    tokens, targets = rng.integers(3, 61, (2, 5)), rng.integers(3, 61, (2, 4))
+    params = model.init(jax.random.key(0), tokens, targets)
+    params = jax.tree.map(lambda x: rng.normal(size=x.shape, scale=1.0).astype(np.float32), params)
+    source, languages = np.full((2, 5), 2), np.array([[1] * 4, [3] * 4])
+
+    def full(**told):
+        return np.asarray(jax.jit(model.apply)(params, tokens, targets, **told))
+
+    logits = full(encoder_language_ids=source, decoder_language_ids=languages)
+    for other in ({}, {'encoder_language_ids': source}, {'decoder_language_ids': languages}):
+        assert np.abs(full(**other) - logits).max() > 1e-3
+    none = np.zeros_like(source), np.zeros_like(languages)  # Languages that are not known.
+    told = dict(zip(('encoder_language_ids', 'decoder_language_ids'), none, strict=True))
+    np.testing.assert_allclose(full(**told), full(), atol=1e-6)
+    encoded = model.apply(params, tokens, encoder_language_ids=source, method='encode')
+    cache = model.apply(
+        params, encoded, None, 4, 2, decoder_language_ids=languages[:, :1], method='init_cache'
+    )
+    for place in range(4):
+        step = np.repeat(targets[:, place], 2)  # Two beams.
+        out, cache = model.apply(params, cache, step, method='decode_step')
+        np.testing.assert_allclose(out, np.repeat(logits[:, place], 2, 0), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def _languages(
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}
         token = known.get(sources.pop()) if len(sources) == 1 else None
         return {'src_lang': token} if token else {}
-    return {}
+    return {'lang2id': dict(tokenizer.language_rows)} if tokenizer.language_rows else {}
 
 
 def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:

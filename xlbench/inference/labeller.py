@@ -4,6 +4,7 @@ Texts are encoded as preparation encodes them, and cut as an evaluation cuts the
 answers a task's examples with what its evaluation has written.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -11,8 +12,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.data import features
-from xlbench.errors import UserError
+from xlbench.data import features, prepared
+from xlbench.errors import UserError, unknown
 from xlbench.inference.answering import Answerer, check_list
 from xlbench.inference.answers import Classified, Tagged
 from xlbench.inference.loading import Languages, Opened
@@ -40,6 +41,9 @@ class _Labeller(Answerer[Texts, Answer]):
         super().__init__(name, opened, mesh, **sizes)
         self.languages = Languages()  # Nothing tells such a model a language.
         self.labels = opened.labels
+        trained = [task for task in opened.tasks.values() if task.get('trained')]
+        sources = {task.get('source_lang') for task in trained}
+        self._lang = sources.pop() if len(sources) == 1 else None
         self._conventions = features.Conventions.of_tokenizer(
             opened.tokenizer, opened.model.config.vocab_size
         )
@@ -58,15 +62,32 @@ class _Labeller(Answerer[Texts, Answer]):
         """
         raise NotImplementedError
 
-    def stream(self, examples: Iterable[Texts | None]) -> Iterator[Answer]:
+    def check_lang(self, lang: str | None) -> None:
+        """Raises UserError for a language that the model cannot be told.
+
+        An XLM with a table of languages can; others read texts in any language alike.
+        """
+        rows = self._tokenizer.language_rows
+        if lang is not None and not rows:
+            raise UserError(f'{self.name} is told no language of its input; leave it out')
+        if lang is not None and lang not in rows:
+            raise unknown(f'language of {self.name}', lang, rows)
+
+    def stream(
+        self, examples: Iterable[Texts | None], lang: str | None = None
+    ) -> Iterator[Answer]:
         """The answer to each example, in the order of the examples, while later ones are computed.
 
         Args:
           examples: what `example` returns; read ahead by CHUNK_BATCHES batches at most.
             None says that it may take a while to the next one, so that those before it are
             answered first.
+          lang: ISO code of all texts, see `check_lang`; by default that of the training texts, if
+            they had one.
         """
-        return self._in_order(examples, self._start, self._finish)
+        self.check_lang(lang)
+        start = functools.partial(self._start, lang=lang or self._lang)
+        return self._in_order(examples, start, self._finish)
 
     def _examples(self, values: Sequence[str | Sequence[str]], method: str) -> list[Texts]:
         """The inputs of a call, checked; UserError names the one that is wrong."""
@@ -79,9 +100,12 @@ class _Labeller(Answerer[Texts, Answer]):
                 raise UserError(f'texts[{i}]: {error}') from None
         return examples
 
-    def _start(self, chunk: Sequence[Texts]) -> _Begun:
+    def _start(self, chunk: Sequence[Texts], lang: str | None) -> _Begun:
         """Dispatches a chunk, longest inputs first; returns before the device has answered."""
         encoded = self._encode(chunk)
+        if rows := self._tokenizer.language_rows:
+            places = prepared.language_places(rows, lang, None)
+            encoded = [{**example, 'languages': places} for example in encoded]
         lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
         self._count_cut(lengths.values())
         batches = []
@@ -140,16 +164,19 @@ class Classifier(_Labeller[Classified]):
         counts = {task.get('texts') for task in opened.tasks.values() if task.get('trained')}
         self.num_texts: int | None = counts.pop() if counts in ({1}, {2}) else None
 
-    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Classified]:
+    def classify(
+        self, texts: Sequence[str | tuple[str, str]], lang: str | None = None
+    ) -> list[Classified]:
         """The label of each text, or pair of texts.
 
         Args:
           texts: texts; or pairs (first, second), if the model was trained on pairs.
+          lang: see `stream`.
 
         Raises:
           UserError: an input is empty, or a pair where a single text is needed, or the other way.
         """
-        return self._collect(self.stream(self._examples(texts, 'classify')))
+        return self._collect(self.stream(self._examples(texts, 'classify'), lang))
 
     def example(self, value: str | Sequence[str]) -> Texts:
         """A text, or a pair of texts as a tuple or list, checked; see classify."""
@@ -191,16 +218,19 @@ class Classifier(_Labeller[Classified]):
 class Tagger(_Labeller[Tagged]):
     """A trained tagger: a tag for each word."""
 
-    def tag(self, sentences: Sequence[str | Sequence[str]]) -> list[Tagged]:
+    def tag(
+        self, sentences: Sequence[str | Sequence[str]], lang: str | None = None
+    ) -> list[Tagged]:
         """The tags of each sentence.
 
         Args:
           sentences: lists of words; or texts, which are split at white space.
+          lang: see `stream`.
 
         Raises:
           UserError: a sentence or a word is empty.
         """
-        return self._collect(self.stream(self._examples(sentences, 'tag')))
+        return self._collect(self.stream(self._examples(sentences, 'tag'), lang))
 
     def example(self, value: str | Sequence[str]) -> Texts:
         """The words of a text, or of a list; see tag."""

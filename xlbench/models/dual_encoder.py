@@ -87,23 +87,13 @@ class DualEncoder(nn.Module):
         right_encoder_input_tokens: jax.Array,  # [batch, right length]
         left_encoder_segment_ids: jax.Array | None = None,  # [batch, left length]; 0 is padding
         right_encoder_segment_ids: jax.Array | None = None,  # [batch, right length]
-        left_encoder_languages: jax.Array | None = None,  # [batch, left length], see bert.Stack
-        right_encoder_languages: jax.Array | None = None,  # [batch, right length]
         *,
         train: bool = False,
     ) -> tuple[jax.Array, jax.Array]:  # [batch, dim] each, float32
         """Both sides' tokens -> their vectors."""
-        left = self.encode_left(
-            left_encoder_input_tokens,
-            left_encoder_segment_ids,
-            languages=left_encoder_languages,
-            train=train,
-        )
+        left = self.encode_left(left_encoder_input_tokens, left_encoder_segment_ids, train=train)
         right = self.encode_right(
-            right_encoder_input_tokens,
-            right_encoder_segment_ids,
-            languages=right_encoder_languages,
-            train=train,
+            right_encoder_input_tokens, right_encoder_segment_ids, train=train
         )
         return left, right
 
@@ -113,14 +103,12 @@ class DualEncoder(nn.Module):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.enter
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of left texts -> their vectors."""
         prefix = self.config.left_prefix
-        others = (segment_ids, positions, type_ids, languages)
-        return self._encode('left', prefix, tokens, others, train)
+        return self._encode('left', prefix, tokens, segment_ids, positions, type_ids, train)
 
     def encode_right(
         self,
@@ -128,15 +116,13 @@ class DualEncoder(nn.Module):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.enter
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of right texts -> their vectors."""
         side = 'left' if self.config.shared else 'right'
         prefix = self.config.right_prefix
-        others = (segment_ids, positions, type_ids, languages)
-        return self._encode(side, prefix, tokens, others, train)
+        return self._encode(side, prefix, tokens, segment_ids, positions, type_ids, train)
 
     def _projection(self) -> Dense:
         cfg = self.config
@@ -152,19 +138,23 @@ class DualEncoder(nn.Module):
         side: str,
         prefix: Sequence[int],
         tokens: jax.Array,  # [batch, length]
-        others: tuple[jax.Array | None, ...],  # Segment ids, positions, types, languages
+        segment_ids: jax.Array | None,  # [batch, length]
+        positions: jax.Array | None,  # [batch, length]
+        type_ids: jax.Array | None,  # [batch, length]
         train: bool,
     ) -> jax.Array:  # [batch, dim], float32
         cfg, encoder = self.config, getattr(self, side)
         if prefix:
-            tokens, *others = _with_prefix(prefix, tokens, *others)
-        encoded = encoder(tokens, *others, train=train)
+            tokens, segment_ids, positions, type_ids = _with_prefix(
+                prefix, tokens, segment_ids, positions, type_ids
+            )
+        encoded = encoder(tokens, segment_ids, positions, type_ids, train=train)
         if cfg.pooling == 'pooler':
             x = encoder.pool(encoded).astype(jnp.float32)
         elif cfg.pooling == 'first':
             x = encoded[:, 0].astype(jnp.float32)
         else:
-            x = masked_mean(encoded.astype(jnp.float32), others[0])
+            x = masked_mean(encoded.astype(jnp.float32), segment_ids)
         x = getattr(self, f'{side}_projection')(x) if cfg.projection_dim else x
         return unit(x) if cfg.normalize else x
 
@@ -172,15 +162,15 @@ class DualEncoder(nn.Module):
 def _with_prefix(
     prefix: Sequence[int],
     tokens: jax.Array,  # [batch, length]
-    *others: jax.Array | None,  # Segment ids, positions, types, languages: [batch, length] each
+    *others: jax.Array | None,  # Segment ids, positions and types, [batch, length] each
 ) -> tuple[jax.Array | None, ...]:  # [batch, length + prefix] each
-    """Rows with a prefix behind the first token, of whose segment, type and language it is."""
+    """Rows with the ids of a prefix behind the first token, of whose segment and type they are."""
 
     def widened(x: jax.Array, middle: jax.Array, shift: int = 0) -> jax.Array:
         middle = jnp.broadcast_to(middle, (x.shape[0], len(prefix))).astype(x.dtype)
         return jnp.concatenate([x[:, :1], middle, x[:, 1:] + shift], axis=1)
 
-    segment_ids, positions, type_ids, languages = others
+    segment_ids, positions, type_ids = others
     if positions is not None:
         behind = positions[:, :1] + 1 + jnp.arange(len(prefix))
         positions = widened(positions, behind, len(prefix))
@@ -189,7 +179,6 @@ def _with_prefix(
         None if segment_ids is None else widened(segment_ids, segment_ids[:, :1]),
         positions,
         None if type_ids is None else widened(type_ids, type_ids[:, :1]),
-        None if languages is None else widened(languages, languages[:, :1]),
     )
 
 

@@ -189,8 +189,6 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
       right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
       are 1 on tokens and 0 on padding.
-      left_encoder_language_ids, right_encoder_language_ids: likewise, of an XLM's vocabulary; see
-      `language_ids`.
       reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
       n different replies some two share a key by chance with probability n^2 / 2^32.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
@@ -205,9 +203,6 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         tokens = joined(parts, name, conventions)
         features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
         features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
-        if conventions.has_languages:
-            ids = language_ids(place, examples, ('left', 'right').index(side))
-            features[f'{side}_encoder_language_ids'] = ids
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}

@@ -102,7 +102,6 @@ class Retrieval:
                 {'params': params},
                 *(rows[f'{side}_encoder_input_tokens'] for side in ('left', 'right')),
                 *(rows[f'{side}_encoder_segment_ids'] for side in ('left', 'right')),
-                **_languages(model, rows),
                 train=rng is not None,
                 rngs=None if rng is None else {'dropout': rng},
             )
@@ -115,7 +114,7 @@ class Retrieval:
         parted = {
             name: jnp.swapaxes(x.reshape(rows // parts, parts, -1), 0, 1)
             for name, x in batch.items()
-            if name.endswith(('tokens', 'segment_ids', 'language_ids'))
+            if name.endswith(('tokens', 'segment_ids'))
         }
         keys = None if rng is None else jax.random.split(rng, parts)
         # Only tokens are kept for the backward pass: it encodes each part again, with the same key.
@@ -128,14 +127,3 @@ class Retrieval:
         per_device = rows // partitioning.active(*partitioning.ROW_AXES)
         fewest = -(-rows // most) if (most := self.options.chunk_rows) else 1
         return next((n for n in range(fewest, per_device) if per_device % n == 0), per_device)
-
-
-def _languages(model: nn.Module, rows: Batch) -> dict[str, jax.Array]:
-    """The languages of both sides, for a model with a table of them, if the batch says them."""
-    if not getattr(getattr(model, 'config', None), 'num_languages', 0):
-        return {}
-    return {
-        f'{side}_encoder_languages': rows[f'{side}_encoder_language_ids'] - 1
-        for side in ('left', 'right')
-        if f'{side}_encoder_language_ids' in rows
-    }
