@@ -126,7 +126,7 @@ def sample(scenario: Scenario) -> ConfigDict:
 def in_unicoder_shape(c: ConfigDict) -> ConfigDict:
     """The sample with a small BART of scaled tokens in place of an mT5.
 
-    It has its positions to learn, and is worse after as many steps.
+    Its positions are learned, too, so that it needs more steps for as good replies.
     """
     c.model = recipes.fresh_model('bart', scaled_embeddings=True)
     for stage in c.stages.values():

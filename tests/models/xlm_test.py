@@ -95,6 +95,7 @@ def test_batches_say_the_languages_of_an_xlm():
     for row, languages in zip(rows, places, strict=False):
         row['languages'] = languages
     layout = features.Layout({'inputs': 7, 'targets': 4}, known)
+    assert [row.tolist() for row in places] == [[5, 1], [5, 0]]
     batch = features.generation([rows[:2], rows[2:]], layout)
     assert batch['encoder_language_ids'].tolist() == [[5] * 6 + [0], [0] * 7]
     assert batch['decoder_language_ids'].tolist() == [[1, 1, 0, 0], [0] * 4]

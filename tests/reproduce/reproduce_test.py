@@ -7,12 +7,14 @@ import pathlib
 import re
 import subprocess
 
+import mtg_runs
 import pytest
 import tiny_sweep
 import workdir_files
 import yaml
 
 from xlbench import benchmarks, config as config_lib, names
+from xlbench.benchmarks import MTG as MTG_BENCHMARK
 from xlbench.benchmarks.experiments import RECIPES
 from xlbench.errors import UserError
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
@@ -329,6 +331,56 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     drawn = showing.shown(MTG, table_of(MTG, 'figure 4'), made, output).files
     assert {path.name for path in drawn} == {f'figure4.{kind}' for kind in ('svg', 'png', 'pdf')}
     assert all(path.stat().st_size > 1000 for path in drawn)
+
+
+def test_a_table_is_of_the_tasks_that_the_paper_shows(tmp_path):
+    """Multitask runs have other tasks, too."""
+    made = {}
+    for task, name in (('qg', 'mBART-multi-qg'), ('sg', 'mBART-multi_multitask')):
+        path = tmp_path / name
+        mtg_runs.write_run(path, 'mBART', MTG_BENCHMARK.scenario('multi', task))
+        made[name] = [path]
+    shown = showing.shown(MTG, table_of(MTG, 'table 7'), made, tmp_path / 'figures')
+    rows = {row.name for table in shown.tables for row in table.rows}
+    assert rows == {f'qg mBART {row}' for row in ('stage1', 'stage2', 'p-value')}
+
+
+def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_path):
+    table = table_of(MRS, 'table section6-generation')
+    settings = Settings(str(tmp_path), seeds=(1, 2))
+    row = {step.name: step for step in steps(MRS, table.experiments, settings)}
+    ranked = row['Unicoder-xDAE-rerank-seed2']
+    assert ranked.module == 'xlbench.evaluate' and ranked.arguments == (
+        f'--workdir={tmp_path}/Unicoder-xDAE-multi-seed2', '--num_beams=6',
+        f'--rerank={tmp_path}/mBERT-multi-seed2',
+    )  # fmt: skip
+    adapter = config_of(row['Unicoder-xDAE-adapter-de-seed1'].arguments)
+    assert (adapter.init_from, adapter.lora.rank) == (
+        f'{tmp_path}/Unicoder-xDAE-multi-seed1', 8
+    )  # fmt: skip
+    # Evaluations of one workdir wait for each other, on a cluster as well.
+    named = ('rerank', 'mmi', 'diverse')
+    every = [row[f'Unicoder-xDAE-{name}-seed1'] for name in named]
+    assert [len(level) for level in launching.levels(every)] == [1, 1, 1]
+    folders = []
+    for seed in (1, 2):
+        folders.append(
+            workdir_files.write_workdir(
+                tmp_path / f'Unicoder-xDAE-multi-seed{seed}', lambda step, task: 20.0, seed=seed,
+                tasks=['mrs_generation_de_de'], mixture='mrs_multi_generation', baselines=False,
+            )
+        )  # fmt: skip
+        split = f'test-num_beams6-rerank-mBERT-multi-seed{seed}'
+        workdir_files.write_result(
+            folders[-1] / 'eval' / '10' / split, 'mrs_generation_de_de',
+            {'mrs_rouge': 30.0 + seed, 'loss': 2.0}, step=10, split=split,
+        )  # fmt: skip
+    made = {'Unicoder-xDAE-rerank': folders}
+    (shown,) = showing.shown(MRS, table, made, tmp_path).tables
+    ours = [column.group for column in shown.columns if column.label == 'mrs_rouge']
+    assert ours == ['Multilingual, num_beams6-rerank-mBERT-multi']
+    (german,) = [one for one in shown.rows if one.name == 'de']
+    assert str(german.cells[0]) == '31.50 ±0.71'
 
 
 def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):

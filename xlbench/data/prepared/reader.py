@@ -27,6 +27,7 @@ from xlbench.data.prepared.format import (
 from xlbench.data.prepared.manifest import Manifest, checked_manifest, read_json
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
+_MOST_LANGUAGES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +185,9 @@ class Prepared:
         rows = self.manifest['vocabulary'].get('language_rows')
         if not rows:
             return None
+        numbers = rows.values() if isinstance(rows, dict) else [None]
+        if not all(isinstance(row, int) and 0 <= row < _MOST_LANGUAGES for row in numbers):
+            raise ValueError('the language_rows of its manifest are not small numbers')
         langs = (self.manifest.get(side) for side in ('source_lang', 'target_lang'))
         return language_places(rows, *langs)
 

@@ -63,6 +63,10 @@ class XlmTokenizer(HuggingFaceTokenizer):
         longest_first = sorted(special, key=lambda piece: (-len(piece), piece))
         self._special = re.compile('(' + '|'.join(map(re.escape, longest_first)) + ')')
         self.language_rows = files.setting('lang2id') or {}
+        if sorted(self.language_rows.values()) != list(range(len(self.language_rows))):
+            raise errors.UserError(
+                f'{files.folder}: lang2id does not number its languages from 0 without gaps'
+            )
         self._is_plain = files.setting('do_lowercase_and_remove_accent') is not False
         self.sha256 = digest(self, files, b''.join(contents), [*longest_first, str(self._is_plain)])
         self._ids_of = functools.lru_cache(_CACHED_WORDS)(self._cut)
