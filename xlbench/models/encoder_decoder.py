@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
-from xlbench.models.attention import causal_mask
 from xlbench.models.dense import ACTIVATIONS
 
 
@@ -51,23 +50,6 @@ class Decoder(bert.Stack, transformer.Decoder):
         """Builds the embeddings and the layers."""
         super().setup()
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
-
-    def __call__(
-        self,
-        tokens: jax.Array,  # [batch, targets]
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
-        segment_ids: jax.Array | None = None,  # [batch, targets]
-        positions: jax.Array | None = None,  # [batch, targets]
-        languages: jax.Array | None = None,  # [batch, targets], see bert.Stack.enter
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> states of the last layer."""
-        mask = causal_mask(tokens.shape[1], segment_ids)
-        cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
-        x = self.enter(tokens, positions, train, languages=languages)
-        return self.run(x, mask, train, encoded, cross_mask)
 
     def places(self, max_length: int) -> None:
         """Nothing; raises UserError where there are fewer positions."""
@@ -115,61 +97,6 @@ class EncoderDecoder(generator.Generator):
         """Whether the halves have tables of languages."""
         return self.config.num_languages > 0
 
-    def encode(
-        self,
-        encoder_input_tokens: jax.Array,  # [batch, inputs]
-        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; 0 is padding
-        encoder_positions: jax.Array | None = None,  # [batch, inputs]; None: 0, 1, 2, ...
-        encoder_language_ids: jax.Array | None = None,  # [batch, inputs]: 0, or 1 + row of a table
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, inputs, emb_dim]
-        """Source tokens -> encoded tokens."""
-        return self.encoder(
-            encoder_input_tokens,
-            encoder_segment_ids,
-            encoder_positions,
-            languages=_rows(encoder_language_ids),
-            train=train,
-        )
-
-    def decode(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        decoder_input_tokens: jax.Array,  # [batch, targets]
-        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
-        decoder_segment_ids: jax.Array | None = None,  # [batch, targets]
-        decoder_positions: jax.Array | None = None,  # [batch, targets]
-        decoder_language_ids: jax.Array | None = None,  # [batch, targets]: 0, or 1 + row of a table
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> hidden states, of which `logits` makes the scores of the next tokens."""
-        states = self.decoder(
-            decoder_input_tokens,
-            encoded,
-            encoder_segment_ids,
-            decoder_segment_ids,
-            decoder_positions,
-            _rows(decoder_language_ids),
-            train=train,
-        )
-        return self.head(states)
-
-    def init_cache(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int = 1,
-        decoder_language_ids: jax.Array | None = None,  # [batch, 1 or more]: of the first token
-    ) -> transformer.Cache:
-        """The cache of decoding, see Generator; a text has one language."""
-        cache = super().init_cache(encoded, encoder_segment_ids, max_length, beams)
-        if decoder_language_ids is None:
-            return cache
-        return {**cache, 'languages': _rows(decoder_language_ids[:, :1])}
-
     def head(self, states: jax.Array) -> jax.Array:
         """The decoder's states [batch, targets, emb_dim] after the head's layer and norm."""
         return self.lm_head(states)
@@ -181,8 +108,3 @@ class EncoderDecoder(generator.Generator):
     def token_bias(self) -> jax.Array:
         """The bias of the logits, [vocab] float32."""
         return self.lm_head.bias
-
-
-def _rows(language_ids: jax.Array | None) -> jax.Array | None:
-    """Languages as batches have them -> rows of the table, -1 for none."""
-    return None if language_ids is None else language_ids - 1

@@ -31,7 +31,10 @@ class Generator(nn.Module):
 
     @property
     def reads_languages(self) -> bool:
-        """Whether `encode`, `hidden` and `init_cache` take languages, as XLM's own models do."""
+        """Whether both sides have a table of languages, as some XLMs do.
+
+        Only then are arguments for languages given: [batch, length], 0, or 1 + a row of the table.
+        """
         return False
 
     def output_embedding(self) -> jax.Array:
@@ -62,13 +65,13 @@ class Generator(nn.Module):
         encoder_input_tokens: jax.Array,  # [batch, inputs]
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; 0 is padding
         encoder_positions: jax.Array | None = None,  # [batch, inputs]; None: 0, 1, 2, ...
+        encoder_language_ids: jax.Array | None = None,  # [batch, inputs], see `reads_languages`
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, inputs, emb_dim]
         """Source tokens -> encoded tokens."""
-        return self.encoder(
-            encoder_input_tokens, encoder_segment_ids, encoder_positions, train=train
-        )
+        given = (encoder_input_tokens, encoder_segment_ids, encoder_positions)
+        return self.encoder(*given, train=train, **_languages(encoder_language_ids))
 
     def decode(
         self,
@@ -77,6 +80,7 @@ class Generator(nn.Module):
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
         decoder_segment_ids: jax.Array | None = None,  # [batch, targets]
         decoder_positions: jax.Array | None = None,  # [batch, targets]
+        decoder_language_ids: jax.Array | None = None,  # [batch, targets], see `reads_languages`
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, targets, emb_dim]
@@ -88,6 +92,7 @@ class Generator(nn.Module):
             decoder_segment_ids,
             decoder_positions,
             train=train,
+            **_languages(decoder_language_ids),
         )
         return self.head(states)
 
@@ -97,12 +102,16 @@ class Generator(nn.Module):
         encoder_segment_ids: jax.Array | None,  # [batch, inputs]
         max_length: int,
         beams: int = 1,
+        decoder_language_ids: jax.Array | None = None,  # [batch, 1 or more], of the first token
     ) -> Cache:
         """The cache of decoding up to max_length tokens; rows hold one example.
 
         The rows of a step are batch * beams, the beams of an example side by side.
         """
-        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
+        cache = self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
+        if decoder_language_ids is None:
+            return cache
+        return {**cache, **_languages(decoder_language_ids[:, :1])}
 
     def hidden_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows] at the cache's position -> hidden states [rows, emb_dim], and the cache."""
@@ -118,17 +127,11 @@ class Generator(nn.Module):
         encoder_positions: jax.Array | None = None,
         decoder_positions: jax.Array | None = None,
         *,
-        decoder_language_ids: jax.Array | None = None,
+        decoder_language_ids: jax.Array | None = None,  # [batch, targets]
         train: bool = False,
         **encoder_features: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Encode and decode; `encoder_features` are what else a family's `encode` reads.
-
-        Only models that read languages take `decoder_language_ids`.
-        """
-        about = {}
-        if decoder_language_ids is not None:
-            about['decoder_language_ids'] = decoder_language_ids
+        """Encode and decode; `encoder_features` are what else a family's `encode` reads."""
         encoded = self.encode(
             encoder_input_tokens,
             encoder_segment_ids,
@@ -142,7 +145,7 @@ class Generator(nn.Module):
             encoder_segment_ids,
             decoder_segment_ids,
             decoder_positions,
-            **about,
+            decoder_language_ids,
             train=train,
         )
 
@@ -163,3 +166,8 @@ class Generator(nn.Module):
             logits = logits + bias
         axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')
         return nn.with_logical_constraint(logits, axes)
+
+
+def _languages(ids: jax.Array | None) -> dict[str, jax.Array]:
+    """The languages of batches as rows of a table, -1 for none; nothing where none are given."""
+    return {} if ids is None else {'languages': ids - 1}

@@ -337,15 +337,17 @@ class Decoder(Stack):
         positions: jax.Array | None = None,  # [batch, targets]
         *,
         train: bool = False,
+        **about: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> states of the last layer."""
+        """Target tokens -> states of the last layer; `about` is what else `enter` reads."""
         length = tokens.shape[1]
         mask = masks.causal_mask(length, segment_ids, self.takes_fused(tokens, length, train))
         if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
             cross_mask = masks.seen_source(length, segment_ids, encoder_segment_ids)
         else:
             cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
-        return self.run(self.enter(tokens, positions, train), mask, train, encoded, cross_mask)
+        x = self.enter(tokens, positions, train, **about)
+        return self.run(x, mask, train, encoded, cross_mask)
 
     def source_mask(
         self,
