@@ -12,9 +12,10 @@ from xlbench.config.decoding import Options
 from xlbench.decoding import sampling, top
 from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
+from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.errors import UserError
-from xlbench.trees import Params
+from xlbench.trees import Params, Tree
 
 
 class Decoded(NamedTuple):
@@ -36,6 +37,7 @@ def decode(
     pad_id: int,
     forced_first: jax.Array | None = None,
     rng: jax.Array | None = None,
+    layout: Layout = AS_TRAINED,
 ) -> Decoded:
     """Decodes a batch; pure, to be called under jit with model, options and the three ids static.
 
@@ -54,18 +56,48 @@ def decode(
       pad_id: fills up.
       forced_first: [batch] int32, the first token of every text (a language, say).
       rng: the key of samples; None: made from options.seed.
+      layout: of the parameters that steps read, see `layout_of`; static, too.
     """
     if (eos_id,) in options.banned:
         raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
-    apply = functools.partial(model.apply, {'params': params})
-    segments = batch['encoder_segment_ids']
     source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
-    about = {}
     if not model.reads_languages:
         source.pop('encoder_language_ids', None)
-    elif 'decoder_language_ids' in batch:
+    encoded = model.apply({'params': params}, **source, method='encode')
+    with layout.activate():
+        return _continue(
+            model,
+            layout.place(params),
+            batch,
+            encoded,
+            options,
+            start_id=start_id,
+            eos_id=eos_id,
+            pad_id=pad_id,
+            forced_first=forced_first,
+            rng=rng,
+        )
+
+
+def _continue(
+    model: nn.Module,
+    params: Params,
+    batch: Mapping[str, jax.Array],
+    encoded: Tree[jax.Array],
+    options: Options,
+    *,
+    start_id: int | jax.Array,
+    eos_id: int,
+    pad_id: int,
+    forced_first: jax.Array | None,
+    rng: jax.Array | None,
+) -> Decoded:
+    """Writes the texts to a source that the model has `encoded`; arguments as in `decode`."""
+    apply = functools.partial(model.apply, {'params': params})
+    segments = batch['encoder_segment_ids']
+    about = {}
+    if model.reads_languages and 'decoder_language_ids' in batch:
         about['decoder_language_ids'] = batch['decoder_language_ids']
-    encoded = apply(**source, method='encode')
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')

@@ -129,7 +129,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         **block: Setting,
     ):
         asked = Options(**block)
-        self._mesh = mesh
+        self._model, self._mesh = model, mesh
         self._tokenizer = tokenizer
         self._decode = asked.decode
         self.tasks = base.tasks_of(
@@ -142,7 +142,9 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         known = features.Conventions.of(prepared[0].manifest)
 
-        def decode_batch(params: Params, batch: dict[str, jax.Array]) -> decoding_lib.Decoded:
+        def decode_batch(
+            layout: decoding_lib.Layout, params: Params, batch: dict[str, jax.Array]
+        ) -> decoding_lib.Decoded:
             start, first = known.begin(batch.pop('forced_first', None))
             return decoding_lib.decode(
                 model,
@@ -153,9 +155,10 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
                 eos_id=known.eos_id,
                 pad_id=known.pad_id,
                 forced_first=first,
+                layout=layout,
             )
 
-        self._decode_batch = jax.jit(decode_batch)
+        self._decode_batch = jax.jit(decode_batch, static_argnums=0)
 
     def has_texts(self, task: base.Task) -> bool:
         """Whether the task is decoded."""
@@ -174,9 +177,13 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             rows = len(batch['example_index'])
             return {} if first is None else {'forced_first': np.full(rows, first, np.int32)}
 
+        layout = decoding_lib.layout_of(self._model, shared)
+
         def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = self._row_losses(shared, batch)
-            return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
+            if not self._decode:
+                return rows
+            return rows | self._decode_batch(layout, shared, batch)._asdict()
 
         return score_examples(task, predict, self._mesh, check, forced)
 

@@ -234,6 +234,7 @@ class Model(Answerer[Example, list[Prediction]]):
 
     def _program(self, options: decoding.Options) -> _Decode:
         ids = self._conventions
+        layout = decoding.layout_of(self._model, self._params)
 
         def decode(
             params: Params, batch: dict[str, jax.Array], rng: jax.Array
@@ -249,6 +250,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 pad_id=ids.pad_id,
                 forced_first=forced_first,
                 rng=rng,
+                layout=layout,
             )
 
         return jax.jit(decode)

@@ -20,7 +20,7 @@ from xlbench.models.cpu_kernels import product
 
 Initializer = Callable[..., jax.Array]
 
-KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (transformer.REMAT).
+KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (loops.REMAT).
 kept = functools.partial(checkpoint_name, name=KEPT)
 
 ACTIVATIONS = {

@@ -17,20 +17,15 @@ import jax.numpy as jnp
 
 from xlbench.config import ranges
 from xlbench.errors import UserError
-from xlbench.models import masks
+from xlbench.models import loops, masks
 from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
-from xlbench.models.dense import KEPT, Dropout, Mlp, positions_shared
+from xlbench.models.dense import Dropout, Mlp, positions_shared
 from xlbench.models.fused import choice
 from xlbench.models.masks import Seen, mask_bias
 from xlbench.models.placement import place
 
 Fields = dict[str, int | float | bool | str]  # Of a config.
 DTYPES = ('float32', 'bfloat16')
-REMAT = {
-    'full': jax.checkpoint_policies.nothing_saveable,
-    # By name: a policy that looks for products does not see into one with a gradient of its own.
-    'dots': jax.checkpoint_policies.save_only_these_names(KEPT),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +48,8 @@ class TransformerConfig:
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
       attention: 'plain', 'fused' (TPUs only: no array of queries x keys), or 'auto', which takes
         the fused one where it is possible and the texts are long enough.
+      scan_layers: layers of a round of a loop over a stack, of which one round is compiled; 0: no
+        loop, every layer is compiled. The results are the same.
     """
 
     vocab_size: Annotated[int, '0 to 2**26']
@@ -67,10 +64,11 @@ class TransformerConfig:
     matmul_dtype: str | None = None
     remat: str = 'none'
     attention: str = 'auto'
+    scan_layers: Annotated[int, '0 to 2**8'] = 0
 
     def __post_init__(self):
         for name, allowed in (
-            ('dtype', DTYPES), ('matmul_dtype', (*DTYPES, None)), ('remat', ('none', *REMAT)),
+            ('dtype', DTYPES), ('matmul_dtype', (*DTYPES, None)), ('remat', ('none', *loops.REMAT)),
             ('attention', choice.KINDS),
         ):  # fmt: skip
             if getattr(self, name) not in allowed:
@@ -206,22 +204,9 @@ class Layer(nn.Module):
         return x + y if self.pre_norm else norm(x + y)
 
 
-def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> type[nn.Module]:
-    """The layer, recomputed in the backward pass as `remat` says ('none', 'dots', 'full').
-
-    Args:
-      layer: called with positional arguments only.
-      remat: 'none' keeps everything, 'dots' recomputes all but products, 'full' everything.
-      train_argument: which argument of the call (self is 0) is the Python bool `train`.
-    """
-    if remat == 'none':
-        return layer
-    return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(train_argument,))
-
-
 def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
     """So many layers, each recomputed as the config says."""
-    made = checkpointed(layer, cfg.remat, train_argument=6)
+    made = loops.checkpointed(layer, cfg.remat, train_argument=6)
     return [made(cfg) for _ in range(count)]
 
 
@@ -269,8 +254,8 @@ class Stack(nn.Module):
     ) -> jax.Array:  # [batch, length, emb_dim]
         """All layers for whole texts."""
         bias = self.bias(x.shape[1], isinstance(mask, Seen))
-        for layer in self.layers:
-            x = layer(x, encoded, bias, mask, cross_mask, train)
+        arguments = (encoded, bias, mask, cross_mask, train)
+        x = loops.run(self.layers, self.config.scan_layers, x, arguments)
         return self.leave(x, train)
 
 

@@ -15,11 +15,11 @@ from xlbench.errors import UserError, shortened
 from xlbench.files import Json
 from xlbench.names import defaults
 
-# What may differ when a run goes on: the devices it then has, its trackers, and the places of its
-# data. The data itself has to be the same (see claim_workdir), so that its numbers stay what
-# they are.
+# What may differ when a run goes on: the devices it then has, how its steps are compiled, its
+# trackers, and the places of its data. The data itself has to be the same (see claim_workdir), so
+# that its numbers stay what they are.
 ELASTIC = (
-    'mesh', 'data.root', 'data.vocabulary',
+    'mesh', 'model.scan_layers', 'data.root', 'data.vocabulary',
     *TRACKING_KEYS, *(f'source.{key}' for key in TRACKING_KEYS),
 )  # fmt: skip
 _ABSENT = 'absent'

@@ -159,10 +159,14 @@ def decode_program(
     if job.config.model.family == 'mbart':
         batch['forced_first'] = index  # The language of each text.
 
+    layout = decoding.layout_of(job.model, job.state.params)
+
     def decode(params: Params, batch: dict[str, jax.Array]) -> decoding.Decoded:
         first = batch.pop('forced_first', None)
         ids = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
-        return decoding.decode(job.model, params, batch, options, **ids, forced_first=first)
+        return decoding.decode(
+            job.model, params, batch, options, **ids, forced_first=first, layout=layout
+        )
 
     return jax.jit(decode), (job.state.params, batch), options.max_length
 

@@ -47,8 +47,8 @@ _ENCODERS = {
 _ROWS = ('vocab', 'positions')
 # Fields of a model's config that may differ although no shape shows it.
 _FREE = re.compile(
-    '.*dropout.*|dtype|matmul_dtype|remat|init_std|vocab_.*|max_positions|num_(.*_)?layers|'
-    'has_pooler'
+    '.*dropout.*|dtype|matmul_dtype|remat|scan_layers|init_std|vocab_.*|max_positions|'
+    'num_(.*_)?layers|has_pooler'
 )
 
 
