@@ -57,7 +57,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import benchmarks, errors, locks, score
+from xlbench import benchmarks, errors, locks, names, score
 from xlbench.chains import stages as stages_lib
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
@@ -132,7 +132,7 @@ def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
 
 def _open(args: argparse.Namespace, name: str) -> prepared.Prepared:
     """A task, prepared."""
-    return score.open_task(
+    return names.open_task(
         name, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
 

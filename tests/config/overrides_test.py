@@ -12,7 +12,6 @@ from ml_collections import ConfigDict
 
 import configs
 from xlbench import config as config_lib, models, names, runs
-from xlbench.config import flags as config_flags
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
@@ -90,7 +89,7 @@ def overrides(plain: ConfigDict, keys: list[str], choose: random.Random) -> list
         else:
             value = choose.choice(VALUES)
             if choose.random() < 0.5:
-                value = near(dict(config_flags.leaves(plain)).get(key), choose)
+                value = near(dict(config_lib.leaves(plain)).get(key), choose)
             found.append(f'--config.{key}={value}')
     return found
 

@@ -22,6 +22,7 @@ from xlbench.config.blocks import (
     check_keys,
     defaults,
     for_hash,
+    leaves,
     stage_pairs,
     to_dict,
 )
@@ -51,6 +52,7 @@ __all__ = [
     'defaults',
     'facts',
     'for_hash',
+    'leaves',
     'parse_command',
     'parse_flags',
     'read_about',

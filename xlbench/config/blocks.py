@@ -6,7 +6,7 @@ takes them: the config class of a family, and the class `Options` of an objectiv
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from ml_collections import ConfigDict
@@ -296,6 +296,20 @@ def stage_pairs(stage: Mapping[str, Setting]) -> list[tuple[str, str]]:
 def to_dict(config: ConfigDict) -> dict[str, Json]:
     """Plain dicts, lists and scalars."""
     return json.loads(json.dumps(config.to_dict()))
+
+
+def leaves(
+    block: Mapping[str, Setting] | ConfigDict, prefix: str = ''
+) -> Iterator[tuple[str, Setting]]:
+    """Goes through all values of a block that are no blocks themselves.
+
+    Example: {'seed': 1, 'model': {'size': 'small'}} -> ('seed', 1), ('model.size', 'small')
+    """
+    for key, value in block.items():
+        if isinstance(value, Mapping | ConfigDict):
+            yield from leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
 
 
 def check_arguments(signature: Signature, block: Mapping[str, Setting], name: str) -> None:

@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from absl import flags
@@ -20,7 +20,7 @@ from ml_collections import ConfigDict, config_dict, config_flags
 
 from xlbench import configs, errors
 from xlbench.config import ranges
-from xlbench.config.blocks import for_hash, to_dict
+from xlbench.config.blocks import for_hash, leaves, to_dict
 from xlbench.errors import UserError
 from xlbench.files import Setting
 
@@ -191,15 +191,6 @@ def _bug(path: str, error: Exception) -> UserError:
 def _tuples(value: Setting) -> Setting:
     """Lists as tuples, as deep as they go."""
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-def leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Setting]]:
-    """(key with dots, value) of all that is no block."""
-    for key, value in config.items():
-        if isinstance(value, ConfigDict):
-            yield from leaves(value, f'{prefix}{key}.')
-        else:
-            yield f'{prefix}{key}', value
 
 
 def _set(config: ConfigDict, key: str, value: Setting) -> None:

@@ -6,10 +6,6 @@ dataclass `Options` that says what its block holds. A user's own evaluator stand
 folder, `type='tasks/calls.py:CallsEvaluator'`.
 """
 
-import importlib
-
-from xlbench.config import signatures
-from xlbench.errors import UserError, unknown
 from xlbench.evaluators.base import Evaluator
 from xlbench.metrics import specs
 
@@ -26,13 +22,4 @@ def find(kind: str) -> type[Evaluator]:
     Raises:
       UserError: there is none, or it may not be imported.
     """
-    classes = signatures.catalog(__name__, 'Evaluator')
-    if kind in classes:
-        return getattr(importlib.import_module(f'{__name__}.{kind}'), classes[kind])
-    if ':' not in kind:
-        hint = 'One of your own is written as tasks/FILE.py:NAME'
-        raise unknown('type of evaluator', kind, classes, hint)
-    kind_class = specs.defined(kind, 'evaluator', specs.trusted())
-    if not (isinstance(kind_class, type) and issubclass(kind_class, Evaluator)):
-        raise UserError(f'{kind!r} is not a subclass of xlbench.evaluators.Evaluator')
-    return kind_class
+    return specs.subclass(kind, Evaluator, __name__, 'type of evaluator')

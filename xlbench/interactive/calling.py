@@ -1,10 +1,10 @@
 """Calls programs as functions: arguments become their flags, failures one line."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
-from xlbench import errors
+from xlbench import config as config_lib, errors
 from xlbench.errors import UserError
 from xlbench.files import Setting
 
@@ -61,15 +61,7 @@ def overrides(changes: Mapping[str, Setting]) -> list[str]:
     Example: {'seed': 1, 'stages': {'stage1': {'num_steps': 50}}, 'baselines': []} ->
       ['--config.seed=1', '--config.stages.stage1.num_steps=50', '--config.baselines=()']
     """
-    return [f'--config.{key}={_literal(value)}' for key, value in _leaves(changes)]
-
-
-def _leaves(changes: Mapping[str, Setting], prefix: str = '') -> Iterator[tuple[str, Setting]]:
-    for key, value in changes.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f'{prefix}{key}.')
-        else:
-            yield f'{prefix}{key}', value
+    return [f'--config.{key}={_literal(value)}' for key, value in config_lib.leaves(changes)]
 
 
 def _literal(value: Setting) -> str:

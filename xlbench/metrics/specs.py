@@ -24,11 +24,13 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from xlbench import errors
 from xlbench.benchmarks import task_files
 from xlbench.metrics.contract import Metric, Spec
 
+_Base = TypeVar('_Base')
 _PACKAGE = 'xlbench.metrics'
 _SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')
 _HINT = (
@@ -141,6 +143,32 @@ def defined(path: str, what: str, allow: Sequence[str] = ()) -> types.FunctionTy
     thing = vars(module).get(parts['name'])
     if getattr(thing, '__module__', None) != module.__name__:
         raise errors.UserError(f'{path!r} is no {what}; see {_where(module)}')
+    return thing
+
+
+def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Base]:
+    """A class of a package, or of the user's own by the same rules as a metric.
+
+    Args:
+        name: Of a file of the package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the user's own.
+        base: The class is one of its subclasses; its name ends those of the package's classes.
+        package: Where the files are, 'xlbench.evaluators', and where users import `base` from.
+        what: It is, for messages: 'type of evaluator'.
+
+    Raises:
+        UserError: There is none, it may not be imported, or it is no subclass.
+    """
+    from xlbench.config import signatures  # Metrics alone load without it.
+
+    classes = signatures.catalog(package, base.__name__)
+    if name in classes:
+        return getattr(importlib.import_module(f'{package}.{name}'), classes[name])
+    if ':' not in name:
+        hint = 'One of your own is written as tasks/FILE.py:NAME'
+        raise errors.unknown(what, name, classes, hint)
+    thing = defined(name, base.__name__.lower(), trusted())
+    if not (isinstance(thing, type) and issubclass(thing, base)):
+        raise errors.UserError(f'{name!r} is not a subclass of {package}.{base.__name__}')
     return thing
 
 

@@ -4,6 +4,7 @@
   defaults  the values of the keys that a config leaves out
   brought   config.model.from, a model that a user brings
   places    tasks and mixtures, vocabularies, checkpoints: what lies on disk, or on the hub
+  texts     the prepared task whose texts are read or scored
   workdirs  whether a workdir is that of a config
 
 What is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do
@@ -35,6 +36,7 @@ from xlbench.names.places import (
     new_vocabulary_size,
     optional,
 )
+from xlbench.names.texts import open_task
 from xlbench.names.workdirs import begun_with, check_workdir, claim_workdir
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     'needed',
     'new_vocabulary_size',
     'objectives',
+    'open_task',
     'optional',
     'resolve',
     'taken',

@@ -13,10 +13,9 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from xlbench import benchmarks
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import SETTING_TITLES
 from xlbench.data import baselines as baselines_lib
-from xlbench.files import Json
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Cell, clean
 
@@ -294,17 +293,9 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
     language = {'seed', 'mixture', 'tasks'}
     return {
         (key, json.dumps(value, default=str))
-        for key, value in _leaves(pick.run.config)
+        for key, value in config_lib.leaves(pick.run.config)
         if key.rpartition('.')[2] not in language
     }
-
-
-def _leaves(block: Mapping[str, Json], prefix: str = '') -> Iterator[tuple[str, Json]]:
-    for key, value in block.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f'{prefix}{key}.')
-        else:
-            yield f'{prefix}{key}', value
 
 
 def _differing(column: list[list[Pick]]) -> str:

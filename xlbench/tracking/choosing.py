@@ -1,11 +1,9 @@
 """The trackers that config.trackers names: found, and checked before a run costs anything."""
 
-import importlib
 import importlib.util
 from collections.abc import Sequence
 
-from xlbench.config import signatures
-from xlbench.errors import UserError, located, unknown
+from xlbench.errors import UserError, located
 from xlbench.metrics import specs
 from xlbench.tracking.contract import Tracker
 
@@ -22,16 +20,7 @@ def find(name: str) -> type[Tracker]:
     Raises:
       UserError: there is none, or it may not be imported.
     """
-    classes = signatures.catalog(PACKAGE, 'Tracker')
-    if name in classes:
-        return getattr(importlib.import_module(f'{PACKAGE}.{name}'), classes[name])
-    if ':' not in name:
-        hint = 'One of your own is written as tasks/FILE.py:NAME'
-        raise unknown('tracker in config.trackers', name, classes, hint)
-    tracker = specs.defined(name, 'tracker', specs.trusted())
-    if not (isinstance(tracker, type) and issubclass(tracker, Tracker)):
-        raise UserError(f'{name!r} is not a subclass of xlbench.tracking.Tracker')
-    return tracker
+    return specs.subclass(name, Tracker, PACKAGE, 'tracker in config.trackers')
 
 
 def check(names: Sequence[str]) -> None:
