@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
+from stand_ins import Copier, read_result
 
 from xlbench import evaluators, metrics, names, runs
 from xlbench.data import prepared, tokenizers
@@ -17,26 +18,6 @@ from xlbench.errors import UserError
 from xlbench.evaluators import base, baselines
 from xlbench.parallel import partitioning
 from xlbench.training import train_step
-
-
-class Copier:
-    """Stands in for a model: it predicts its input, token by token."""
-
-    decoder_only = False
-
-    def apply(self, variables, *args, method, **named):
-        return getattr(self, method)(*args, **named)
-
-    def encode(self, encoder_input_tokens, **others):
-        return encoder_input_tokens
-
-    def init_cache(self, encoded, segments, max_length, beams=1):
-        spread = jnp.pad(encoded, ((0, 0), (0, max_length)))
-        return {'tokens': spread, 'at': jnp.zeros((), jnp.int32)}
-
-    def decode_step(self, cache, tokens):
-        now = jax.lax.dynamic_index_in_dim(cache['tokens'], cache['at'], 1, keepdims=False)
-        return 5.0 * jax.nn.one_hot(now, 128), cache | {'at': cache['at'] + 1}
 
 
 class Babbler(Copier):
@@ -83,13 +64,6 @@ def make(tiny_root, tasks):
     return build
 
 
-def read(workdir, task, step=7):
-    folder = workdir / 'eval' / str(step) / 'test' / task.name
-    result = json.loads((folder / 'metrics.json').read_text())
-    lines = (folder / 'predictions.jsonl').read_text().splitlines()
-    return result, [json.loads(line) for line in lines]
-
-
 def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
     """33 examples in batches of 6: nothing divides anything."""
     evaluator = make()
@@ -97,7 +71,7 @@ def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
     assert evaluator.num_programs > 2  # Batches of more than one width were made.
     tokenizer = evaluator._tokenizer
     for task in tasks:
-        result, rows = read(tmp_path, task)
+        result, rows = read_result(tmp_path, task)
         records = task.read(range(len(task)))
         assert [row['id'] for row in rows] == list(range(33))
         assert [row['input'] for row in rows] == [r['inputs_pretokenized'] for r in records]
@@ -128,7 +102,7 @@ def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
 
 def test_the_written_facts(make, tasks, tmp_path):
     make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read(tmp_path, tasks[0])
+    result, rows = read_result(tmp_path, tasks[0])
     assert (result['task'], result['split']) == (tasks[0].name, 'test')
     assert (result['step'], result['stage'], result['data']) == (7, 'stage1', 'sample')
     assert result['manifest'] == tasks[0].sha256
@@ -148,7 +122,7 @@ def test_several_texts_an_example(make, tasks, tmp_path):
     decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
     evaluator = make(tasks=tasks[:1], model=Babbler(), decoding=decoding, num_examples=5)
     evaluator.run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read(tmp_path, tasks[0])
+    result, rows = read_result(tmp_path, tasks[0])
     assert result['decoding'] == decoding
     likely, less = (x - np.log(126 + np.exp(9) + np.exp(8)) for x in (9, 8))
     tokenizer = evaluator._tokenizer
@@ -168,7 +142,7 @@ def test_a_metric_of_several_predictions_gets_them(make, tasks, tmp_path):
     decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
     evaluator = make(tasks=[task], model=Babbler(), decoding=decoding, num_examples=5)
     scores = evaluator.run({}, 7, str(tmp_path), 'stage1')[task.name]
-    result, rows = read(tmp_path, task)
+    result, rows = read_result(tmp_path, task)
     targets = [row['target'] for row in rows]
     n_best = [[found['prediction'] for found in row['n_best']] for row in rows]
     assert [len(texts) for texts in n_best] == [3] * 5
@@ -192,7 +166,7 @@ def test_the_first_token_is_the_language(make, tasks, tmp_path, monkeypatch):
     evaluator.run({}, 7, str(tmp_path), 'stage1')
     for task, first in zip(tasks, languages.values(), strict=False):
         copies = [[first, *record['inputs'][1:4]] for record in task.read(range(5))]
-        _, rows = read(tmp_path, task)
+        _, rows = read_result(tmp_path, task)
         found = [row['prediction'] for row in rows]
         assert found == evaluator._tokenizer.decode_batch(copies)
 
@@ -222,7 +196,7 @@ def test_a_score_that_only_some_tasks_have_is_averaged_over_those(make, tasks, t
 @pytest.mark.parametrize('number, expected', [(1, 1), (7, 7), (33, 33), (99, 33), (0, 33)])
 def test_the_first_examples_alone(make, tasks, tmp_path, number, expected):
     scores = make(tasks=tasks[:1], num_examples=number).run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read(tmp_path, tasks[0])
+    result, rows = read_result(tmp_path, tasks[0])
     assert result['num_examples'] == len(rows) == expected
     ids = np.concatenate([r['targets'][:8] for r in tasks[0].read(range(expected))])
     assert scores[tasks[0].name]['loss'] == pytest.approx(ids.mean())
@@ -240,7 +214,7 @@ def test_the_same_evaluator_runs_again(make, tasks, tmp_path):
     evaluator = make(tasks=tasks[:1])
     first = evaluator.run({}, 7, str(tmp_path), 'stage1')
     assert evaluator.run({}, 8, str(tmp_path), 'stage1') == first
-    assert read(tmp_path, tasks[0], 7)[1] == read(tmp_path, tasks[0], 8)[1]
+    assert read_result(tmp_path, tasks[0], 7)[1] == read_result(tmp_path, tasks[0], 8)[1]
 
 
 def test_it_asks_after_every_batch_whether_to_go_on(make, tasks, tmp_path):

@@ -1,12 +1,12 @@
 """Ranks among candidates and in a response set, suggestions, and what is written of them."""
 
-import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
+from stand_ins import read_result
 
 from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
@@ -72,13 +72,6 @@ def make(tiny_root, tasks):
     return build
 
 
-def read(workdir, task, step=7):
-    folder = workdir / 'eval' / str(step) / 'test' / task.name
-    result = json.loads((folder / 'metrics.json').read_text())
-    lines = (folder / 'predictions.jsonl').read_text().splitlines()
-    return result, [json.loads(line) for line in lines]
-
-
 def bags(rows, length):
     """[n, 128], as Bags makes them of cut rows."""
     cut = [row if len(row) <= length else [*row[: length - 1], 1] for row in rows]
@@ -90,7 +83,7 @@ def test_ranks_among_candidates(make, tasks, tmp_path):
     evaluator = make()
     scores = evaluator.run({}, 7, str(tmp_path), 'stage1')
     for task, inner in zip(tasks, evaluator.tasks, strict=True):
-        result, rows = read(tmp_path, task)
+        result, rows = read_result(tmp_path, task)
         records = task.read(range(33))
         left = 0.25 * bags([r['inputs'] for r in records], 24)
         replies = list(inner.replies.values())
@@ -154,7 +147,7 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     options = dict(lm_weight=0.5, top_k=6, num_suggestions=3)
     evaluator = make(tasks=[task], responses=replies[:1], validation_rouge=True, **options)
     found = evaluator.run({}, 7, str(tmp_path), 'stage1')[task.name]
-    result, rows = read(tmp_path, task)
+    result, rows = read_result(tmp_path, task)
     records = task.read(range(33))
     responses = ResponseSet.of_prepared(replies[0])
     scores = 0.25 * bags([r['inputs'] for r in records], 24) @ bags(responses.ids, 8).T
@@ -234,7 +227,7 @@ def test_a_metric_of_the_users_gets_the_suggestions(make, tasks, replies, tmp_pa
     task = with_metrics(tasks[0], module.first)
     options = dict(responses=replies[:1], top_k=6, num_suggestions=3)
     found = make(tasks=[task], **options).run({}, 7, str(tmp_path), 'stage1')[task.name]
-    _, rows = read(tmp_path, task)
+    _, rows = read_result(tmp_path, task)
     assert found['mine'] == sum(len(row['suggestions'][0]['text']) for row in rows)
     # A name that the evaluation has itself is refused before it; without a set nothing is called.
     with pytest.raises(UserError, match=r"all_three of task .* gives the score 'mrr'"):
@@ -270,7 +263,7 @@ def test_a_shared_set_and_a_shared_text_are_encoded_once(
 def test_no_gold_reply_in_the_set(make, tasks, replies, tmp_path):
     """English replies to German messages."""
     found = make(tasks=tasks[1:2], responses=replies[:1]).run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read(tmp_path, tasks[1])
+    result, rows = read_result(tmp_path, tasks[1])
     assert result['responses']['gold_inside'] == 0
     assert not [name for name in found['mean'] if name.startswith('set_')]
     assert all(len(row['suggestions']) == 3 for row in rows)
@@ -280,7 +273,7 @@ def test_a_set_smaller_than_top_k(make, tasks, replies, tmp_path):
     make(tasks=tasks[:1], responses=replies[:1], top_k=500, num_suggestions=400).run(
         {}, 7, str(tmp_path), 'stage1'
     )
-    _, rows = read(tmp_path, tasks[0])
+    _, rows = read_result(tmp_path, tasks[0])
     different = ResponseSet.of_prepared(replies[0]).texts
     assert all(len(row['suggestions']) == len(different) for row in rows)
 
@@ -293,7 +286,7 @@ def test_batches_and_devices_change_nothing(make, tasks, replies, tmp_path, opti
     scores = first.run({}, 7, str(tmp_path / 'a'), 'stage1')
     second = make(tasks=tasks[:1], responses=replies[:1], **options)
     assert second.run({}, 7, str(tmp_path / 'b'), 'stage1') == scores
-    assert read(tmp_path / 'a', tasks[0])[1] == read(tmp_path / 'b', tasks[0])[1]
+    assert read_result(tmp_path / 'a', tasks[0])[1] == read_result(tmp_path / 'b', tasks[0])[1]
     assert first.run({}, 8, str(tmp_path / 'a'), 'stage1') == scores
 
 
@@ -313,7 +306,7 @@ def test_a_real_model_on_several_devices(tiny_root, tasks, replies, tmp_path):
             lengths=tiny.LENGTHS, candidates=10, responses=replies[:1],
         )  # fmt: skip
         evaluator.run(params, 7, str(tmp_path / str(devices)), 'stage1')
-        found.append(read(tmp_path / str(devices), tasks[0])[1])
+        found.append(read_result(tmp_path / str(devices), tasks[0])[1])
     for one, other in zip(*found, strict=True):
         assert one['scores']['loss'] == pytest.approx(other['scores']['loss'], rel=1e-4)
         first, second = (
@@ -349,7 +342,7 @@ def test_fewer_replies_than_candidates(make, tasks, tmp_path):
     evaluator = make(tasks=tasks[:1], candidates=500)
     evaluator.run({}, 7, str(tmp_path), 'stage1')
     different = {record['targets_pretokenized'] for record in tasks[0].read(range(33))}
-    assert read(tmp_path, tasks[0])[0]['candidates'] == len(different) < 33
+    assert read_result(tmp_path, tasks[0])[0]['candidates'] == len(different) < 33
     pools = evaluator.tasks[0].pools
     assert all(sorted(pool) == list(range(len(different))) for pool in pools.tolist())
 
@@ -382,7 +375,7 @@ def test_draws_are_spread_evenly():
 
 def test_the_first_examples_alone(make, tasks, tmp_path):
     make(tasks=tasks[:1], num_examples=7).run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read(tmp_path, tasks[0])
+    result, rows = read_result(tmp_path, tasks[0])
     assert result['num_examples'] == len(rows) == 7
 
 
@@ -393,7 +386,7 @@ def test_the_official_filter(make, tasks, tmp_path, monkeypatch):
     short = np.flatnonzero((tasks[0].lengths() <= [9, 8]).all(axis=1))
     assert 4 < len(short) < 33
     kept = short[: len(short) // 4 * 4].tolist()
-    result, rows = read(tmp_path, tasks[0])
+    result, rows = read_result(tmp_path, tasks[0])
     assert [row['id'] for row in rows] == kept
     assert result['num_examples'] == len(kept)
     assert result['dropped'] == 33 - len(kept)
@@ -430,7 +423,7 @@ def test_suggestions_chosen_together(make, tasks, tmp_path):
     for consensus in (0.0, 1e-6, 50.0):
         folder = tmp_path / str(consensus)
         make(consensus=consensus, **options).run({}, 7, str(folder), 'stage1')
-        result, rows = read(folder, tasks[0])
+        result, rows = read_result(folder, tasks[0])
         assert result['decoding']['consensus'] == consensus
         lists[consensus] = [[s['response'] for s in row['suggestions']] for row in rows]
         assert all(len(set(row)) == 3 for row in lists[consensus])

@@ -16,6 +16,7 @@ import pages
 import pytest
 import tiny
 import tiny_labels
+from stand_ins import Copier
 
 from xlbench import evaluate, evaluators, metrics, models
 from xlbench.benchmarks import task_files
@@ -229,16 +230,8 @@ def test_a_downloaded_workdir_runs_no_code(tiny_run, folder):
 # Scoring.
 
 
-class Copier:
-    """Stands in for a model that writes its input, and the input without its first token."""
-
-    decoder_only = False
-
-    def apply(self, variables, *args, method, **named):
-        return getattr(self, method)(*args, **named)
-
-    def encode(self, encoder_input_tokens, **others):
-        return encoder_input_tokens
+class Repeater(Copier):
+    """Writes its input, and the input without its first token."""
 
     def init_cache(self, encoded, segments, max_length, beams=1):
         return {'source': encoded, 'step': 0}
@@ -260,7 +253,7 @@ def generation(root, task, **options):
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     tokenizer = tokenizers.load('sample', str(root))
     options = {'batch_size': 12, 'lengths': tiny.LENGTHS} | options
-    return evaluators.find('generation')([task], Copier(), NoLoss(), mesh, tokenizer, **options)
+    return evaluators.find('generation')([task], Repeater(), NoLoss(), mesh, tokenizer, **options)
 
 
 @pytest.fixture(scope='module')

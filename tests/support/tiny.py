@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 import optax
-import sentencepiece
+import prepared_files
 
 from xlbench import models
 from xlbench.configs import mtg_mt5
-from xlbench.data import batches, features, prepared, tokenizers
+from xlbench.data import batches, features, prepared
 from xlbench.parallel import partitioning
 from xlbench.training import objectives, optimizers, train_step
 
@@ -55,59 +55,22 @@ def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
       others: further tasks, which nothing is trained on.
     """
     texts = [text for task in TASKS for pair in examples(task, 'train') for text in pair]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_prefix=str(root / 'sample'),
-        vocab_size=120,
-        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
-        character_coverage=1.0,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )  # fmt: skip
-    (root / 'sample.vocab').unlink()
-    tokenizer = tokenizers.load('sample', str(root))
+    tokenizer = prepared_files.train_vocabulary(root, texts)
     for split in SIZES:
         for task in (*TASKS, *others):
-            _write_task(str(root), tokenizer, task, split)
+            prepared_files.write_pairs(
+                root, tokenizer, task, split, examples(task, split),
+                about={'metrics': _metrics(task)}, shard_examples=25,
+            )  # fmt: skip
         rates = {task: float(SIZES[split]) for task in QUESTIONS}
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, rates)
 
 
-def _write_task(root: str, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
-    source, lang = task.split('_')[2:]
-    manifest = {
-        'task': task,
-        'split': split,
-        'features': {n: {'pad_id': 0, 'eos_id': tokenizer.eos_id} for n in ('inputs', 'targets')},
-        'vocabulary': tokenizer.manifest(),
-        'source_lang': source,
-        'target_lang': lang,
-        'metrics': [
-            {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': lang}},
-            {'metric': 'xlbench.metrics.distinct:Distinct', 'kwargs': {}},
-        ],
-        'inputs': [],
-        'data': 'sample',
-        'skipped': [],
-    }
-    pairs = examples(task, split)
-    ids = [
-        [[*row.tolist(), tokenizer.eos_id] for row in tokenizer.encode_batch(side)]
-        for side in zip(*pairs, strict=True)
+def _metrics(task: str) -> list[dict]:
+    return [
+        {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': task[-2:]}},
+        {'metric': 'xlbench.metrics.distinct:Distinct', 'kwargs': {}},
     ]
-    place = prepared.folder(root, 'sample', task, split)
-    with prepared.Writer(place, manifest=manifest, shard_examples=25) as writer:
-        writer.write_batch(
-            [
-                {
-                    'inputs': inputs,
-                    'targets': targets,
-                    'inputs_pretokenized': source,
-                    'targets_pretokenized': target,
-                }
-                for (source, target), inputs, targets in zip(pairs, *ids, strict=True)
-            ]
-        )
 
 
 def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:

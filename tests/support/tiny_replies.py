@@ -6,7 +6,7 @@ from unittest import mock
 
 import jax
 import ml_collections
-import sentencepiece
+import prepared_files
 
 from xlbench import names, runs
 from xlbench.configs import mrs_retriever
@@ -55,63 +55,32 @@ def pairs(task: str, split: str) -> list[tuple[str, str]]:
 def write_root(root: pathlib.Path) -> None:
     """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would."""
     texts = [text for task in TASKS for pair in pairs(task, 'train') for text in pair]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_prefix=str(root / 'sample'),
-        vocab_size=120,
-        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
-        character_coverage=1.0,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )  # fmt: skip
-    (root / 'sample.vocab').unlink()
-    tokenizer = tokenizers.load('sample', str(root))
+    tokenizer = prepared_files.train_vocabulary(root, texts)
     for split in (*SIZES, 'responses'):
         for task in TASKS:
-            _write_task(str(root), tokenizer, task, split)
+            _write_task(root, tokenizer, task, split)
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, dict.fromkeys(TASKS, 1.0))
 
 
-def _write_task(root: str, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
-    lang = task.rpartition('_')[2]
-    manifest = {
-        'task': task,
-        'split': split,
-        'view': 'retrieval',
-        'features': {n: {'pad_id': 0, 'eos_id': tokenizer.eos_id} for n in ('inputs', 'targets')},
-        'vocabulary': tokenizer.manifest(),
-        'source_lang': lang,
-        'target_lang': lang,
-        'metrics': [{'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': lang}}],
-        'inputs': [],
-        'data': 'sample',
-        'skipped': [],
-    }
-    texts = pairs(task, split)
-    ids = [
-        [[*row.tolist(), tokenizer.eos_id] for row in tokenizer.encode_batch(side)]
-        for side in zip(*texts, strict=True)
+def _write_task(
+    root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, split: str
+) -> None:
+    texts, is_set = pairs(task, split), split == 'responses'
+    metric = {'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': task[-2:]}}
+    fields = [
+        {
+            'message': message,
+            'reply': reply,
+            'lm_score': '-1.0' if is_set else '',
+            'cluster': str(number) if is_set else '',
+            'display': '',
+        }
+        for number, (message, reply) in enumerate(texts)
     ]
-    place = prepared.folder(root, 'sample', task, split)
-    with prepared.Writer(place, manifest=manifest, shard_examples=60) as writer:
-        writer.write_batch(
-            [
-                {
-                    'inputs': inputs,
-                    'targets': targets,
-                    'inputs_pretokenized': message,
-                    'targets_pretokenized': reply,
-                    'message': message,
-                    'reply': reply,
-                    'lm_score': '-1.0' if split == 'responses' else '',
-                    'cluster': str(number) if split == 'responses' else '',
-                    'display': '',
-                }
-                for number, ((message, reply), inputs, targets) in enumerate(
-                    zip(texts, *ids, strict=True)
-                )
-            ]
-        )
+    about = {'view': 'retrieval', 'metrics': [metric]}
+    prepared_files.write_pairs(
+        root, tokenizer, task, split, texts, about=about, shard_examples=60, fields=fields
+    )
 
 
 def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
