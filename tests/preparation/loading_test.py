@@ -1,6 +1,7 @@
-"""What a block of `quietly` hides, and for how long."""
+"""What a block of `quietly` hides and puts off, and for how long."""
 
 import importlib
+import importlib.util
 import sys
 
 import pytest
@@ -8,12 +9,24 @@ import pytest
 from xlbench.preparation import loading
 
 
-def test_what_keras_imports_without_need_is_hidden_in_the_block_alone(monkeypatch):
+def test_what_nothing_here_calls_is_hidden_in_the_block_alone(monkeypatch):
     monkeypatch.setattr(loading, '_UNUSED', ('colorsys', 'json'))
     monkeypatch.delitem(sys.modules, 'colorsys', raising=False)
     there = sys.modules['json']
     with loading.quietly():
         assert importlib.import_module('json') is there  # Loaded before: it stays.
+        assert importlib.util.find_spec('colorsys').origin.endswith('colorsys.py')
         with pytest.raises(ImportError):
             importlib.import_module('colorsys')
     assert importlib.import_module('colorsys').rgb_to_hsv(0, 0, 0) == (0, 0, 0)
+
+
+def test_what_loads_late_is_there_when_it_is_used(monkeypatch, tmp_path):
+    monkeypatch.setattr(loading, '_LATE', ('late_package',))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'late_package.py').write_text('import late_part\nname = "late"\n')
+    (tmp_path / 'late_part.py').write_text('')
+    with loading.quietly():
+        late = importlib.import_module('late_package')
+    assert 'late_part' not in sys.modules
+    assert late.name == 'late' and 'late_part' in sys.modules

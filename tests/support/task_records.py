@@ -1,4 +1,6 @@
-"""What the source of a registered task reads, before any preprocessor."""
+"""What the source of a registered task reads, and what its preprocessors make of it."""
+
+from typing import Any
 
 from xlbench import pipeline
 from xlbench.data.readers import BadRecord, Item
@@ -13,3 +15,11 @@ def read(name: str, split: str = 'train') -> list[Item]:
 def bad(name: str, split: str = 'train') -> list[BadRecord]:
     """The bad records of a split."""
     return [record for record in read(name, split) if isinstance(record, BadRecord)]
+
+
+def examples(name: str, split: str) -> list[dict[str, Any]]:
+    """The examples of a split, as the preprocessors leave them."""
+    dataset = pipeline.get(name).get_dataset(
+        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
+    )
+    return list(dataset.as_numpy_iterator())

@@ -10,6 +10,7 @@ import mtg_files
 import pytest
 import seqio
 import task_records
+from task_records import examples
 
 from xlbench import errors, pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
@@ -27,13 +28,6 @@ def made(tmp_path_factory):
     dialogue_files.write_xpersona(folder)
     mtg_files.write_vocabulary(folder)
     return folder
-
-
-def examples(name, split):
-    dataset = pipeline.get(name).get_dataset(
-        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
-    )
-    return list(dataset.as_numpy_iterator())
 
 
 def pairs(name, split):

@@ -7,6 +7,7 @@ import os
 import mtg_files
 import pytest
 import seqio
+import task_records
 
 from xlbench import pipeline
 from xlbench.benchmarks import MASAKHANEWS
@@ -38,18 +39,10 @@ def made(tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def root(made):
-    pipeline.use_vocabulary('sample', str(made))
-    yield made
-    pipeline.use_root(None)
-
-
 def examples(name, split):
-    dataset = pipeline.get(name).get_dataset(sequence_length=None, split=split, shuffle=False)
     return [
         (e['inputs_pretokenized'].decode(), e['targets_pretokenized'].decode())
-        for e in dataset.as_numpy_iterator()
+        for e in task_records.examples(name, split)
     ]
 
 

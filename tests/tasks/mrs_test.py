@@ -9,6 +9,7 @@ import reply_files
 import seqio
 import task_records
 import tokenizer_files
+from task_records import examples
 
 from xlbench import errors, pipeline
 from xlbench.benchmarks import MRS, RATES
@@ -35,13 +36,6 @@ def own_root(made, tmp_path):
     pipeline.use_vocabulary('sample', str(tmp_path))
     yield tmp_path
     pipeline.use_root(None)
-
-
-def examples(name, split):
-    dataset = pipeline.get(name).get_dataset(
-        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
-    )
-    return list(dataset.as_numpy_iterator())
 
 
 def texts(found, name):

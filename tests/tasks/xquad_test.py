@@ -8,6 +8,7 @@ import mtg_files
 import pytest
 import seqio
 import task_records
+from task_records import examples
 
 from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
@@ -23,18 +24,6 @@ def made(tmp_path_factory):
     mtg_files.write_xquad(folder)
     mtg_files.write_vocabulary(folder)
     return folder
-
-
-@pytest.fixture
-def root(made):
-    pipeline.use_vocabulary('sample', str(made))
-    yield made
-    pipeline.use_root(None)
-
-
-def examples(name, split):
-    dataset = pipeline.get(name).get_dataset(sequence_length=None, split=split, shuffle=False)
-    return list(dataset.as_numpy_iterator())
 
 
 def question(root, lang, article, paragraph, number):

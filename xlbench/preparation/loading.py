@@ -1,13 +1,20 @@
 """Imports what needs TensorFlow, late and quietly."""
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Sequence
 
-# Keras, which TensorFlow loads, imports these for wrappers that nothing here calls: a second.
-_UNUSED = ('matplotlib', 'sklearn')
+# Of what TensorFlow and SeqIO load, packages that nothing here calls: Keras, and what it imports
+# for its wrappers. They take seconds.
+_UNUSED = ('keras', 'matplotlib', 'sklearn')
+# Packages that load when they are used first: a vocabulary of SeqIO's own tokenizes with this one,
+# which imports Keras.
+_LATE = ('tensorflow_text',)
 
 
 @contextlib.contextmanager
@@ -21,12 +28,12 @@ def quietly() -> Iterator[None]:
     from absl import logging
 
     logging.set_verbosity(logging.ERROR)  # SeqIO warns about each uncached task.
+    finder = _Finder()
     with tempfile.TemporaryFile() as hidden:
         sys.stderr.flush()
         saved = os.dup(2)
         os.dup2(hidden.fileno(), 2)
-        left_out = [name for name in _UNUSED if name not in sys.modules]
-        sys.modules.update(dict.fromkeys(left_out))  # None: as if it were not installed.
+        sys.meta_path.insert(0, finder)
         try:
             yield
         except BaseException:
@@ -34,8 +41,38 @@ def quietly() -> Iterator[None]:
             os.write(saved, hidden.read())
             raise
         finally:
-            for name in left_out:
-                del sys.modules[name]
+            sys.meta_path.remove(finder)
             sys.stderr.flush()
             os.dup2(saved, 2)
             os.close(saved)
+
+
+class _Finder:
+    """Finds the packages that are unused or late; all others are left to Python's own finders."""
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Says how a package is loaded: not at all, or late; None for any other one."""
+        if name not in (*_UNUSED, *_LATE):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            # TensorFlow asks where Keras is, and imports it if it can.
+            late = name in _LATE
+            spec.loader = importlib.util.LazyLoader(spec.loader) if late else _Refusal()
+        return spec
+
+
+class _Refusal:
+    """Loads nothing, as if a package were not installed."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """Leaves it to Python to make the empty module."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Raises ImportError."""
+        raise ImportError(f'{module.__name__} is not needed here')
