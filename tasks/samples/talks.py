@@ -14,9 +14,10 @@ In an interview, a host asks two to eight guests about a topic. Some of them cha
 and one says what will be done.
 """
 
+import functools
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xlbench.data import actions
 from xlbench.tasks.samples import texts
@@ -84,7 +85,7 @@ class Talk:
             filled['name'] = NAMES[name][0]
         wording = self.rng.choice(UTTERANCES[kind])
         self.turns.append((speaker, wording.format(**filled)))
-        self.triples += _triples(wording, filled)
+        self.triples += _triples(wording, tuple(filled.items()))
 
     def tell(self, kind: str, people: People, wording: int = 0, **meanings: int) -> None:
         """Adds a sentence to the summaries, about one or several people."""
@@ -115,8 +116,10 @@ def _list(names: Sequence[str], lang: str) -> str:
     return text
 
 
-def _triples(wording: str, filled: Mapping[str, str]) -> list[str]:
+@functools.cache  # Few different utterances are said again and again.
+def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
     """Who does what in an utterance, a line each."""
+    filled = dict(slots)
     done = next((filled[slot] for slot in _DONE if slot in filled), '')
     # Example: 'look for the key' -> 'look for', 'the key'; 'work late' has no object.
     does, _, what = _OBJECT.sub('|', done, count=1).partition('|')

@@ -455,6 +455,21 @@ def test_one_process_prepares_and_another_waits_for_it(root):
 # --- Samples and own tasks.
 
 
+@pytest.mark.parametrize(
+    ('names', 'vocabulary', 'samples'),
+    [
+        ([], 'sample', command.SAMPLES),
+        (['mtg_multi_qg', 'mtg_qg_en_en'], 'sample', ('mtg',)),
+        (['fewshot_udpos_en_en'], 'sample_fewshot', ('labels',)),
+        (['mrs_multi_retrieval'], 'google/mt5-base', ('mrs',)),
+        (['clidsum_xsamsum_en_de'], 'sample', ('mtg', 'clidsum')),
+        (['mtg_qg_en_en', 'news_title_de'], 'sample', command.SAMPLES),  # Whatever that reads.
+    ],
+)
+def test_the_sample_corpora_that_are_read_are_made(names, vocabulary, samples):
+    assert command._samples_of(names, vocabulary) == list(samples)
+
+
 def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, capsys):
     def write_mtg(root, seed):
         if is_new := not os.path.exists(f'{root}/SAMPLE.json'):

@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import errors, machine, names
@@ -28,12 +28,41 @@ if TYPE_CHECKING:
 SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum', 'translation')  # Modules of tasks/samples.
 
 
-def make_sample(root: str, seed: int = 0) -> None:
-    """Writes the sample corpora and their vocabularies into `root`, unless they are there."""
-    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in SAMPLES]
+def make_sample(root: str, seed: int = 0, samples: Sequence[str] = ()) -> None:
+    """Writes sample corpora and their vocabularies into `root`, unless they are there.
+
+    Args:
+      root: the data root.
+      seed: of the corpora.
+      samples: some of SAMPLES; all by default.
+    """
+    names = samples or SAMPLES
+    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in names]
     written = [module.write(root, seed) for module in modules]
     if any(written):
         print(f'wrote the sample corpora into {root}', flush=True)
+
+
+def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
+    """Names the sample corpora that tasks read and that a vocabulary comes from.
+
+    All take twenty seconds to make, and most runs read one of them.
+
+    Args:
+      names: of tasks and mixtures.
+      vocabulary: as --vocabulary takes it.
+
+    Returns:
+      Some of SAMPLES; all where there are no names, or one does not say what is read, as those of
+      the user's own tasks.
+    """
+    if not names:
+        return [*SAMPLES]
+    words = {name.partition('_')[0] for name in names}
+    if vocabulary in tokenizers.SAMPLE_FILES:
+        words.add(vocabulary.partition('_')[2] or 'mtg')
+    read = {'labels' if word == 'fewshot' else word for word in words}
+    return [name for name in SAMPLES if name in read] if read <= set(SAMPLES) else [*SAMPLES]
 
 
 def prepare(
@@ -172,14 +201,15 @@ def main(argv: Sequence[str]) -> int:
     _check_texts(flags)
     if flags.vocabulary is None:
         flags.vocabulary = flags.new_vocabulary if flags.texts else 'sample'
-    mentioned = f'{flags.mixture or ""},{flags.texts or ""}'
-    for name in filter(None, mentioned.split(',')):  # Before TensorFlow is imported.
-        names.check_task(name.partition(':')[0], 'task or mixture', root, flags.vocabulary)
+    named = f'{flags.mixture or ""},{flags.texts or ""}'.split(',')
+    mentioned = [name.partition(':')[0] for name in named if name]
+    for name in mentioned:  # Before TensorFlow is imported.
+        names.check_task(name, 'task or mixture', root, flags.vocabulary)
     if flags.mixture and not flags.new_vocabulary:
         tokenizers.check_name(flags.vocabulary)
     try:
         if flags.sample:
-            make_sample(root)
+            make_sample(root, samples=_samples_of(mentioned, flags.vocabulary))
             if not flags.mixture:
                 return 0
         if flags.new_vocabulary:

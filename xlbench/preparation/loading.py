@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 # Of what TensorFlow and SeqIO load, packages that nothing here calls: Keras, and what it imports
 # for its wrappers. They take seconds.
 _UNUSED = ('keras', 'matplotlib', 'sklearn')
-# Packages that load when they are used first: a vocabulary of SeqIO's own tokenizes with this one,
-# which imports Keras.
-_LATE = ('tensorflow_text',)
+# Packages that load when they are used first: SeqIO's own vocabularies tokenize with TensorFlow
+# Text, which imports Keras; its mixtures with rates to be searched need PyGlove.
+_LATE = ('pyglove', 'tensorflow_text')
 
 
 @contextlib.contextmanager
