@@ -49,7 +49,7 @@ def official_mrs(newcomer: Newcomer) -> None:
 def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int) -> None:
     source = newcomer.home / 'data' / 'sample'
     if not (source / name).exists():
-        newcomer.run('python -m xlbench.prepare --sample')
+        newcomer.run(f'python -m xlbench.tasks.samples.{name} --root=data/sample')
     for pattern in patterns:
         for path in (source / name).rglob(pattern):
             lines = path.read_text(encoding='utf-8').splitlines(keepends=True)

@@ -30,6 +30,12 @@ def works_on_batches(preprocessor: Callable[..., tf.data.Dataset]) -> bool:
     return getattr(preprocessor, 'works_on_batches', False)
 
 
+# TensorFlow rewrites functions for conditions on tensors, at each use, which takes longer than all
+# else that it does with a task. The following have none.
+_unconverted = tf.autograph.experimental.do_not_convert
+
+
+@_unconverted
 @text_map
 def format_text(
     example: dict[str, tf.Tensor], inputs: str, targets: str, keep: Sequence[str] = ()
@@ -56,6 +62,7 @@ def format_text(
     return result
 
 
+@_unconverted
 @text_map
 def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, tf.Tensor]:
     """Writes the target language at the start of the input, if the vocabulary's model reads it so.
