@@ -483,6 +483,7 @@ def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, c
             reply_files.write_mrs(root, langs=('de',))
         return is_new
 
+    monkeypatch.setattr(command, 'SAMPLES', ('mtg', 'mrs'))
     for name, write in (('mtg', write_mtg), ('mrs', write_mrs)):
         module = types.ModuleType(f'xlbench.tasks.samples.{name}')
         module.write = write
