@@ -197,7 +197,7 @@ def test_the_best_of_several_weights_of_log_likelihoods(make, tasks, replies, tm
     def run(name, **weights):
         evaluator = make(tasks=[task], **options, **weights)
         scores = evaluator.run({}, 7, str(tmp_path / name), 'stage1')[task.name]
-        return scores, read(tmp_path / name, task)
+        return scores, read_result(tmp_path / name, task)
 
     weights = (0.0, 0.5, 50.0)
     alone = {weight: run(str(weight), lm_weight=weight) for weight in weights}
