@@ -1,5 +1,6 @@
 """Hugging Face's fast tokenizers, from their files."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies, vocabulary_files
-from xlbench.data.tokenizers import objects
+from xlbench.data.tokenizers import objects, repeated_words
 from xlbench.data.tokenizers.tokenizer import (
     DOUBLED_ENDS,
     MOST_PIECES,
@@ -141,8 +142,12 @@ class HuggingFaceTokenizer(Tokenizer):
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
         with objects.no_panic(f'vocabulary {self.name}'):
-            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(encoding.ids, np.int32) for encoding in encodings]
+            return self._encoder(texts)
+
+    @functools.cached_property
+    def _encoder(self) -> repeated_words.Encoder:
+        words = repeated_words.RepeatedWords.of(self._tokenizer)
+        return words.encode_batch if words else repeated_words.library(self._tokenizer)
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return self._tokenizer.decode_batch(ids, skip_special_tokens=True)
@@ -150,7 +155,6 @@ class HuggingFaceTokenizer(Tokenizer):
     def pieces(self) -> list[str]:
         """See Tokenizer."""
         return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
-
 
     def with_ends(self) -> str:
         """A tokenizer.json that puts around a text what `encode_inputs` puts around it."""
