@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
 
-from xlbench.data import batches, mixing, prepared
+from xlbench.data import batches, mixing, permutations, prepared
 from xlbench.errors import UserError
 
 MODES = {
@@ -191,7 +191,19 @@ def test_seeds_and_only_seeds_change_the_order(tasks):
 
 def test_the_order_of_a_permutation_is_fixed():
     """A golden value: a resumed run must go on as it began, in any release."""
-    assert mixing._permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
+    assert permutations.permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
+
+
+def test_parts_of_a_permutation_are_those_of_the_whole(monkeypatch):
+    monkeypatch.setattr(permutations, '_CHUNK', 100)
+    rng = np.random.default_rng(0)
+    for count, block in ((0, 8), (1, 8), (7, 8), (8, 8), (1000, 8), (1000, 64), (1000, 2000)):
+        whole = permutations.permutation(count, 3, 4)
+        part = permutations.Permutation(count, 3, 4, block=block)
+        np.testing.assert_array_equal(part(np.arange(count)), whole)
+        for size in (1, 5, 40) if count else ():
+            places = rng.integers(0, count, size)
+            np.testing.assert_array_equal(part(places), whole[places])
 
 
 @pytest.mark.parametrize('mode', MODES)

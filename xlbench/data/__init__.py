@@ -19,6 +19,7 @@
   noise         what is done to dialogues that a model restores
   segments      topics and stages of dialogues
   mixing        the order of a stream of examples
+  permutations  the order of a pass over them
   curriculum    epochs whose parts come one after another
   task_rows     batches with rows of every task
   packing       several examples in one row
@@ -50,6 +51,7 @@ __all__ = [
     'noise',
     'outputs',
     'packing',
+    'permutations',
     'postprocess',
     'prepared',
     'readers',

@@ -17,8 +17,9 @@ from typing import Protocol
 
 import numpy as np
 
-from xlbench.data import packing
+from xlbench.data import packing, permutations
 from xlbench.data.packing import Shape
+from xlbench.data.permutations import Permutation
 from xlbench.data.prepared import Prepared, Record
 from xlbench.errors import UserError
 
@@ -26,31 +27,49 @@ WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of paddi
 _SMALLEST_WINDOW_BATCHES = 16
 SAMPLE = 4096  # Examples that the shapes are chosen from.
 SIDES = ('inputs', 'targets')
-
-
-def _permutation(count: int, *seeds: int) -> np.ndarray:
-    """[count] int32: a permutation that is the same in every release of numpy.
-
-    numpy promises that for the raw bits of a generator, not for its `permutation`.
-    """
-    bits = np.random.PCG64(np.random.SeedSequence(seeds)).random_raw(count)
-    return np.argsort(bits, kind='stable').astype(np.int32)
+_CHUNK = 2**20  # Lengths that are in memory at once.
 
 
 class Examples:
     """The examples of several tasks under one numbering: task after task.
 
+    Their lengths stay in the files. They are read through once here, in parts, so that memory does
+    not grow with the data.
+
     Attributes:
-      lengths: [total, 2] int32, trimmed to the limits.
       offsets: [tasks + 1], the number of each task's first example, and the total.
+      largest: of the trimmed lengths.
+      trimmed: how many examples are longer than the limits, by side.
+      checksum: of the trimmed lengths of all examples.
     """
 
     def __init__(self, prepared: Sequence[Prepared], limits: Shape):
         self.prepared = prepared
-        raw = np.concatenate([task.lengths() for task in prepared])
-        self.lengths = np.minimum(raw, np.array(limits, np.int32))
-        self.trimmed = {side: int((raw[:, i] > limits[i]).sum()) for i, side in enumerate(SIDES)}
         self.offsets = np.cumsum([0, *(len(task) for task in prepared)])
+        self._limits = np.array(limits, np.int32)
+        largest, longer, self.checksum = np.zeros(2, np.int32), np.zeros(2, np.int64), 0
+        for task in prepared:
+            raw = task.lengths()
+            for start in range(0, len(raw), _CHUNK):
+                chunk = raw[start : start + _CHUNK]
+                trimmed = np.minimum(chunk, self._limits)
+                largest = np.maximum(largest, trimmed.max(0, initial=0))
+                longer += (chunk > self._limits).sum(0)
+                self.checksum = zlib.crc32(np.ascontiguousarray(trimmed), self.checksum)
+        self.largest = Shape(*largest.tolist())
+        self.trimmed = dict(zip(SIDES, longer.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    def lengths(self, numbers: np.ndarray) -> np.ndarray:
+        """[n, 2] int32: tokens of inputs and targets of examples [n], trimmed to the limits."""
+        tasks = self._tasks_of(numbers)
+        lengths = np.empty((len(numbers), 2), np.int32)
+        for task in np.unique(tasks).tolist():
+            where = np.flatnonzero(tasks == task)
+            lengths[where] = self.prepared[task].lengths()[numbers[where] - self.offsets[task]]
+        return np.minimum(lengths, self._limits)
 
     def read(self, rows: Sequence[Sequence[int]]) -> list[list[Record]]:
         """The examples of each row, one read for each task."""
@@ -83,7 +102,7 @@ class Examples:
     def sample_of(self, task: int, count: int) -> np.ndarray:
         """[count, 2]: lengths of evenly spaced examples of the task with this number."""
         start, end = self.offsets[task : task + 2]
-        return self.lengths[start + np.arange(count) * (end - start) // count]
+        return self.lengths(start + np.arange(count) * (end - start) // count)
 
 
 class Stream:
@@ -112,7 +131,7 @@ class Stream:
         self._rates = np.array(rates, np.float64)
         self._sizes = [task.pass_size for task in prepared]
         self._draws = [task.draws for task in prepared]
-        self._passes: dict[tuple[int, int], np.ndarray] = {}
+        self._passes: dict[tuple[int, int], Permutation] = {}
 
     def __call__(self, start: int, stop: int) -> np.ndarray:
         """[stop - start]: the example numbers at these places of the stream."""
@@ -143,7 +162,7 @@ class Stream:
     def _shuffled(self, task: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Example numbers of places (task, index), where index counts on from pass to pass."""
         numbers = np.empty(len(task), np.int64)
-        used: dict[tuple[int, int], np.ndarray] = {}
+        used: dict[tuple[int, int], Permutation] = {}
         offset = 0
         for t, (size, draws) in enumerate(zip(self._sizes, self._draws, strict=True)):
             where = np.flatnonzero(task == t)
@@ -151,10 +170,10 @@ class Stream:
             for number in np.unique(passes).tolist():
                 key = (t, number)
                 if key not in self._passes:
-                    self._passes[key] = _permutation(size, *self._seeds[t], number)
+                    self._passes[key] = Permutation(size, *self._seeds[t], number)
                 used[key] = self._passes[key]
                 inside = passes == number
-                examples = used[key][places[inside]].astype(np.int64)
+                examples = used[key](places[inside]).astype(np.int64)
                 numbers[where[inside]] = offset + examples * draws + number % draws
             offset += size * draws
         self._passes = used  # The next window goes on in these passes.
@@ -277,9 +296,9 @@ class Planner:
         examples = self._windows(window)
 
         def permutation(count: int, *purpose: int) -> np.ndarray:
-            return _permutation(count, self._seed, window, *purpose)
+            return permutations.permutation(count, self._seed, window, *purpose)
 
-        lengths = self._examples.lengths[examples]
+        lengths = self._examples.lengths(examples)
         tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
         return Window(examples, self._make(lengths, tasks, self._layout, permutation))
 

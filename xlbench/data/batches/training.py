@@ -18,7 +18,6 @@ from xlbench.data import (
     task_rows,
 )
 from xlbench.data.batches import checks
-from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
 from xlbench.errors import UserError
 from xlbench.files import Setting
@@ -129,7 +128,7 @@ class TrainBatches:
         sample = self._examples.sample(self._rates)
         self._layout = packing_lib.choose_layout(
             sample,
-            Shape(*self._examples.lengths.max(0).tolist()),
+            self._examples.largest,
             self._limits,
             batch_size=batch_size,
             packing=options.packing,
@@ -182,7 +181,7 @@ class TrainBatches:
         ]
         text = repr((seed, one_task, self.window, self._limits, self._layout, tasks, self._rates))
         text += repr(parts) if parts else ''
-        return zlib.crc32(text.encode(), zlib.crc32(self._examples.lengths.tobytes()))
+        return zlib.crc32(text.encode(), self._examples.checksum)
 
     def _check_position(self, position: Mapping[str, int] | None) -> dict[str, int]:
         if position is None:
@@ -230,7 +229,7 @@ class TrainBatches:
             ),
         )
         if self._each_task:
-            lengths = self._examples.lengths[window.examples]
+            lengths = self._examples.lengths(window.examples)
             weights = task_rows.weights(lengths, planned, len(self._prepared))
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
@@ -294,7 +293,7 @@ class TrainBatches:
         windows = [window for window, _ in self._typical]
         examples = np.concatenate([window.examples for window in windows])
         batches = [batch for window in windows for batch in window.batches]
-        return packing_lib.real_share(self._examples.lengths[examples], batches)
+        return packing_lib.real_share(self._examples.lengths(examples), batches)
 
     def describe(self, num_steps: int) -> list[TaskShare]:
         """(task, examples, rate, expected passes) of each task in a run of `num_steps` steps."""
@@ -316,7 +315,7 @@ class TrainBatches:
             f'{examples / rows:.1f} examples a row, {self.examples_per_step:.1f} a batch; '
             f'{self.real_share:.1%} of positions are real tokens'
         )
-        total = len(self._examples.lengths)
+        total = len(self._examples)
         for side, count in self.trimmed.items():
             if count:
                 line += f'; {side} of {count} of {total} examples are longer, and are trimmed'

@@ -28,6 +28,7 @@ from xlbench.data.prepared.manifest import Manifest, checked_manifest, read_json
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
 _MOST_LANGUAGES = 1 << 20
+_LENGTHS_IN_MEMORY = 2**20  # Of more examples they are read where they are needed.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,10 @@ class Prepared:
         return self.num_examples
 
     def lengths(self) -> np.ndarray:
-        """[num_examples, 2] int32: tokens of inputs and targets, eos included, untruncated."""
+        """[num_examples, 2] int32: tokens of inputs and targets, eos included, untruncated.
+
+        Those of large data stay in their file, of which the system keeps in memory what is used.
+        """
         return self._lengths
 
     @functools.cached_property
@@ -90,7 +94,8 @@ class Prepared:
             array = np.lib.format.open_memmap(path, mode='r')
             if array.dtype != np.dtype('<i4') or array.shape != (self.num_examples, 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
-            array = np.array(array, np.int32)
+            if len(array) <= _LENGTHS_IN_MEMORY or array.dtype != np.int32:
+                array = np.array(array, np.int32)
         except FileNotFoundError as error:
             raise NotPrepared(f'{path} does not exist') from error
         except Exception as error:  # numpy reads the header as Python code, whose errors are many.
@@ -100,6 +105,7 @@ class Prepared:
             raise NotPrepared(f'{path} cannot be read: {reason}') from error
         if array.size and array.min() < 1:
             raise NotPrepared(f'{path} has an example without tokens')
+        array = array.view(np.ndarray)
         array.flags.writeable = False
         return array
 
