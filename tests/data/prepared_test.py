@@ -301,6 +301,32 @@ def test_records_must_be_as_long_as_their_lengths(tmp_path):
         open_demo(tmp_path)[1]
 
 
+def test_records_are_packed_alike_together_and_alone():
+    """Of one kind, of several kinds, and of a kind that needs a closer look."""
+    records = make_records(9)
+    alike = [
+        {name: x if isinstance(x, str) else x.astype(np.int32) for name, x in record.items()}
+        for record in records
+    ]
+    mixed = [*alike, {**alike[0], 'lang': 'de'}]
+    for given in (records, alike, mixed, [*records[:1], *alike[1:]], []):
+        expected = [prepared.format.encode(record) for record in given]
+        assert prepared.format.encode_all(given) == expected
+    for wrong in (np.array([-1], np.int32), np.ones((1, 1), np.int32), np.ones(1)):
+        with pytest.raises(ValueError, match="'inputs'"):
+            prepared.format.encode_all([*alike, {**alike[0], 'inputs': wrong}])
+
+
+def test_lengths_of_large_data_stay_in_their_file(tmp_path, monkeypatch):
+    write(tmp_path, make_records(9))
+    here = open_demo(tmp_path).lengths()
+    monkeypatch.setattr(prepared.reader, '_LENGTHS_IN_MEMORY', 8)
+    there = open_demo(tmp_path).lengths()
+    assert not isinstance(here.base, np.memmap) and isinstance(there.base, np.memmap)
+    np.testing.assert_array_equal(here, there)
+    assert there.dtype == np.int32 and not there.flags.writeable
+
+
 @pytest.mark.parametrize(
     'array',
     [

@@ -67,6 +67,7 @@ SCRIPTS = (
     _torch('fewshot_loop', 'fewshot --method=loop --rounds=3', 'transformers'),
     _torch('fewshot_full', 'fewshot --method=full --rounds=3', 'transformers'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
+    _torch('preparation', 'preparation', 'datasets', 'transformers'),
     Script('answers', 'answers --rounds=3'),
     Script('processes', 'processes --processes=2 --rounds=3'),
 )

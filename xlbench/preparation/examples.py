@@ -1,6 +1,7 @@
 """One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -140,10 +141,20 @@ def _text_examples(
                 ids = tokenizer.encode_views(texts, [ends[0]] * len(texts))
             else:
                 ids = tokenizer.encode_batch(texts, feature.vocabulary.is_target)
-            columns[name] = [np.concatenate((ends[0], row, ends[1])) for row in ids]
+            columns[name] = _between(ends, ids)
             columns[f'{name}_pretokenized'] = texts
         names = tuple(columns)
         yield [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _between(ends: tuple[np.ndarray, np.ndarray], rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Each row of ids, [length] int32, with what stands before and behind it."""
+    before, behind = ends
+    # One array of all of them, which is then cut: for each row alone it takes several times longer.
+    joined = np.concatenate([part for row in rows for part in (before, row, behind)])
+    around = before.size + behind.size
+    stops = list(itertools.accumulate(row.size + around for row in rows))
+    return [joined[a:b] for a, b in zip([0, *stops], stops, strict=False)]
 
 
 def _seqio_examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:

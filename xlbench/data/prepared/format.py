@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgpack
 import numpy as np
@@ -84,7 +84,34 @@ def encode(record: Mapping[str, str | np.ndarray]) -> bytes:
         if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
             raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
         fields[name] = array.astype('<i4').tobytes()
-    data = msgpack.packb(fields, use_bin_type=True)
+    return _checked_size(msgpack.packb(fields, use_bin_type=True))
+
+
+def encode_all(records: Sequence[Mapping[str, str | np.ndarray]]) -> list[bytes]:
+    """What `encode` makes of each record; checks records of one kind together, which is faster."""
+    names = sorted(records[0]) if records else []
+    columns = [_column([record.get(name) for record in records]) for name in names]
+    if None in columns or any(len(record) != len(names) for record in records):
+        return [encode(record) for record in records]
+    packer = msgpack.Packer(use_bin_type=True)
+    rows = zip(*columns, strict=True)
+    return [_checked_size(packer.pack(dict(zip(names, row, strict=True)))) for row in rows]
+
+
+def _column(values: Sequence[str | np.ndarray | None]) -> list[str] | list[bytes] | None:
+    """The values of a feature as they are packed; None if they need a look at each of them."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return list(values)
+    if kinds != {np.ndarray} or {(x.dtype, x.ndim) for x in values} != {(np.dtype('<i4'), 1)}:
+        return None
+    if np.concatenate(values).min(initial=0) < 0:
+        return None
+    return [array.tobytes() for array in values]
+
+
+def _checked_size(data: bytes) -> bytes:
+    """The bytes of a record; ValueError if they are too many."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
     return data
@@ -92,8 +119,7 @@ def encode(record: Mapping[str, str | np.ndarray]) -> bytes:
 
 def decode(data: bytes) -> Record:
     """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
-    if len(data) > MAX_RECORD_BYTES:
-        raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
+    _checked_size(data)
     try:
         fields = msgpack.unpackb(
             data,

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ from xlbench.data.prepared.format import (
     MIXTURE_KEYS,
     NotPrepared,
     Record,
-    encode,
+    encode_all,
     hash_file,
     json_bytes,
     safe_name,
@@ -32,6 +33,7 @@ from xlbench.data.prepared.format import (
 from xlbench.data.prepared.manifest import Manifest, ShardEntry, read_json
 
 SHARD_EXAMPLES = 50_000
+_BATCH = 1024  # Records that are checked together.
 _PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
 # One record a chunk: random access reads and decompresses only the record that was asked for.
 _WRITER_OPTIONS = 'group_size:1,zstd:1'
@@ -118,20 +120,23 @@ class _Shard:
         self._size = vocabulary_size
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
-    def write(self, record: Record) -> None:
-        """Appends an example."""
-        lengths = self._check_ids(record, 'inputs'), self._check_ids(record, 'targets')
-        self._file.write(encode(record))
-        self.lengths.append(lengths)
+    def write(self, records: Sequence[Record]) -> None:
+        """Appends examples."""
+        lengths = [self._check_ids(records, name) for name in ('inputs', 'targets')]
+        for data in encode_all(records):
+            self._file.write(data)
+        self.lengths += zip(*lengths, strict=True)
 
-    def _check_ids(self, record: Record, name: str) -> int:
-        ids = np.asarray(record[name])
-        if ids.size == 0:
-            number = self._first + len(self.lengths)
+    def _check_ids(self, records: Sequence[Record], name: str) -> list[int]:
+        """How many ids each record has."""
+        columns = [np.asarray(record[name]).reshape(-1) for record in records]
+        sizes = [ids.size for ids in columns]
+        if 0 in sizes:
+            number = self._first + len(self.lengths) + sizes.index(0)
             raise ValueError(f'{name} of example {number} is empty; eos is the least')
-        if ids.max() >= self._size:
-            raise ValueError(f'{name} has id {ids.max()} beyond a vocabulary of {self._size}')
-        return ids.size
+        if columns and (most := np.concatenate(columns).max()) >= self._size:
+            raise ValueError(f'{name} has id {most} beyond a vocabulary of {self._size}')
+        return sizes
 
     def close(self) -> None:
         """Ends it; more than once is harmless."""
@@ -151,6 +156,13 @@ class _Shard:
             'bytes': os.path.getsize(path),
             'sha256': hash_file(path),
         }
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Records in lists that are worth checking together."""
+    iterator = iter(records)
+    while batch := list(itertools.islice(iterator, _BATCH)):
+        yield batch
 
 
 def write_shard(
@@ -182,8 +194,8 @@ def write_shard(
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
     shard = _Shard(os.path.join(parts, part), first, vocabulary_size)
     try:
-        for record in records:
-            shard.write(record)
+        for batch in _batches(records):
+            shard.write(batch)
     finally:
         shard.close()
     lengths = io.BytesIO()
@@ -244,10 +256,13 @@ class Writer:
 
     def write_batch(self, records: Sequence[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
-        for record in records:
+        start = 0
+        while start < len(records):
             if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
                 self._next_shard()
-            self._shards[-1].write(record)
+            room = min(self._shard_examples - len(self._shards[-1].lengths), _BATCH)
+            self._shards[-1].write(records[start : start + room])
+            start += room
 
     def _next_shard(self) -> None:
         if self._shards:
