@@ -1,0 +1,73 @@
+"""Made-up examples for the scripts here: ids of random tokens, with the lengths of real tasks.
+
+Both sides of a measurement read the same ids: xlbench as a preparation, the others from ids.json.
+"""
+
+import json
+import pathlib
+from typing import NamedTuple
+
+VOCABULARY = {
+    'name': 'made_up', 'sha256': '0' * 64, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2,
+    'decoder_start_id': 0,
+}  # fmt: skip
+FILE = 'ids.json'
+TASK = 'made_up'
+
+
+class Lengths(NamedTuple):
+    """How long examples are, in tokens: lengths are log-normal, cut at the limits."""
+
+    inputs: tuple[float, float]  # median, and the standard deviation of its logarithm
+    targets: tuple[float, float]
+    limits: tuple[int, int]
+
+
+# Dialogues and their summaries or answers; long texts and their summaries.
+DIALOGUES = Lengths((153, 0.6), (26, 0.5), (512, 128))
+LONG = Lengths((471, 0.6), (65, 0.5), (1024, 128))
+
+
+def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int = 0) -> None:
+    """Writes so many examples into a folder, as a preparation and as FILE.
+
+    Args:
+      folder: that exists.
+      count: of the examples.
+      lengths: of them.
+      vocab_size: ids are below it; ordinary ones are 3 and above.
+      seed: of lengths and ids.
+    """
+    import numpy as np
+
+    from xlbench.data import prepared
+
+    rng = np.random.default_rng(seed)
+    columns = []
+    for (median, sigma), limit in zip(lengths[:2], lengths.limits, strict=True):
+        sizes = np.exp(rng.normal(np.log(median), sigma, count)).astype(int).clip(4, limit)
+        columns.append([[*rng.integers(3, vocab_size, n - 1).tolist(), 1] for n in sizes])
+    examples = list(zip(*columns, strict=True))
+    (pathlib.Path(folder) / FILE).write_text(json.dumps(examples), 'utf-8')
+    manifest = {
+        'task': TASK, 'split': 'train', 'vocabulary': {**VOCABULARY, 'size': vocab_size},
+        'features': {name: {'pad_id': 0, 'eos_id': 1} for name in ('inputs', 'targets')},
+        'source_lang': 'en', 'target_lang': 'en', 'metrics': [], 'inputs': [], 'data': 'files',
+        'skipped': [],
+    }  # fmt: skip
+    texts = {'inputs_pretokenized': 'made up', 'targets_pretokenized': 'made up'}
+    place = prepared.folder(folder, 'made_up', TASK, 'train')
+    with prepared.Writer(place, manifest=manifest) as writer:
+        writer.write_batch([{'inputs': a, 'targets': b, **texts} for a, b in examples])
+
+
+def read(folder: str) -> list[tuple[list[int], list[int]]]:
+    """(ids of inputs, ids of targets) of each example, as `write` has left them."""
+    return json.loads((pathlib.Path(folder) / FILE).read_text('utf-8'))
+
+
+def open_prepared(folder: str):
+    """The preparation that `write` has left."""
+    from xlbench.data import prepared
+
+    return prepared.open_task(folder, 'made_up', TASK, 'train')
