@@ -17,7 +17,6 @@ programs that the first one has kept.
 """
 
 import argparse
-import functools
 import json
 import os
 import pathlib
@@ -59,6 +58,7 @@ def torch_step(args: argparse.Namespace):
     from torch.nn.utils.rnn import pad_sequence
     from transformers import (
         MT5ForConditionalGeneration,
+        PrinterCallback,
         Seq2SeqTrainer,
         Seq2SeqTrainingArguments,
     )
@@ -84,9 +84,9 @@ def torch_step(args: argparse.Namespace):
         predict_with_generate=True, report_to='none', disable_tqdm=True, use_cpu=True,
         dataloader_pin_memory=False, remove_unused_columns=False,
     )  # fmt: skip
-    trainer = Seq2SeqTrainer(
-        model, settings, data_collator=collate, processing_class=types.SimpleNamespace(pad_token_id=0)
-    )
+    padding = types.SimpleNamespace(pad_token_id=0)
+    trainer = Seq2SeqTrainer(model, settings, data_collator=collate, processing_class=padding)
+    trainer.remove_callback(PrinterCallback)  # It would print among our answers.
 
     def step():
         found = trainer.predict(data, max_new_tokens=args.targets, num_beams=1, do_sample=False)
@@ -202,10 +202,21 @@ def main() -> None:
             seconds, texts = with_start_up(pythons, args.rounds, folder)
         else:
             seconds, texts = interleaved.compare(pythons, args.rounds)
-    print(check(texts))
+    note = check(texts)
+    print(note)
     for side, times in seconds.items():
         print(f'{side}: {args.examples / statistics.median(times):.1f} examples/s (median)')
-    interleaved.print_ratios(seconds)
+    rows = []
+    for name in [name for name in seconds if name != 'torch']:
+        pair = {'torch': seconds['torch'], name: seconds[name]}
+        interleaved.print_ratios(pair, name)
+        work = f'evaluation of {args.examples:,} examples, greedy'
+        if args.start_up:
+            kept = 'kept programs' if name == 'xlbench' else 'nothing compiled before'
+            work += f', with its start-up, {kept}'
+        against = {'torch': 'Seq2SeqTrainer, predict_with_generate, sorted by length'}
+        rows += interleaved.rows(work, pair, against, note, name)
+    interleaved.write(args.json, rows)
 
 
 if __name__ == '__main__':

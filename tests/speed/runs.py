@@ -66,6 +66,11 @@ SCRIPTS = (
     _torch('fewshot_fc_pooler', 'fewshot --method=fc_pooler'),
     _torch('fewshot_loop', 'fewshot --method=loop --rounds=3', 'transformers'),
     _torch('fewshot_full', 'fewshot --method=full --rounds=3', 'transformers'),
+    _torch('epoch_dialogues', 'epoch', 'transformers', 'accelerate'),
+    _torch('epoch_long', 'epoch --lengths=long', 'transformers', 'accelerate'),
+    _torch('evaluation', 'evaluation', 'transformers', 'accelerate'),
+    _torch('evaluation_start_up', 'evaluation --start_up', 'transformers', 'accelerate'),
+    Script('start', 'start'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
     Script('answers', 'answers --rounds=3'),

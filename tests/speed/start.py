@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+import interleaved
+
 PROJECT = pathlib.Path(__file__).parent.parent.parent
 FIRST_STEP = 'stage1 1/'
 TICKS = os.sysconf('SC_CLK_TCK')
@@ -118,7 +120,7 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--config', default='configs/mtg_mt5.py', help='of the run')
     parser.add_argument('--root', default='', help='of its prepared data; default: made anew')
-    parser.add_argument('--json', default='', help='file that gets the rows')
+    parser.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
     parser.add_argument('--side', choices=('empty',), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
@@ -168,26 +170,17 @@ def report(measured: dict[tuple[str, str], list[tuple[float, float]]], path: str
     for state, said in words.items():
         ours, empty = measured['xlbench', state], measured['empty', state]
         for place, unit in enumerate(('s', 'CPU s')):
-            times = [[pair[place] for pair in side] for side in (empty, ours)]
-            medians = [statistics.median(side) for side in times]
-            print(
-                f'first step, {said}: {medians[1]:.2f} {unit}, an empty program {medians[0]:.2f}, '
-                f'ratio {medians[1] / medians[0]:.2f}'
-            )
-            rows.append(
-                {
-                    'work': f'command to the first step, {said}, {unit}',
-                    'against': 'an empty jax program',
-                    'medians': medians[0] / medians[1],
-                    'fastest': min(times[0]) / min(times[1]),
-                    'paired': statistics.median(a / b for a, b in zip(*times, strict=True)),
-                    'rounds': len(ours),
-                    'seconds': {'empty': times[0], 'xlbench': times[1]},
-                    'note': f'{medians[1]:.2f} {unit} against {medians[0]:.2f}',
-                }
-            )
-    if path:
-        pathlib.Path(path).write_text(json.dumps(rows, indent=1) + '\n', 'utf-8')
+            seconds = {
+                side: [pair[place] for pair in pairs]
+                for side, pairs in (('empty', empty), ('xlbench', ours))
+            }
+            medians = {side: statistics.median(times) for side, times in seconds.items()}
+            line = f'{medians["xlbench"]:.2f} {unit}, an empty program {medians["empty"]:.2f}'
+            print(f'first step, {said}: {line}')
+            interleaved.print_ratios(seconds)
+            work = f'command to first step of a prepared run, {said}, {unit}'
+            rows += interleaved.rows(work, seconds, {'empty': 'an empty jax program'}, line)
+    interleaved.write(path, rows)
 
 
 if __name__ == '__main__':

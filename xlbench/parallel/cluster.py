@@ -40,6 +40,7 @@ from xlbench.parallel.peers import START_AGAIN, Incomplete, Peers, Verdict
 
 # Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
 COMPILED = '~/.cache/xlbench/compiled'
+SHORTEST = 'jax_persistent_cache_min_compile_time_secs'
 WAIT = 'XLBENCH_WAIT'
 # Seconds after which jax aborts a run of which a process does not even send heartbeats, because it
 # was stopped. More than XLBENCH_HANG: the line of watchdog.py comes first, and says more.
@@ -91,9 +92,14 @@ def join() -> str:
 
 
 def keep_programs() -> None:
-    """Compiled programs go to COMPILED, unless JAX_COMPILATION_CACHE_DIR names another folder."""
+    """Compiled programs go to COMPILED, unless JAX_COMPILATION_CACHE_DIR names another folder.
+
+    The small ones as well: a run compiles dozens of them before its first step.
+    """
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
+    if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
+        jax.config.update(SHORTEST, 0.0)
 
 
 def _seconds(environ: Mapping[str, str]) -> int:

@@ -58,11 +58,15 @@ def init_params(
     model: nn.Module, objective: Objective, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
 ) -> Params:
     """Fresh parameters, each device filling only its own part."""
-    shardings = params_like(model, objective, mesh, lora)[1]
-    init = jax.jit(
-        lambda key: nn.unbox(_boxed_params(model, objective, key, lora)), out_shardings=shardings
-    )
-    return init(rng)
+
+    def init(rng: jax.Array) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
+        return _boxed_params(model, objective, rng, lora)
+
+    boxed = jax.jit(init).eval_shape(rng)
+    shardings = partitioning.param_shardings(boxed, mesh)
+    shardings = nn.meta.replace_boxed(boxed, shardings)
+    # The same function, so that jax need not trace it again.
+    return nn.unbox(jax.jit(init, out_shardings=shardings)(rng))
 
 
 def params_like(
