@@ -69,6 +69,16 @@ def test_a_run_may_go_on_on_other_devices(tmp_path):
         names.check_workdir(workdir, config(mesh={'data': 4}, seed=1))
 
 
+def test_a_run_may_go_on_with_its_layers_in_a_loop_and_back(tmp_path):
+    workdir = str(tmp_path)
+    names.claim_workdir(workdir, config(model={'family': 'mt5'}), {})
+    looped = config(model={'family': 'mt5', 'scan_layers': 2})
+    assert names.check_workdir(workdir, looped) is True
+    assert names.begun_with(workdir, looped).startswith('model.scan_layers was ')
+    with pytest.raises(UserError, match='another config: model.remat was'):
+        names.check_workdir(workdir, config(model={'family': 'mt5', 'remat': 'full'}))
+
+
 def test_a_run_does_not_go_on_with_other_data(tmp_path):
     workdir = str(tmp_path)
     names.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})

@@ -318,7 +318,9 @@ def test_parts_narrower_than_a_tile_are_found(tiny_root):
     config = tiny.tiny_config(tiny_root, mesh__data=2, mesh__fsdp=4)
     job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     assert plan.narrowest(job) == config.model.emb_dim // 4
-    assert not any('lanes' in line for line in plan.remarks(job, None))  # These are CPUs.
+    notes = list(plan.remarks(job, None))
+    assert not any('lanes' in line for line in notes)  # These are CPUs.
+    assert 'decoding gathers the parameters that fsdp cuts, once a batch' in notes
     alone = programs.make_job(
         tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2
     )

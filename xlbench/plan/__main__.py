@@ -44,7 +44,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, files, logs, models, runs
+from xlbench import config as config_lib, decoding, errors, files, logs, models, runs
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, messages as words, programs, study
@@ -267,10 +267,32 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
         for name in others
     ):
         yield f'other stages than {job.stage} have other optimizers, and are not planned'
+    if programs.decoded_evals(config):
+        yield from of_decoding(job)
     if job.trained_share < 1:
         yield (
             f'{100 * job.trained_share:.3g}% of the parameters are trained, so that a step needs '
             'fewer products than three forward passes, and the MFU below is too high'
+        )
+
+
+def of_decoding(job: programs.Job) -> Iterator[str]:
+    """Says where parameters lie while texts are written, if fsdp cuts them in training."""
+    parts = job.mesh.shape['fsdp']
+    kind = decoding.layout_of(job.model, job.state.params).kind
+    if kind == 'whole':
+        yield 'decoding gathers the parameters that fsdp cuts, once a batch'
+    elif kind == 'by_heads':
+        shares = parts * job.mesh.shape['tensor']
+        yield (
+            f'decoding cuts parameters into {shares} parts along their heads, hidden units and '
+            'vocabulary, once a batch; fsdp x tensor devices share their rows'
+        )
+    elif parts > 1:
+        yield (
+            'decoding gathers parameters anew for each token: they are too large to be gathered '
+            f'once, and fsdp x tensor does not divide {job.model.config.num_heads} heads and all '
+            'that tensor cuts; choose a config.mesh.fsdp that does'
         )
 
 
