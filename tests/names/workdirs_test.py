@@ -75,7 +75,7 @@ def test_a_run_may_go_on_with_its_layers_in_a_loop_and_back(tmp_path):
     looped = config(model={'family': 'mt5', 'scan_layers': 2})
     assert names.check_workdir(workdir, looped) is True
     assert names.begun_with(workdir, looped).startswith('model.scan_layers was ')
-    with pytest.raises(UserError, match='another config: model.remat was'):
+    with pytest.raises(UserError, match=r'another config: model\.remat was'):
         names.check_workdir(workdir, config(model={'family': 'mt5', 'remat': 'full'}))
 
 
