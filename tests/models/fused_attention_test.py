@@ -1,6 +1,9 @@
 """Fused attention, run by jax's interpreter of kernels, against the plain one."""
 
 import functools
+import importlib.util
+import subprocess
+import sys
 
 import flax.linen as nn
 import jax
@@ -78,15 +81,30 @@ def packed(rng_seed: int = 1):
     return segments(rng, 2, Q), segments(rng, 2, K)
 
 
-def test_packed_texts_with_relative_positions():
+@functools.cache
+def packed_texts(dtype: str):
+    """Both attentions of packed texts with relative positions."""
     ids = packed()[1]
-    close(both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True), 1e-5)
+    return both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype=dtype)
+
+
+def test_packed_texts_with_relative_positions():
+    close(packed_texts('float32'), 1e-5)
+
+
+def test_bfloat16_within_its_noise():
+    exact, halves = packed_texts('float32')[0], packed_texts('bfloat16')
+    for whole, plain, fused in zip(exact, *halves, strict=True):
+        noise, ours = (
+            np.abs(np.asarray(x, np.float32) - np.asarray(whole)).max() for x in (plain, fused)
+        )
+        assert 0 < ours < 1.5 * noise
 
 
 def test_causal_packed_texts_with_relative_positions():
     ids = packed()[1]
     seen, mask = masks.Seen(ids, ids, True), masks.causal_mask(K, ids)
-    close(both(seen, mask, K, K, bias=True, heads=4, head_dim=32), 1e-5)
+    close(both(seen, mask, K, K, bias=True, heads=1, head_dim=128), 1e-5)
 
 
 def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
@@ -95,7 +113,7 @@ def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
     source[source == 0] = 2  # Nor has padding: it sees nothing at all.
     assert not (ids[:, :, None] == source[:, None]).any(-1).all()
     seen = masks.seen_source(Q, ids, source)
-    close(both(seen, masks.source_mask(ids, source), Q, K), 1e-5)
+    close(both(seen, masks.source_mask(ids, source), Q, K, heads=1, head_dim=128), 1e-5)
 
 
 def test_a_source_with_padding_and_one_without():
@@ -105,19 +123,8 @@ def test_a_source_with_padding_and_one_without():
         close(both(seen, mask, Q, K, heads=1, head_dim=128), 1e-5)
 
 
-def test_bfloat16_within_its_noise():
-    ids = packed()[1]
-    exact = both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True)[0]
-    halves = both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype='bfloat16')
-    for whole, plain, fused in zip(exact, *halves, strict=True):
-        noise, ours = (
-            np.abs(np.asarray(x, np.float32) - np.asarray(whole)).max() for x in (plain, fused)
-        )
-        assert 0 < ours < 1.5 * noise
-
-
 TINY = dict(
-    emb_dim=32, num_heads=4, head_dim=64, mlp_dim=16, vocab_size=64, num_encoder_layers=1,
+    emb_dim=32, num_heads=2, head_dim=128, mlp_dim=16, vocab_size=64, num_encoder_layers=1,
     num_decoder_layers=1,
 )  # fmt: skip
 
@@ -186,3 +193,36 @@ def test_what_a_model_takes(monkeypatch):
     assert not choice.takes_fused(cfg(attention='fused'), *sizes)
     with pytest.raises(UserError, match='for TPUs, and these are cpu devices'):
         choice.check(cfg(attention='fused'))
+
+
+ON_TPU = """
+import jax, jax.numpy as jnp
+from xlbench.models import masks
+from xlbench.models.fused.attention import fused_attention
+from xlbench.parallel import partitioning
+from xlbench.plan import devices, hlo
+
+for topology in ('v5p:2x2x1', 'v6e:2x2'):
+    mesh = partitioning.make_mesh(data=2, tensor=2, devices=devices.devices_of(topology)[:4])
+
+    def loss(x, bias, ids):
+        out = fused_attention(x, x, x, bias, masks.Seen(ids, ids, True), 64, jnp.bfloat16)
+        return jnp.sum(out.astype(jnp.float32))
+
+    shapes = ((4, 640, 256), 'bfloat16'), ((4, 1280), 'float32'), ((4, 640), 'int32')
+    with partitioning.activate(mesh):
+        whole = partitioning.replicated(mesh)
+        shapes = [jax.ShapeDtypeStruct(*shape, sharding=whole) for shape in shapes]
+        text = jax.jit(jax.grad(loss, (0, 1))).lower(*shapes).compile().as_text()
+    print(len(hlo.parse(text, 4).kernels), '640,640]' in text)
+"""
+
+
+def test_tpus_take_the_kernels():
+    """Compiled ahead of time, in a process of its own, because libtpu stays loaded."""
+    if importlib.util.find_spec('libtpu') is None:
+        pytest.skip("needs libtpu to compile for a TPU: pip install 'jax[tpu]'")
+    run = subprocess.run(
+        [sys.executable, '-c', ON_TPU], capture_output=True, text=True, check=False
+    )
+    assert run.stdout.split('\n')[:2] == ['2 False', '2 False'], run.stderr[-2000:]
