@@ -5,15 +5,12 @@ Both give the same. The fused one holds no array [queries, keys] in the device's
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import flax.linen as nn
 import jax
 
 from xlbench.errors import UserError
-
-if TYPE_CHECKING:
-    from xlbench.models.transformer import TransformerConfig
 
 KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
@@ -24,6 +21,26 @@ WORTH = 1 << 16
 MOST = 1 << 14
 # Whether devices that are no TPUs run the kernels, in jax's interpreter and slowly: for tests.
 INTERPRETED = False
+
+
+class Sizes(Protocol):
+    """What the choice depends on of a model's config, see `transformer.TransformerConfig`."""
+
+    @property
+    def attention(self) -> str:
+        """One of KINDS."""
+
+    @property
+    def num_heads(self) -> int:
+        """Heads of each attention."""
+
+    @property
+    def head_dim(self) -> int:
+        """Features of each head."""
+
+    @property
+    def shared_dropout(self) -> bool:
+        """Whether dropout is that of values, for all queries."""
 
 
 def platform() -> str:
@@ -39,7 +56,7 @@ def parts(axis: str) -> int:
     return math.prod(sizes.get(name, 1) for name in ((axes,) if isinstance(axes, str) else axes))
 
 
-def obstacle(cfg: 'TransformerConfig', train: bool) -> str:
+def obstacle(cfg: Sizes, train: bool) -> str:
     """Why a model cannot have fused attention on the devices at hand; '' where it can."""
     here, heads, cut = platform(), cfg.num_heads, parts('heads')
     if here != 'tpu' and not INTERPRETED:
@@ -58,7 +75,7 @@ def obstacle(cfg: 'TransformerConfig', train: bool) -> str:
     return ''
 
 
-def takes_fused(cfg: 'TransformerConfig', rows: int, queries: int, keys: int, train: bool) -> bool:
+def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> bool:
     """Whether one attention over so many rows, queries and keys is the fused one."""
     if cfg.attention == 'plain' or rows % parts('batch') or queries + keys > MOST:
         return False
@@ -84,7 +101,7 @@ def share_of_peak(kernel: str) -> float | None:
     return 0.8 * min(1.0, int(match[1]) / LANES) if match else None
 
 
-def check(cfg: 'TransformerConfig') -> None:
+def check(cfg: Sizes) -> None:
     """Raises UserError where a config asks for fused attention that cannot be."""
     if cfg.attention == 'fused' and (why := obstacle(cfg, train=True)):
         raise UserError(
@@ -93,7 +110,7 @@ def check(cfg: 'TransformerConfig') -> None:
         )
 
 
-def describe(cfg: 'TransformerConfig') -> str:
+def describe(cfg: Sizes) -> str:
     """Says which attention a training run takes."""
     if cfg.attention == 'plain':
         return 'attention: plain, as config.model.attention says'
