@@ -370,7 +370,7 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
                 tasks=['mrs_generation_de_de'], mixture='mrs_multi_generation', baselines=False,
             )
         )  # fmt: skip
-        split = f'test-num_beams6-rerank-mBERT-multi-seed{seed}'
+        split = f'test-num_beams6-rerank-mBERT_multi_seed{seed}'
         workdir_files.write_result(
             folders[-1] / 'eval' / '10' / split, 'mrs_generation_de_de',
             {'mrs_rouge': 30.0 + seed, 'loss': 2.0}, step=10, split=split,
@@ -378,7 +378,7 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
     made = {'Unicoder-xDAE-rerank': folders}
     (shown,) = showing.shown(MRS, table, made, tmp_path).tables
     ours = [column.group for column in shown.columns if column.label == 'mrs_rouge']
-    assert ours == ['Multilingual, num_beams6-rerank-mBERT-multi']
+    assert ours == ['Multilingual, num_beams6-rerank-mBERT_multi']
     (german,) = [one for one in shown.rows if one.name == 'de']
     assert str(german.cells[0]) == '31.50 ±0.71'
 

@@ -31,7 +31,7 @@ _OF_SWEEPS = {
 }
 
 _Key = tuple[pathlib.Path, str]
-_SEED = re.compile(r'-seed\d+$')
+_SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +149,7 @@ def as_scenario(run: Run, mixture: str) -> Run:
 def without_seeds(run: Run) -> Run:
     """A run whose variants do not name the seed of the model that ranked its candidates.
 
-    Example: test-rerank-mBERT-multi-seed1 -> test-rerank-mBERT-multi, of which the runs of other
+    Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi, of which the runs of other
     seeds have one, too.
     """
     evaluations = {
