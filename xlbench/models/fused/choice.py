@@ -17,8 +17,8 @@ LANES = 128  # Numbers side by side in a TPU's register.
 # From so many logits of a head on 'auto' takes the fused one: fewer are no burden, and would not
 # fill its blocks.
 WORTH = 1 << 16
-# Most queries and keys together: what the kernels hold of a bias fits beside them.
-MOST = 1 << 14
+# Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
+MOST = 1 << 13
 # Whether devices that are no TPUs run the kernels, in jax's interpreter and slowly: for tests.
 INTERPRETED = False
 
