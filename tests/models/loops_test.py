@@ -63,6 +63,16 @@ def test_rounds_of_two_layers_in_a_stack_that_runs_twice():
     assert_same(lambda loss: loss, 'dual_encoder', scan_layers=2)
 
 
+def test_a_loop_without_training_needs_no_key():
+    encoded = [
+        model_of('mt5', scan_layers=layers).apply(
+            {'params': params_of('mt5', False)}, TOKENS, method='encode'
+        )
+        for layers in (0, 1)
+    ]
+    np.testing.assert_allclose(*encoded, rtol=1e-5, atol=1e-6)
+
+
 def test_a_loop_changes_no_name_of_a_parameter():
     plain, looped = model_of('mt5'), model_of('mt5', scan_layers=2)
     one, other = (

@@ -120,9 +120,9 @@ def _sites(
         if not isinstance(context.module, nn.Dropout):
             return next_function(*args, **kwargs)
         scope = context.module.scope
-        before = scope.rng_counters[_RNG]
+        before = scope.rng_counters.get(_RNG, 0)
         y = next_function(*args, **kwargs)
-        count = scope.rng_counters[_RNG]
+        count = scope.rng_counters.get(_RNG, 0)
         sites.append((*scope.path, count) if count > before else None)
         return y
 
