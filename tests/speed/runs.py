@@ -73,6 +73,7 @@ SCRIPTS = (
     Script('start', 'start'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
+    Script('growth_model', 'growth_model'),
     Script('growth_data', 'growth_data --examples=1000,100000,10000000'),
     Script('answers', 'answers --rounds=3'),
     Script('processes', 'processes --processes=2 --rounds=3'),
