@@ -16,10 +16,10 @@ import statistics
 import sys
 
 import interleaved
+import steps
 
 VOCAB_SIZE = 119_547
 SCALE = 20.0
-RATE = 2e-5
 
 
 def torch_step(args: argparse.Namespace):
@@ -35,7 +35,7 @@ def torch_step(args: argparse.Namespace):
     )
     config._attn_implementation = 'sdpa'
     model = BertModel(config, add_pooling_layer=False).train().to(args.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=steps.RATE, fused=True)
     tokens = torch.randint(5, VOCAB_SIZE, (2, args.batch_size, args.length)).to(args.device)
     mask = torch.ones_like(tokens[0])
     labels = torch.arange(args.batch_size).to(args.device)
@@ -67,8 +67,7 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.parallel import partitioning
-    from xlbench.training import objectives, optimizers, train_step
+    from xlbench.training import objectives
 
     # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
     types = {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': args.dtype}
@@ -76,19 +75,9 @@ def xlbench_step(args: argparse.Namespace):
         'dual_encoder', 'mbert', shared=True, pooling='mean', normalize=True, has_pooler=False,
         dropout_rate=0.0, attention_dropout_rate=0.0, **types,
     )  # fmt: skip
-    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build(
         'retrieval', loss='softmax', scale=SCALE, chunk_rows=args.chunk_rows
     )
-    tx, schedule = optimizers.build(
-        'adamw', learning_rate=RATE, schedule='constant', num_steps=1_000_000
-    )
-    params = train_step.init_params(model, objective, mesh, jax.random.key(0))
-    mask = optimizers.trainable_mask(params)
-    state = [train_step.init_state(tx, params, mask)]
-    del params  # The first step consumes them.
-    step = train_step.make_train_step(model, objective, tx, schedule, mask)
-    run = train_step.TrainStep(step, jax.random.key(1))
     rng = np.random.default_rng(0)
     batch = {
         'reply_key': np.arange(args.batch_size, dtype=np.int32),
@@ -99,14 +88,7 @@ def xlbench_step(args: argparse.Namespace):
         tokens = rng.integers(5, VOCAB_SIZE, shape).astype(np.int32)
         batch[f'{side}_encoder_input_tokens'] = tokens
         batch[f'{side}_encoder_segment_ids'] = np.ones(shape, np.int32)
-    batch = partitioning.put_batch(batch, mesh)
-
-    def step():
-        state[0], metrics = run(state[0], batch)
-        jax.block_until_ready(state[0])
-        return float(metrics['loss']) / args.batch_size
-
-    return step
+    return steps.xlbench_step(model, objective, batch)
 
 
 STEPS = {'torch': torch_step, 'xlbench': xlbench_step}

@@ -1,0 +1,44 @@
+"""A train step of xlbench as speed scripts take it: fresh parameters, and the same batch again."""
+
+from collections.abc import Callable, Mapping
+
+RATE = 2e-5
+ADAMW = {'name': 'adamw', 'learning_rate': RATE, 'schedule': 'constant'}
+
+
+def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -> Callable:
+    """A function that trains on one batch with xlbench's compiled step.
+
+    Args:
+      model: what `models.build` returned.
+      objective: what `objectives.build` returned.
+      batch: arrays of the features that the objective's view has.
+      optimizer: the block of a stage.
+
+    Returns:
+      The step, which returns the batch's loss divided by its weight. Its attribute `parameters` is
+      their number.
+    """
+    import jax
+
+    from xlbench.parallel import partitioning
+    from xlbench.training import optimizers, train_step
+
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    tx, schedule = optimizers.build(**optimizer, num_steps=1_000_000)
+    params = train_step.init_params(model, objective, mesh, jax.random.key(0))
+    mask = optimizers.trainable_mask(params)
+    state = [train_step.init_state(tx, params, mask)]
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
+    del params  # The first step consumes them.
+    function = train_step.make_train_step(model, objective, tx, schedule, mask)
+    run = train_step.TrainStep(function, jax.random.key(1))
+    batch = partitioning.put_batch(dict(batch), mesh)
+
+    def step() -> float:
+        state[0], metrics = run(state[0], batch)
+        jax.block_until_ready(state[0])
+        return float(metrics['loss']) / float(metrics['weight'])
+
+    step.parameters = parameters
+    return step
