@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> None:
             print(line)
         return
     cluster.keep_programs()
+    cluster.run_inline()
     train(config, workdir, joined)
 
 

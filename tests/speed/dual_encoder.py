@@ -63,14 +63,12 @@ def torch_step(args: argparse.Namespace):
 
 def xlbench_step(args: argparse.Namespace):
     """A function that trains on one batch with xlbench."""
-    import jax
     import numpy as np
 
     from xlbench import models
     from xlbench.training import objectives
 
-    # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
-    types = {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': args.dtype}
+    types = steps.start(args.dtype)
     model = models.build(
         'dual_encoder', 'mbert', shared=True, pooling='mean', normalize=True, has_pooler=False,
         dropout_rate=0.0, attention_dropout_rate=0.0, **types,

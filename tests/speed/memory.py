@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+import interleaved
+import steps
+
 CASES = ('small:adamw:none', 'small:adafactor:none', 'base:adafactor:none')
 CONFIG = pathlib.Path(__file__).parents[2] / 'configs' / 'mtg_mt5.py'
 GB = 1e9
@@ -59,12 +62,12 @@ def train(case: str, args: argparse.Namespace) -> None:
     """Takes the steps, and prints the bytes held before and at most."""
     import jax
     import numpy as np
-    import steps
 
     from xlbench import commands, runs
     from xlbench.plan import programs
     from xlbench.training import objectives
 
+    steps.start('float32')
     _, config = commands.plan(['memory.py', *flags(case, args), '--topology=cpu:1'], '')
     runs.check_config(config)
     model = runs.build_model(dict(config.model), config.model.vocab_size)
@@ -92,7 +95,7 @@ def main() -> None:
     parser.add_argument('--batch_size', type=int, default=1)
     parser.add_argument('--inputs', type=int, default=512, help='tokens of a source')
     parser.add_argument('--targets', type=int, default=128, help='tokens of a target')
-    parser.add_argument('--json', help='a file for the figures')
+    parser.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
     parser.add_argument('--side', help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
@@ -109,11 +112,10 @@ def main() -> None:
             f'{state / GB:.2f} GB; before the first array {held["before"] / GB:.2f} GB'
         )
         ratio = held['peak'] / plan['needed']
-        row = {'work': case, 'value': round(held['peak'] / GB, 2), 'unit': 'GB', 'note': note}
-        rows.append(row | {'of_plan': round(ratio, 3)})
+        work = f'memory of a train step of mT5 ({case}) over that of its plan'
+        rows.append({'work': work, 'value': ratio, 'unit': 'of the plan', 'note': note})
         print(f'{case}: {held["peak"] / GB:.2f} GB at most, {ratio:.2f} of the plan; {note}')
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n', encoding='utf-8')
+    interleaved.write(args.json, rows)
 
 
 if __name__ == '__main__':

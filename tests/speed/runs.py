@@ -58,6 +58,15 @@ def _torch(name: str, command: str, *more: str, limit: int = 400) -> Script:
 
 
 SCRIPTS = (
+    _torch('train_step', 'train_step --rounds=5', 'transformers'),
+    _torch('train_step_32k', 'train_step --rounds=5 --vocab_size=32128', 'transformers'),
+    _torch('train_step_bf16', 'train_step --rounds=5 --dtype=bfloat16', 'transformers'),
+    _torch(
+        'train_step_32k_bf16',
+        'train_step --rounds=5 --vocab_size=32128 --dtype=bfloat16',
+        'transformers',
+    ),
+    Script('memory', 'memory'),
     _torch('dual_encoder', 'dual_encoder --rounds=5', 'transformers'),
     _torch('dual_encoder_bf16', 'dual_encoder --rounds=5 --dtype=bfloat16', 'transformers'),
     _torch('beam_search', 'beam_search', 'transformers'),

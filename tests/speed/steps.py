@@ -6,6 +6,19 @@ RATE = 2e-5
 ADAMW = {'name': 'adamw', 'learning_rate': RATE, 'schedule': 'constant'}
 
 
+def start(dtype: str) -> dict[str, str]:
+    """Starts jax as xlbench.train does; the fields of a model's config that stand for a dtype.
+
+    On a CPU bfloat16 pays as the type of operands, with float32 between the products.
+    """
+    import jax
+
+    from xlbench.parallel import cluster
+
+    cluster.run_inline()
+    return {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': dtype}
+
+
 def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -> Callable:
     """A function that trains on one batch with xlbench's compiled step.
 
@@ -22,7 +35,7 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
     import jax
 
     from xlbench.parallel import partitioning
-    from xlbench.training import optimizers, train_step
+    from xlbench.training import memory, optimizers, train_step
 
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     tx, schedule = optimizers.build(**optimizer, num_steps=1_000_000)
@@ -32,7 +45,11 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
     del params  # The first step consumes them.
     function = train_step.make_train_step(model, objective, tx, schedule, mask)
-    run = train_step.TrainStep(function, jax.random.key(1))
+
+    def compiled(run):
+        run.keeps_memory = memory.may_keep(run.memory, mesh)
+
+    run = train_step.TrainStep(function, jax.random.key(1), on_compile=compiled)
     batch = partitioning.put_batch(dict(batch), mesh)
 
     def step() -> float:

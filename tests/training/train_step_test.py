@@ -12,7 +12,7 @@ import tiny
 from xlbench.data import features
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import optimizers, train_step
+from xlbench.training import memory, optimizers, train_step
 
 
 class Linear(nn.Module):
@@ -240,3 +240,39 @@ def test_a_window_divides_its_sums_once():
         'examples': 4.0, 'real_token_share': 0.4,
     }  # fmt: skip
     assert train_step.window_metrics([metrics(0, 0, 1.0)])['loss'] == 0.0
+
+
+def test_first_steps_return_memory_that_later_ones_keep(monkeypatch):
+    calls, count = [], 0
+    monkeypatch.setattr(train_step.machine, 'return_freed_memory', lambda: calls.append(count))
+
+    def keep(step):
+        step.keeps_memory = True
+
+    state, step, _, mesh = make(on_compile=keep)
+    data = partitioning.put_batch(batch(), mesh)
+    for count in range(1, 201):
+        state, _ = step(state, data)
+    assert calls == [*range(1, 7), 100, 200]
+    step.keeps_memory = False
+    for count in range(201, 301):
+        state, _ = step(state, data)
+    assert calls[-1] == 200
+
+
+def test_memory_is_kept_only_by_inline_steps_of_one_cpu_with_room_for_them(monkeypatch):
+    class Stats:
+        argument_size_in_bytes = output_size_in_bytes = alias_size_in_bytes = 10
+        temp_size_in_bytes = 20
+
+    monkeypatch.setattr(memory.machine, 'keep_freed_memory', lambda: True)
+    monkeypatch.setattr(memory, 'device', lambda mesh: 50)
+    one, two = (partitioning.make_mesh(devices=jax.devices()[:count]) for count in (1, 2))
+    monkeypatch.setattr(memory.cluster, 'inline', False)
+    assert not memory.may_keep(Stats, one)
+    monkeypatch.setattr(memory.cluster, 'inline', True)
+    assert memory.may_keep(Stats, one)
+    assert not memory.may_keep(Stats, two)
+    assert not memory.may_keep(None, one)
+    monkeypatch.setattr(memory, 'device', lambda mesh: 49)
+    assert not memory.may_keep(Stats, one)

@@ -55,6 +55,8 @@ GONE = re.compile(
 
 # The other processes, once there are any.
 peers: Peers | None = None
+# Whether `run_inline` was called.
+inline = False
 
 
 def join() -> str:
@@ -100,6 +102,16 @@ def keep_programs() -> None:
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
         jax.config.update(SHORTEST, 0.0)
+
+
+def run_inline() -> None:
+    """A CPU's program runs in the thread that calls it, whose memory the next program finds again.
+
+    Programs of several devices do not. To be called before jax touches a device.
+    """
+    global inline
+    inline = True
+    jax.config.update('jax_cpu_enable_async_dispatch', False)
 
 
 def _seconds(environ: Mapping[str, str]) -> int:

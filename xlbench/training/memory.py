@@ -17,7 +17,7 @@ from xlbench.config.decoding import Options
 from xlbench.errors import UserError
 from xlbench.files import Setting
 from xlbench.models.transformer import TransformerConfig
-from xlbench.parallel import partitioning
+from xlbench.parallel import cluster, partitioning
 from xlbench.progress import quantity
 from xlbench.training import objectives
 from xlbench.training.train_step import CompiledMemory
@@ -86,6 +86,27 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
             f'a train step needs {quantity(needed, "B")} on each device, which has '
             f'{quantity(limit, "B")}; {of_training(config)}'
         )
+
+
+def may_keep(stats: CompiledMemory | None, mesh: Mesh) -> bool:
+    """Lets the process keep what a train step frees for the next; whether it does so from now on.
+
+    It does on one CPU device, where steps run in the thread that calls them (see
+    `cluster.run_inline`): that thread's blocks are kept. They may lie in two places, so that there
+    must be room for what a step needs between its beginning and its end twice.
+
+    Args:
+      stats: `TrainStep.memory`; None: it does not.
+      mesh: of the run.
+    """
+    devices, limit = mesh.devices.flat, device(mesh)
+    if stats is None or limit is None or len(devices) > 1 or devices[0].platform != 'cpu':
+        return False
+    return (
+        cluster.inline
+        and step_bytes(stats) + stats.temp_size_in_bytes <= limit
+        and machine.keep_freed_memory()
+    )
 
 
 def of_training(config: ConfigDict) -> str:

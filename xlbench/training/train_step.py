@@ -13,6 +13,7 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh
 
+from xlbench import machine
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.contract import Batch, Objective
@@ -199,6 +200,11 @@ def state_like(
 StepFunction = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]
 
 
+# Of steps that keep memory, so many first ones give it back: where a block lies in the heap has
+# settled by then. And later one of so many, lest what other programs have left stays for ever.
+_RETURNING, _RETURNING_AGAIN = 6, 100
+
+
 class CompiledMemory(Protocol):
     """The compiler's account of a program's memory on each device, in bytes."""
 
@@ -223,6 +229,7 @@ class TrainStep:
       compile_seconds: one entry per compilation.
       memory: the compiler's own accounting of the newest compilation, or None.
       flops: of one step, as the compiler counts them, or None.
+      keeps_memory: whether what a step frees is kept for the next; `on_compile` may set it.
     """
 
     def __init__(
@@ -239,13 +246,19 @@ class TrainStep:
         self.compile_seconds: list[float] = []
         self.memory: CompiledMemory | None = None
         self.flops: float | None = None
+        self.keeps_memory = False
+        self._calls = 0  # Since the last compilation.
 
     def __call__(self, state: TrainState, batch: Batch) -> tuple[TrainState, dict[str, jax.Array]]:
         """Dispatches one step; returns before the device has done it."""
         shapes = tuple(value.shape for value in batch.values())
         if shapes not in self._compiled:
             self._compiled[shapes] = self._compile(state, batch)
-        return self._compiled[shapes](state, batch, self._rng)
+        result = self._compiled[shapes](state, batch, self._rng)
+        self._calls += 1
+        if self.keeps_memory and (self._calls <= _RETURNING or self._calls % _RETURNING_AGAIN == 0):
+            machine.return_freed_memory()
+        return result
 
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
@@ -253,6 +266,7 @@ class TrainStep:
         with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
             compiled = step.lower(state, batch, self._rng).compile()
         self.compile_seconds.append(time.monotonic() - start)
+        self._calls = 0
         self.memory = compiled.memory_analysis()
         self.flops = (compiled.cost_analysis() or {}).get('flops')
         self._on_compile(self)
