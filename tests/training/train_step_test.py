@@ -256,7 +256,7 @@ def test_first_steps_return_memory_that_later_ones_keep(monkeypatch):
         state, _ = step(state, data)
     assert calls == [*range(1, 7), 10, 20]
     step.keeps_memory = False
-    for count in range(21, 31):
+    for _ in range(10):
         state, _ = step(state, data)
     assert calls[-1] == 20
 
