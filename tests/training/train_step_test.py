@@ -243,22 +243,25 @@ def test_a_window_divides_its_sums_once():
 
 
 def test_first_steps_return_memory_that_later_ones_keep(monkeypatch):
-    calls, count = [], 0
+    done = []
+    calls = []
     monkeypatch.setattr(train_step, '_RETURNING_AGAIN', 10)
-    monkeypatch.setattr(train_step.machine, 'return_freed_memory', lambda: calls.append(count))
+    monkeypatch.setattr(train_step.machine, 'return_freed_memory', lambda: calls.append(len(done)))
 
     def keep(step):
         step.keeps_memory = True
 
     state, step, _, mesh = make(on_compile=keep)
     data = partitioning.put_batch(batch(), mesh)
-    for count in range(1, 21):
-        state, _ = step(state, data)
-    assert calls == [*range(1, 7), 10, 20]
+    while len(done) < 20:
+        state, metrics = step(state, data)
+        done.append(metrics)
+    assert calls == [*range(6), 9, 19]  # Steps before the one that has just ended.
     step.keeps_memory = False
-    for _ in range(10):
-        state, _ = step(state, data)
-    assert calls[-1] == 20
+    while len(done) < 30:
+        state, metrics = step(state, data)
+        done.append(metrics)
+    assert len(calls) == 8
 
 
 def test_memory_is_kept_only_by_inline_steps_of_one_cpu_with_room_for_them(monkeypatch):
