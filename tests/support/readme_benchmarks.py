@@ -132,6 +132,8 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         f'{MRS}:scenario=mixed,source=de,validation=code '
         '--config.stages.stage1.added.mt.rate=2.0 --workdir=RUNS/mixed_de_2': Step(skip=PARSED),
+        f'{MRS} --config.stages.stage1.num_steps=400 --config.model.dtype=bfloat16 '
+        '--workdir=RUNS/replies_bfloat16': Step(skip=PARSED),
         f'{SWEEP}:sample,methods=full,shots=1+4 --config.source.model.dtype=bfloat16 '
         "--config.adapt.buckets='(0,4)' --config.adapt.learning_rates='(1e-3,)' "
         '--workdir=RUNS/tags_bfloat16': Step(skip=PARSED),
