@@ -225,11 +225,11 @@ def main() -> None:
     parser.add_argument('--torch_python', default='', help='an interpreter that has PyTorch')
     parser.add_argument('--method', choices=tuple(RATES), default='fc')
     parser.add_argument('--buckets', type=int, default=40)
-    parser.add_argument('--part', type=int, default=4, help='buckets that loop and full time')
+    parser.add_argument('--part', type=int, default=2, help='buckets that loop and full time')
     parser.add_argument('--shots', type=int, default=32, help='examples of a bucket')
     parser.add_argument('--length', type=int, default=64, help='tokens of an example')
     parser.add_argument('--epochs', type=int, default=50)
-    parser.add_argument('--part_epochs', type=int, default=4, help='that full times')
+    parser.add_argument('--part_epochs', type=int, default=2, help='that full times')
     parser.add_argument(
         '--dtype', choices=('float32', 'bfloat16'), default='float32',
         help="of products' operands; PyTorch runs under autocast",
@@ -240,7 +240,7 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
     args = parser.parse_args()
     if args.side:
-        interleaved.serve(STEPS[args.side], args, warmups=2)
+        interleaved.serve(STEPS[args.side], args, warmups=1 if args.method in READS_TOKENS else 2)
     elif args.torch_python:
         pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
         seconds, _ = interleaved.compare(pythons, args.rounds)

@@ -19,8 +19,10 @@ from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
-# Rows of shots that a frozen encoder reads at a time.
+# What of the shots a frozen encoder reads at a time. Of more tokens than that, what its layers make
+# leaves the cache of a CPU.
 ROWS_AT_ONCE = 256
+CPU_TOKENS_AT_ONCE = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,11 +145,9 @@ class FrozenEncoder:
     def _of_texts(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The states of rows [rows, emb_dim] in place of their tokens; 0 of empty ones."""
         [real] = np.nonzero(flat['encoder_segment_ids'].any(-1))
-        parts = [
-            self._states({name: x[part] for name, x in flat.items()}) for part in _parts(real)
-        ]
-        states = np.zeros((len(flat['labels']), *parts[0].shape[1:]), parts[0].dtype)
-        states[real] = np.concatenate(parts)
+        of_real = self._in_parts(flat, real)
+        states = np.zeros((len(flat['labels']), *of_real.shape[1:]), of_real.dtype)
+        states[real] = of_real
         return {'encoder_input_tokens': states}
 
     def _of_labelled(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -165,11 +165,7 @@ class FrozenEncoder:
         lengths = np.count_nonzero(flat['encoder_segment_ids'], axis=-1)
         rows = eval_sets.plan_rows(lengths, flat['labels'].shape[-1])
         packed, starts = eval_sets.side_by_side(flat, rows, len(rows))
-        parts = [
-            self._states({name: x[part] for name, x in packed.items()})
-            for part in _parts(np.arange(len(rows)))
-        ]
-        states = np.concatenate(parts)
+        states = self._in_parts(packed, np.arange(len(rows)))
         states = states.reshape(-1, states.shape[-1])
         # Places behind an example's last label are not read: they have the weight 0.
         read = np.where(labelled['label_weights'] > 0, starts[:, None] + places, 0)
@@ -188,6 +184,19 @@ class FrozenEncoder:
             start += len(x)
         return states
 
+    def _in_parts(self, flat: Mapping[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """Hidden states of some rows, read a few at a time, always as many: one program."""
+        most = ROWS_AT_ONCE
+        if self._mesh.devices.flat[0].platform == 'cpu':
+            most = max(CPU_TOKENS_AT_ONCE // flat['encoder_input_tokens'].shape[-1], 1)
+        size = -(-len(rows) // max(-(-len(rows) // most), 1))
+        states = [
+            self._states({name: x[part] for name, x in flat.items()})
+            # The last part is filled up with the last row.
+            for part in np.append(rows, np.repeat(rows[-1:], -len(rows) % size)).reshape(-1, size)
+        ]
+        return np.concatenate(states)[: len(rows)]
+
     def _states(self, batch: Mapping[str, np.ndarray]) -> np.ndarray:
         """Hidden states of a batch: [rows(, length), emb_dim]."""
         return np.array(self._hidden(self.params, self._rows(batch)))
@@ -202,11 +211,6 @@ class FrozenEncoder:
         rows = len(batch['labels'])
         spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
-
-
-def _parts(rows: np.ndarray) -> list[np.ndarray]:
-    """Numbers of rows in parts that an encoder reads at a time: of one size, where they divide."""
-    return np.array_split(rows, max(-(-len(rows) // ROWS_AT_ONCE), 1))
 
 
 def digest(examples: EvalSet) -> str:
