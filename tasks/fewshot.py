@@ -38,7 +38,8 @@ another, in one of the two forms that xlbench/buckets.py reads:
 A language's code and its English name are both known. A record says in `bucket` which bucket it is
 of, and has '' there in other splits; buckets without an example count as left out.
 
-The official code has a further class '<PAD>' of words, which is never right; here there is none.
+The official code has a further class '<PAD>' of words, which is never right; here there is none,
+unless config.model.pad_label adds one.
 """
 
 import functools
