@@ -8,7 +8,7 @@ What is compared are real tokens a second, of inputs and targets together: an ep
 examples on both sides, and ends when the last step has. It begins with the order of the examples;
 they are tokenised before, and compiling is over. The model has the width of mT5-small and fewer
 layers and words, random weights and no dropout; both train all of it with AdamW in float32, in
-batches of as many examples (Trainer) or positions (xlbench) as --batch_size says.
+about as many steps.
 
 Trainer groups examples by length (train_sampling_strategy='group_by_length'), with a fused AdamW
 and no clipping. It sorts 50 batches at once, but fewer where the data has less than 200; here it
@@ -27,10 +27,10 @@ import interleaved
 import made_up
 
 LENGTHS = {'dialogues': made_up.DIALOGUES, 'long': made_up.LONG}
-# config.batches for each; see docs/data.md for what to choose.
+# config.batches for each: rows of about as many examples as Trainer's batches of 16 have.
 BATCHES = {
-    'dialogues': dict(packing=True, length_buckets=4),
-    'long': dict(packing=True, length_buckets=4),
+    'dialogues': dict(packing=True, batch_size=6, length_buckets=8, row_multiple=1),
+    'long': dict(packing=True, batch_size=8, length_buckets=16, row_multiple=1),
 }
 RATE = 1e-3
 
@@ -126,8 +126,8 @@ def xlbench_step(args: argparse.Namespace):
     def step():
         nonlocal state
         feed = batches_lib.train_batches(
-            [task], [1.0], seed=next(seeds), batch_size=args.batch_size, lengths=limits,
-            window=len(task), **json.loads(args.batches),
+            [task], [1.0], seed=next(seeds), lengths=limits, window=len(task),
+            **json.loads(args.batches),
         )  # fmt: skip
         with feed:
             steps = feed.steps_per_epoch
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
     parser.add_argument('--lengths', choices=LENGTHS, default='dialogues')
     parser.add_argument('--examples', type=int, default=320)
-    parser.add_argument('--batch_size', type=int, default=16)
+    parser.add_argument('--batch_size', type=int, default=16, help="examples of Trainer's")
     parser.add_argument('--vocab_size', type=int, default=8064)
     parser.add_argument('--layers', type=int, default=2, help='of either stack')
     parser.add_argument('--batches', default='', help='keys of config.batches, as JSON')

@@ -30,7 +30,7 @@ import types
 import interleaved
 import made_up
 
-LENGTHS = made_up.DIALOGUES
+LENGTHS = made_up.MESSAGES
 
 
 def write_model(folder: pathlib.Path, args: argparse.Namespace) -> None:
@@ -61,8 +61,10 @@ def torch_step(args: argparse.Namespace):
         PrinterCallback,
         Seq2SeqTrainer,
         Seq2SeqTrainingArguments,
+        logging,
     )
 
+    logging.set_verbosity_error()  # Else it warns of every batch.
     if args.threads:
         torch.set_num_threads(args.threads)
     model = MT5ForConditionalGeneration.from_pretrained(args.folder + '/model').eval()

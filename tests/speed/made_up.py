@@ -23,7 +23,8 @@ class Lengths(NamedTuple):
     limits: tuple[int, int]
 
 
-# Dialogues and their summaries or answers; long texts and their summaries.
+# Messages and answers; dialogues and summaries or answers; long texts and summaries.
+MESSAGES = Lengths((60, 0.6), (26, 0.5), (256, 64))
 DIALOGUES = Lengths((153, 0.6), (26, 0.5), (512, 128))
 LONG = Lengths((471, 0.6), (65, 0.5), (1024, 128))
 
