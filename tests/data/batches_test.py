@@ -513,7 +513,7 @@ def evaluate(task, **kwargs) -> batches.EvalBatches:
     return batches.eval_batches(task, **options)
 
 
-def test_evaluation_has_every_example_once_and_longest_first(tasks):
+def test_evaluation_has_every_example_once_the_widest_and_longest_first(tasks):
     feed_ = evaluate(tasks[0], batch_size=16, lengths={'inputs': 24, 'targets': 16})
     seen, lengths = [], tasks[0].lengths()
     found = list(feed_)
@@ -531,8 +531,11 @@ def test_evaluation_has_every_example_once_and_longest_first(tasks):
             assert segments.sum() == min(24, lengths[index, 0])
             assert batch['decoder_loss_weights'][row].sum() == min(16, lengths[index, 1])
     assert sorted(seen) == list(range(200))
-    cut = np.minimum(lengths[seen, 0], 24)
-    assert (np.diff(cut) <= 0).all()
+    widths = np.array([8, 16, 24])  # Multiples of 8 near quarters of 24.
+    needed = np.searchsorted(widths, np.minimum(lengths[seen, 0], 24))
+    assert (np.diff(needed) <= 0).all()
+    for width in np.unique(needed):
+        assert (np.diff(lengths[seen, 1][needed == width]) <= 0).all()
     assert feed_.trimmed == {'inputs': int((lengths[:, 0] > 24).sum()), 'targets': 0}
     assert feed_.trimmed['inputs'] > 0
     assert 1 < len(feed_.shapes) <= 4

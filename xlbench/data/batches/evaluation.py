@@ -13,7 +13,9 @@ Batch = dict[str, np.ndarray]
 
 
 class EvalBatches:
-    """Every example of a task once, longest inputs first; may be iterated any number of times.
+    """Every example of a task once; may be iterated any number of times.
+
+    The widest batches come first, and of one width those with the longest targets.
 
     A batch has the features of a view and example_index [rows] int32: the example in `prepared`, or
     -1 for an empty row.
@@ -63,15 +65,17 @@ class EvalBatches:
             side: int((lengths_of[:, i] > self._limits[i]).sum())
             for i, side in enumerate(mixing.SIDES)
         }
-        inputs = np.minimum(lengths_of[:, 0], self._limits.inputs)
-        padded = np.full(-(-len(inputs) // batch_size) * batch_size, -1, np.int32)
-        padded[: len(inputs)] = np.argsort(-inputs, kind='stable')
-        self._batches = padded.reshape(-1, batch_size)
         # Multiples of 8 near quarters of the limit: few programs, little padding.
         steps = [-(-self._limits.inputs * i // (8 * widths)) * 8 for i in range(1, widths + 1)]
         allowed = np.unique(np.minimum(steps, self._limits.inputs))
-        longest = inputs[self._batches[:, 0]]  # The first row is the longest, and never empty.
-        self._widths = allowed[np.searchsorted(allowed, longest)].tolist()
+        needed = np.searchsorted(allowed, np.minimum(lengths_of[:, 0], self._limits.inputs))
+        # Texts are about as long as their references, and a batch takes as long as its longest.
+        order = np.lexsort((-lengths_of[:, 1], -needed))
+        padded = np.full(-(-len(order) // batch_size) * batch_size, -1, np.int32)
+        padded[: len(order)] = order
+        self._batches = padded.reshape(-1, batch_size)
+        # The first row needs the largest width, and is never empty.
+        self._widths = allowed[needed[self._batches[:, 0]]].tolist()
         self.shapes = tuple(
             (batch_size, width, self._limits.targets) for width in sorted(set(self._widths))
         )
