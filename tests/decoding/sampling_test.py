@@ -64,6 +64,7 @@ class Dice:
     """Stands in for a model: every token has the distribution of LOGITS; 7 ends the text."""
 
     decoder_only = False
+    reads_languages = False
 
     def apply(self, variables, *args, method, **named):
         return getattr(self, method)(*args, **named)

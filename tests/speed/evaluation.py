@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument('--vocab_size', type=int, default=8064)
     parser.add_argument('--layers', type=int, default=2, help='of either stack')
     parser.add_argument('--targets', type=int, default=64, help='tokens that are made at most')
-    parser.add_argument('--end', type=float, default=2.0, help="length of the end's embedding")
+    parser.add_argument('--end', type=float, default=2.5, help="length of the end's embedding")
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
     parser.add_argument('--folder', default='', help=argparse.SUPPRESS)
     parser.add_argument('--once', action='store_true', help=argparse.SUPPRESS)

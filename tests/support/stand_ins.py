@@ -13,6 +13,7 @@ class Copier:
     """Stands in for a model: it predicts its input, token by token."""
 
     decoder_only = False
+    reads_languages = False
 
     def apply(self, variables, *args, method, **named):
         return getattr(self, method)(*args, **named)

@@ -77,7 +77,7 @@ def layout_of(model: nn.Module, params: Params | Shapes) -> Layout:
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
     shardings = [getattr(leaf, 'sharding', None) for _, leaf in leaves]
-    if not all(isinstance(sharding, NamedSharding) for sharding in shardings):
+    if not (shardings and all(isinstance(x, NamedSharding) for x in shardings)):
         return AS_TRAINED
     mesh = shardings[0].mesh
     read = [leaf for path, leaf in leaves if path[0].key != 'encoder']
