@@ -6,9 +6,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import textwrap
 
 import mtg_files
+import own_task_file
 import pytest
 import reply_files
 import seqio
@@ -219,35 +219,16 @@ def test_mistakes_on_the_command_line(root, capsys, flags, message):
 
 def test_the_command_with_a_worker_process_and_a_task_of_ones_own(root, tmp_path, monkeypatch):
     """The worker is another process, which finds the task file, the data and the vocabulary."""
-    text = """
-        from xlbench import pipeline
-
-        pipeline.register_text_task(
-            'mine_x',
-            files={'train': 'mine.jsonl'},
-            format='jsonl',
-            fields={'inputs': 'a', 'targets': 'b'},
-            lang='en',
-        )
-        """
-    folder = tmp_path / 'own'
-    folder.mkdir()
-    (folder / 'mine.py').write_text(textwrap.dedent(text))
     lines = [f'{{"a": "the river {n}", "b": "old {n}"}}\n' for n in range(2500)]
     (root / 'mine.jsonl').write_text(''.join(lines))
-    monkeypatch.setenv('XLBENCH_TASKS', str(folder))
     monkeypatch.setattr(prepared, 'Writer', prepared.Writer.func)
-    try:
+    with own_task_file.used(tmp_path / 'own') as path:
         run(root, 'mine_x')
         expected = tree(root / 'prepared')
-    finally:
-        seqio.TaskRegistry.remove('mine_x')
-        pipeline.registry._user_files.clear()
-        sys.modules.pop('xlbench_user_tasks.mine')
     shutil.rmtree(root / 'prepared')
     command = [
         sys.executable, '-m', 'xlbench.prepare', '--mixture=mine_x', '--split=train',
-        f'--root={root}', f'--tasks={folder}', '--beam', '--',
+        f'--root={root}', f'--tasks={path.parent}', '--beam', '--',
         '--direct_num_workers=1', '--direct_running_mode=multi_processing',
     ]  # fmt: skip
     result = subprocess.run(command, capture_output=True, text=True, timeout=500)

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 import types
@@ -15,6 +14,7 @@ from concurrent import futures
 
 import mtg_files
 import numpy as np
+import own_task_file
 import pytest
 import reply_files
 import seqio
@@ -504,36 +504,14 @@ def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, c
     pipeline.use_root(None)
 
 
-def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path, monkeypatch):
-    text = """
-        from xlbench import pipeline
-
-        pipeline.register_text_task(
-            'mine_x',
-            files={'train': 'mine.jsonl'},
-            format='jsonl',
-            fields={'inputs': 'a', 'targets': 'b'},
-            lang='en',
-        )
-        """
-    folder = tmp_path / 'own'
-    folder.mkdir()
-    (folder / 'mine.py').write_text(textwrap.dedent(text))
+def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path):
     (root / 'mine.jsonl').write_text('{"a": "the river", "b": "old"}\n')
-    monkeypatch.setenv('XLBENCH_TASKS', str(folder))
-    try:
+    with own_task_file.used(tmp_path / 'own') as path:
         (done,) = run(root, 'mine_x')
-        assert [entry['path'] for entry in done.manifest['inputs']] == [
-            'mine.jsonl',
-            str(folder / 'mine.py'),
-        ]
+        assert [entry['path'] for entry in done.manifest['inputs']] == ['mine.jsonl', str(path)]
         assert run(root, 'mine_x')[0].fresh
-        (folder / 'mine.py').write_text(textwrap.dedent(text) + '# changed\n')
+        path.write_text(path.read_text() + '# changed\n')
         assert not run(root, 'mine_x')[0].fresh
-    finally:
-        seqio.TaskRegistry.remove('mine_x')
-        pipeline.registry._user_files.clear()
-        sys.modules.pop('xlbench_user_tasks.mine')
 
 
 def test_splits_that_are_the_same_are_pointed_out(root, capsys):
