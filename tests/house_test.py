@@ -130,4 +130,4 @@ def test_tests_lie_as_the_packages_do():
     packages = {name.split('.')[1] for name in PACKAGES} | {'tasks'}
     for folder in (PROJECT / 'tests').iterdir():
         if folder.is_dir() and any(folder.glob('*_test.py')):
-            assert folder.name in packages | {'outside', 'fuzz', 'attacks'}
+            assert folder.name in packages | {'outside', 'fuzz', 'attacks', 'speed'}
