@@ -38,7 +38,10 @@ def make_vocabulary(
     with locks.file(path, wait=functools.partial(print, flush=True)):
         if os.path.exists(path):
             if not if_missing:
-                raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
+                raise errors.UserError(
+                    f'{path} exists and is kept; name another --new_vocabulary, or go on with this '
+                    'one: --if_missing'
+                )
             print(f'{path} is there already', flush=True)
             return
         _make(mixtures, splits, path, root, size, model_type)
