@@ -17,6 +17,7 @@ import children
 import harm
 import jax
 import numpy as np
+import prepared_files
 import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -321,10 +322,12 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
     task = tiny.QUESTIONS[0]
     place = pathlib.Path(prepared.folder(str(root), 'sample', task, 'validation'))
     shutil.rmtree(place)
-    rows = tiny.examples(task, 'validation')
-    monkeypatch.setattr(tiny, 'examples', lambda task, split: rows[::-1])
     monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: None)
-    tiny._write_task(str(root), runs.tokenizers.load('sample', str(root)), task, 'validation')
+    prepared_files.write_pairs(
+        root, runs.tokenizers.load('sample', str(root)), task, 'validation',
+        tiny.examples(task, 'validation')[::-1],
+        about={'metrics': tiny.metrics(task)}, shard_examples=25,
+    )  # fmt: skip
     with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
         names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
 

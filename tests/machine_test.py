@@ -28,6 +28,26 @@ print((before - held()) / (64 << 20))
 """
 
 
+# Blocks of a second thread, larger than what such a thread's own heap holds.
+OF_A_THREAD = """
+import concurrent.futures, resource, sys
+from xlbench import machine
+
+def use(size=128 << 20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    bytearray(size)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    return used * resource.getpagesize() / size
+
+if sys.argv[1] == 'one_heap':
+    machine.share_one_heap()
+assert machine.one_heap == (sys.argv[1] == 'one_heap')
+machine.keep_freed_memory()
+with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    print(pool.submit(lambda: [use() for _ in range(2)][-1]).result())
+"""
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='glibc alone is told to keep memory')
 def test_memory_that_is_kept_needs_no_pages_from_the_system_again():
     done = subprocess.run([sys.executable, '-c', KEEPS], check=True, capture_output=True, text=True)
@@ -38,3 +58,13 @@ def test_memory_that_is_kept_needs_no_pages_from_the_system_again():
     assert first > 0.9
     assert second < 0.1
     assert float(returned) > 0.9
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='glibc alone is told to keep memory')
+def test_memory_of_other_threads_is_kept_in_one_heap():
+    def pages_again(name):
+        command = [sys.executable, '-c', OF_A_THREAD, name]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    assert pages_again('one_heap') < 0.1
+    assert pages_again('own_heaps') > 0.9

@@ -60,7 +60,19 @@ def peak_memory() -> int | None:
 
 
 # mallopt(3): these numbers and -1 are glibc's.
-_TRIM_THRESHOLD, _MAPPED_AT_MOST = -1, -4
+_TRIM_THRESHOLD, _MAPPED_AT_MOST, _HEAPS_AT_MOST = -1, -4, -8
+
+# Whether `share_one_heap` was called, and could do so.
+one_heap = False
+
+
+def share_one_heap() -> None:
+    """Lets threads that begin from now on take their memory from the heap of the first one.
+
+    What `keep_freed_memory` keeps is then kept for all of them. Without glibc, nothing happens.
+    """
+    global one_heap
+    one_heap = _mallopt(_HEAPS_AT_MOST, 1)
 
 
 def keep_freed_memory() -> bool:
@@ -71,16 +83,20 @@ def keep_freed_memory() -> bool:
     Here the calling thread's blocks come from its heap, and the heap does not shrink any more, but
     by `return_freed_memory`.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # Not glibc.
-        return False
-    return bool(mallopt(_MAPPED_AT_MOST, 0) and mallopt(_TRIM_THRESHOLD, -1))
+    return _mallopt(_MAPPED_AT_MOST, 0) and _mallopt(_TRIM_THRESHOLD, -1)
 
 
 def return_freed_memory() -> None:
     """Gives the system what `keep_freed_memory` kept and nobody has needed since."""
     ctypes.CDLL(None).malloc_trim(0)
+
+
+def _mallopt(parameter: int, value: int) -> bool:
+    """Sets a parameter of glibc's memory; False: it was not set."""
+    try:
+        return bool(ctypes.CDLL(None).mallopt(parameter, value))
+    except (AttributeError, OSError, TypeError):  # Not glibc.
+        return False
 
 
 def _cgroup_limits() -> Iterator[int]:

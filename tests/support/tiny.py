@@ -60,13 +60,14 @@ def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
         for task in (*TASKS, *others):
             prepared_files.write_pairs(
                 root, tokenizer, task, split, examples(task, split),
-                about={'metrics': _metrics(task)}, shard_examples=25,
+                about={'metrics': metrics(task)}, shard_examples=25,
             )  # fmt: skip
         rates = {task: float(SIZES[split]) for task in QUESTIONS}
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, rates)
 
 
-def _metrics(task: str) -> list[dict]:
+def metrics(task: str) -> list[dict]:
+    """The metrics of a task, as a manifest names them."""
     return [
         {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': task[-2:]}},
         {'metric': 'xlbench.metrics.distinct:Distinct', 'kwargs': {}},

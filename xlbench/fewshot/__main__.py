@@ -19,7 +19,7 @@ from xlbench.fewshot import command_lines
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(command_lines.sweep, sys.argv, __doc__)
 
-from xlbench import dry_run
+from xlbench import dry_run, machine
 from xlbench.fewshot import report, sweep
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster
@@ -28,6 +28,7 @@ from xlbench.parallel import cluster
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir, only_say = command_lines.sweep(argv, __doc__)
+    machine.share_one_heap()  # Before jax has threads.
     joined = cluster.join()
     if only_say:
         for line in (*sweep.in_advance(config, workdir, joined), dry_run.LAST):
