@@ -103,6 +103,7 @@ def test_it_stops_when_every_example_is_closed(model):
 
     class Counting:
         decoder_only = False
+        reads_languages = False
 
         def apply(self, *args, method, **named):
             if method == 'decode_step':
