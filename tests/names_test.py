@@ -269,7 +269,7 @@ def test_fields_that_a_config_leaves_to_defaults_can_be_set():
     assert (model.num_encoder_layers, model.num_decoder_layers) == (4, 2)
     adapt = parse('--config=fewshot', '--config.source.model.num_layers=1').config
     assert adapt.source.model.num_layers == 1
-    with pytest.raises(UserError, match=r"config\.model 'num_layer'; nearest: num_"):
+    with pytest.raises(UserError, match=r"config\.model 'num_layer'; nearest: scan_layers, num_"):
         parse('--config=mtg_mt5', '--config.model.num_layer=4')
     with pytest.raises(UserError, match=r'num_encoder_layers=four'):
         parse('--config=mtg_mt5', '--config.model.num_encoder_layers=four')
