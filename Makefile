@@ -36,7 +36,7 @@ lint: install
 docs: install
 	$(RUN) -m sphinx -b html -n -W --keep-going docs docs/_build/html
 
-# The figures of docs/results.md, for half an hour. XLBENCH_TORCH_PYTHON names an interpreter with PyTorch.
+# The figures of docs/results.md, for over an hour. XLBENCH_TORCH_PYTHON names an interpreter with PyTorch.
 speed: install
 	$(RUN) tests/speed
 

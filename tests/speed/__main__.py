@@ -1,6 +1,6 @@
 """Runs all scripts of this folder in turn, and keeps their figures as JSON and as a table.
 
-    make speed                            # all of them, about half an hour; writes docs/speed.json
+    make speed                            # all of them, over an hour; writes docs/speed.json
     python tests/speed --list
     python tests/speed --only=search,beam_search_32k
     python tests/speed --only=search --output=/tmp/new.json --against=docs/speed.json

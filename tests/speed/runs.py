@@ -76,7 +76,7 @@ SCRIPTS = (
     _torch('fewshot_loop', 'fewshot --method=loop --rounds=3', 'transformers'),
     _torch('fewshot_full', 'fewshot --method=full --rounds=3', 'transformers'),
     _torch('epoch_dialogues', 'epoch', 'transformers', 'accelerate'),
-    _torch('epoch_long', 'epoch --lengths=long', 'transformers', 'accelerate'),
+    _torch('epoch_long', 'epoch --lengths=long --examples=192', 'transformers', 'accelerate'),
     _torch('evaluation', 'evaluation', 'transformers', 'accelerate'),
     _torch('evaluation_start_up', 'evaluation --start_up', 'transformers', 'accelerate'),
     Script('start', 'start'),
