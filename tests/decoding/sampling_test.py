@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import stand_ins
 from scipy import stats
 
 from xlbench import decoding
@@ -60,17 +61,8 @@ def test_draws_are_independent_of_each_other_and_follow_the_seed():
         assert stats.chi2_contingency(common).pvalue > 1e-3
 
 
-class Dice:
+class Dice(stand_ins.Generator):
     """Stands in for a model: every token has the distribution of LOGITS; 7 ends the text."""
-
-    decoder_only = False
-    reads_languages = False
-
-    def apply(self, variables, *args, method, **named):
-        return getattr(self, method)(*args, **named)
-
-    def encode(self, encoder_input_tokens, **others):
-        return encoder_input_tokens
 
     def init_cache(self, encoded, segments, max_length, beams):
         return {'origin': jnp.zeros((len(encoded), beams, 1), jnp.int32)}

@@ -1,4 +1,4 @@
-"""A stand-in for a model that generates, and what an evaluator has written of its answers."""
+"""Stand-ins for models that generate, and what an evaluator has written of its answers."""
 
 import json
 import pathlib
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from xlbench.data import prepared
 
 
-class Copier:
-    """Stands in for a model: it predicts its input, token by token."""
+class Generator:
+    """What stands in for any model that generates: it has no parameters, and encodes nothing."""
 
     decoder_only = False
     reads_languages = False
@@ -20,6 +20,10 @@ class Copier:
 
     def encode(self, encoder_input_tokens, **others):
         return encoder_input_tokens
+
+
+class Copier(Generator):
+    """Stands in for a model: it predicts its input, token by token."""
 
     def init_cache(self, encoded, segments, max_length, beams=1):
         spread = jnp.pad(encoded, ((0, 0), (0, max_length)))
