@@ -38,5 +38,5 @@ def test_every_part_of_a_fused_kernel_is_an_adapter_of_its_own():
 
 
 def test_a_kernel_without_counterpart_is_refused():
-    with pytest.raises(errors.UserError, match='adapter of head/kernel has no counterpart'):
+    with pytest.raises(errors.UserError, match='has none for head/kernel; leave the flag out'):
         peft.adapter(t5.names('t5', CONFIG), {'head/kernel': {}}, 'x')

@@ -28,14 +28,18 @@ def adapter(
       base: name or folder of the model that the adapter belongs to.
 
     Raises:
-      UserError: an adapted kernel is no linear layer of the public model.
+      UserError: an adapted kernel is no linear layer of the public model, such as those of GPT-2,
+        which are transposed and hold queries, keys and values in one.
     """
     tensors: dict[str, np.ndarray] = {}
     modules: list[str] = []
     rank, scale = 0, 0.0
     for name, leaves in sorted(adapters.items()):
         if name not in entries or entries[name].form != 'same':
-            raise UserError(f'the adapter of {name} has no counterpart in the public model')
+            raise UserError(
+                f'--lora=separate writes adapters of linear layers alone, and the public model has '
+                f'none for {name}; leave the flag out, and the adapter is merged into the weights'
+            )
         parts = entries[name].tensors
         a, b = (
             list(leaves[leaf]) if len(parts) > 1 else [leaves[leaf]]
