@@ -14,7 +14,7 @@ import pytest
 from xlbench import models
 from xlbench.errors import UserError
 from xlbench.models import attention as attention_lib, masks, positions
-from xlbench.models.fused import attention as fused_lib, choice
+from xlbench.models.fused import attention as fused_lib, choice, tpu
 from xlbench.parallel import partitioning
 
 Q, K = 200, 300  # Neither is a multiple of a block.
@@ -23,9 +23,9 @@ Q, K = 200, 300  # Neither is a multiple of a block.
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch):
     """Kernels run here, on tiles that are small enough for several of them."""
-    monkeypatch.setattr(choice, 'INTERPRETED', True)
-    monkeypatch.setattr(fused_lib, '_FORWARD_BLOCKS', (128, 128))
-    monkeypatch.setattr(fused_lib, '_BACKWARD_BLOCKS', (128, 128))
+    monkeypatch.setattr(choice, 'INTERPRETED', 'tpu')
+    monkeypatch.setattr(tpu, 'FORWARD_BLOCKS', (128, 128))
+    monkeypatch.setattr(tpu, 'BACKWARD_BLOCKS', (128, 128))
 
 
 def segments(rng, batch: int, length: int) -> np.ndarray:
@@ -189,10 +189,45 @@ def test_what_a_model_takes(monkeypatch):
                 choice.check(cfg(attention='fused', **fields))
     with partitioning.activate(partitioning.make_mesh(data=2, devices=jax.devices()[:2])):
         assert not choice.takes_fused(cfg(), 3, 512, 512, True)  # Rows that do not divide.
-    monkeypatch.setattr(choice, 'INTERPRETED', False)
+    monkeypatch.setattr(choice, 'INTERPRETED', '')
     assert not choice.takes_fused(cfg(attention='fused'), *sizes)
-    with pytest.raises(UserError, match='for TPUs, and these are cpu devices'):
+    assert choice.describe(cfg()) == ''  # Nothing was asked for, and nothing else is possible.
+    assert 'as config.model.attention says' in choice.describe(cfg(attention='plain'))
+    with pytest.raises(UserError, match='for TPUs and GPUs, and these are cpu devices'):
         choice.check(cfg(attention='fused'))
+
+
+def test_a_gpu_s_kernels(monkeypatch):
+    """Results and gradients as on TPUs: relative positions, packed texts, causal, a source."""
+    monkeypatch.setattr(choice, 'INTERPRETED', 'gpu')
+    ids, source = packed()
+    close(both(masks.Seen(source, source), masks.segment_mask(source), K, K, bias=True), 1e-5)
+    seen, mask = masks.Seen(source, source, True), masks.causal_mask(K, source)
+    close(both(seen, mask, K, K, bias=True, heads=1, head_dim=32), 1e-5)
+    seen = masks.seen_source(Q, ids, source)
+    close(both(seen, masks.source_mask(ids, source), Q, K, heads=1), 1e-5)
+
+
+def test_gpus_take_their_kernels_on_request(monkeypatch):
+    """What would be compiled for them has the kernels, and no array of queries x keys."""
+    monkeypatch.setattr(choice, 'platform', lambda: 'gpu')
+    sizes = 4, 512, 512, True
+    config = functools.partial(models.config, 'mt5', 'sample', num_heads=6)
+    assert not choice.takes_fused(config(), *sizes)
+    assert 'nobody has timed' in choice.describe(config())
+    assert choice.takes_fused(config(attention='fused'), *sizes)
+    with pytest.raises(UserError, match='whole heads of .*, and these are 6 heads of 80'):
+        choice.check(config(attention='fused', head_dim=80))
+
+    def loss(x, bias, ids):
+        out = fused_lib.fused_attention(x, x, x, bias, masks.Seen(ids, ids, True), 64, 'bfloat16')
+        return jnp.sum(out.astype(jnp.float32))
+
+    shapes = ((2, 640, 128), 'bfloat16'), ((2, 1280), 'float32'), ((2, 640), 'int32')
+    shapes = [jax.ShapeDtypeStruct(*shape) for shape in shapes]
+    traced = jax.jit(jax.grad(loss, (0, 1))).trace(*shapes)
+    text = traced.lower(lowering_platforms=('cuda',)).as_text()
+    assert text.count('@__gpu$xla.gpu.triton') == 4 and '640x640' not in text
 
 
 ON_TPU = """

@@ -45,7 +45,8 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
         f'{quantity(experiment.num_trainable)} of them trained'
     )
     with partitioning.activate(experiment.mesh):
-        yield choice.describe(experiment.model.config)
+        if attention := choice.describe(experiment.model.config):
+            yield attention
     programs = sum(evaluator.num_programs for evaluator, _ in experiment.evals.values())
     yield f'evaluation compiles at most {programs} programs'
     for evaluator, _ in experiment.evals.values():

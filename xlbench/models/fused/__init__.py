@@ -1,12 +1,16 @@
-"""Fused attention for TPUs.
+"""Fused attention for TPUs and GPUs.
 
   attention  attention over all devices, with its gradient
   choice     whether a model takes it
+  gpu        what one GPU computes
   kernels    what a TPU's core does
+  tpu        what one TPU computes
 """
 
 __all__ = [
     'attention',
     'choice',
+    'gpu',
     'kernels',
+    'tpu',
 ]

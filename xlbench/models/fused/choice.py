@@ -1,4 +1,4 @@
-"""Which attention a model takes: the plain one, or the fused one of TPUs.
+"""Which attention a model takes: the plain one, or the fused one of TPUs and GPUs.
 
 Both give the same. The fused one holds no array [queries, keys] in the device's memory.
 """
@@ -14,13 +14,15 @@ from xlbench.errors import UserError
 
 KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
+# Features of a head that a tile of a GPU's kernel takes.
+POWERS = (16, 32, 64, 128, 256)
 # From so many logits of a head on 'auto' takes the fused one: fewer are no burden, and would not
 # fill its blocks.
 WORTH = 1 << 16
 # Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
 MOST = 1 << 13
-# Whether devices that are no TPUs run the kernels, in jax's interpreter and slowly: for tests.
-INTERPRETED = False
+# Whose kernels other devices run, in jax's interpreter and slowly: 'tpu' or 'gpu', for tests.
+INTERPRETED = ''
 
 
 class Sizes(Protocol):
@@ -56,30 +58,50 @@ def parts(axis: str) -> int:
     return math.prod(sizes.get(name, 1) for name in ((axes,) if isinstance(axes, str) else axes))
 
 
+def kernels() -> str:
+    """Whose kernels these devices run: 'tpu' or 'gpu'; '' where there are none."""
+    here = platform()
+    return here if here in ('tpu', 'gpu') else INTERPRETED
+
+
 def obstacle(cfg: Sizes, train: bool) -> str:
     """Why a model cannot have fused attention on the devices at hand; '' where it can."""
-    here, heads, cut = platform(), cfg.num_heads, parts('heads')
-    if here != 'tpu' and not INTERPRETED:
-        return f'its kernel is for TPUs, and these are {here} devices'
+    if not kernels():
+        return f'its kernels are for TPUs and GPUs, and these are {platform()} devices'
     if parts('length') > 1:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
-    whole = cfg.head_dim % LANES == 0 or LANES % cfg.head_dim == 0
-    if not whole or heads % cut or heads // cut * cfg.head_dim % LANES:
-        on_each = f' of which a device has {heads / cut:g}' if cut > 1 else ''
-        return (
-            f'its kernel takes heads that together fill {LANES} features, which {heads} heads of '
-            f'{cfg.head_dim}{on_each} do not'
-        )
+    if why := _obstacle_of_heads(cfg):
+        return why
     if train and not cfg.shared_dropout:
         return 'config.model.shared_dropout=False drops single weights, which its kernel does not'
     return ''
 
 
+def _obstacle_of_heads(cfg: Sizes) -> str:
+    """Why kernels cannot take the heads that a device has; '' where they can."""
+    heads, cut = cfg.num_heads, parts('heads')
+    on_each = f' of which a device has {heads / cut:g}' if cut > 1 else ''
+    whole = cfg.head_dim % LANES == 0 or LANES % cfg.head_dim == 0
+    if kernels() == 'tpu' and (not whole or heads % cut or heads // cut * cfg.head_dim % LANES):
+        return (
+            f'its kernel takes heads that together fill {LANES} features, which {heads} heads of '
+            f'{cfg.head_dim}{on_each} do not'
+        )
+    if kernels() == 'gpu' and (cfg.head_dim not in POWERS or heads % cut):
+        return (
+            f'its kernels take whole heads of {", ".join(map(str, POWERS[:-1]))} or {POWERS[-1]} '
+            f'features, and these are {heads} heads of {cfg.head_dim}{on_each}'
+        )
+    return ''
+
+
 def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> bool:
     """Whether one attention over so many rows, queries and keys is the fused one."""
-    if cfg.attention == 'plain' or rows % parts('batch') or queries + keys > MOST:
+    if cfg.attention == 'plain' or rows % parts('batch'):
         return False
-    if cfg.attention == 'auto' and queries * keys < WORTH:
+    if kernels() == 'gpu':  # Nobody has timed these kernels, so that they are taken on request.
+        return cfg.attention == 'fused' and not obstacle(cfg, train)
+    if queries + keys > MOST or (cfg.attention == 'auto' and queries * keys < WORTH):
         return False
     return not obstacle(cfg, train)
 
@@ -111,10 +133,17 @@ def check(cfg: Sizes) -> None:
 
 
 def describe(cfg: Sizes) -> str:
-    """Says which attention a training run takes."""
+    """Says which attention a training run takes; '' where there is no choice and none was made."""
     if cfg.attention == 'plain':
         return 'attention: plain, as config.model.attention says'
+    if cfg.attention == 'auto' and not kernels():
+        return ''
     if why := obstacle(cfg, train=True):
         return f'attention: plain; the fused one is not possible, because {why}'
+    if cfg.attention == 'auto' and kernels() == 'gpu':
+        return (
+            'attention: plain; config.model.attention=fused takes kernels that hold no array of '
+            'queries x keys, which nobody has timed on a GPU yet'
+        )
     short = f'; plain below {WORTH:,} pairs of query and key' if cfg.attention == 'auto' else ''
     return f'attention: fused, one kernel that holds no array of queries x keys{short}'

@@ -1,0 +1,381 @@
+"""Fused attention on one GPU: Pallas kernels in the form of Triton's programs.
+
+A program takes one block of queries or keys of one head of one row. No two programs write to one
+place, so that results are the same in every run: that is why the gradients of queries, of keys and
+values, and of the bias have kernels of their own, each of which makes the weights anew.
+
+A bias of relative positions is one number for each head and difference; a tile of it is gathered
+from that vector. Its gradient is summed tile by tile over those tiles whose differences are the
+same, those of one diagonal of blocks, in one program.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jax.typing import DTypeLike
+
+from xlbench.models.fused import choice
+from xlbench.models.masks import MASKED
+
+# Queries and keys of a tile: powers of two, whose numbers fit the registers of a program.
+BLOCK = 64
+# The logit of a key that only fills a block, as that of kernels.ABSENT.
+ABSENT = -1e30
+
+
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """The sizes of one call on one device.
+
+    Attributes:
+      batch, heads, head_dim: as they are.
+      queries, keys: lengths without what fills blocks.
+      causal: whether a query sees no later key.
+    """
+
+    batch: int
+    heads: int
+    head_dim: int
+    queries: int
+    keys: int
+    causal: bool
+
+    @property
+    def blocks_q(self) -> int:
+        """Blocks of queries."""
+        return -(-self.queries // BLOCK)
+
+    @property
+    def blocks_k(self) -> int:
+        """Blocks of keys."""
+        return -(-self.keys // BLOCK)
+
+    @property
+    def diagonals(self) -> int:
+        """Diagonals of blocks; in number n keys are n - blocks_q + 1 blocks behind queries."""
+        return self.blocks_q + self.blocks_k - 1
+
+
+def _filled(x: jax.Array, blocks: int, axis: int = 1, value: float = 0.0) -> jax.Array:
+    """x with an axis filled up to so many blocks."""
+    short = blocks * BLOCK - x.shape[axis]
+    pads = [(0, short if place == axis else 0) for place in range(x.ndim)]
+    return jnp.pad(x, pads, constant_values=value) if short else x
+
+
+def _differences(by_difference: jax.Array, form: _Form) -> jax.Array:
+    """[heads, queries + keys] -> entry n is for key minus query = n + 1 - blocks_q * BLOCK."""
+    before = form.blocks_q * BLOCK - form.queries
+    length = (form.blocks_q + form.blocks_k) * BLOCK
+    return jnp.pad(by_difference, ((0, 0), (before, length)))[:, :length]
+
+
+def _diagonals(by_difference: jax.Array, form: _Form) -> jax.Array:
+    """[heads, queries + keys] -> the tile of each diagonal, [heads, diagonals, BLOCK, BLOCK]."""
+    x, width = _differences(by_difference, form), form.diagonals * BLOCK
+    rows = [x[:, BLOCK - 1 - row : BLOCK - 1 - row + width] for row in range(BLOCK)]
+    tiles = jnp.stack(rows, axis=1).reshape(form.heads, BLOCK, form.diagonals, BLOCK)
+    return jnp.swapaxes(tiles, 1, 2)
+
+
+# ------------------------------------------------------------------------------------- the kernels
+
+
+def _of(block: jax.Array | int) -> pl.Slice:
+    return pl.ds(block * BLOCK, BLOCK)
+
+
+def _logits(form: _Form, i, j, q, k, bias_ref, query_ids, key_ids) -> jax.Array:
+    """The logits of block i of queries and block j of keys, [BLOCK, BLOCK]."""
+    s = triton.dot(q, k, trans_b=True)
+    query = i * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 0)
+    key = j * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 1)
+    if bias_ref is not None:
+        s = s + triton.load(bias_ref.at[key - query + (form.blocks_q * BLOCK - 1)])
+    if key_ids is not None:
+        s = jnp.where(query_ids[:, None] == key_ids[None, :], s, MASKED)
+    if form.causal:
+        s = jnp.where(query >= key, s, MASKED)
+    if form.keys % BLOCK:
+        s = jnp.where(key < form.keys, s, ABSENT)
+    return s
+
+
+def _ids(ref, block) -> jax.Array | None:
+    return None if ref is None else triton.load(ref.at[_of(block)])
+
+
+def _forward_kernel(
+    form: _Form, q_ref, k_ref, v_ref, bias_ref, query_ids_ref, key_ids_ref,
+    out_ref, largest_ref, total_ref,
+) -> None:  # fmt: skip
+    """One block of queries over all keys that they may see."""
+    i = pl.program_id(0)
+    q, query_ids = q_ref[...], _ids(query_ids_ref, i)
+
+    def add(j, carry):
+        largest, total, out = carry
+        k, v = (triton.load(ref.at[_of(j), :]) for ref in (k_ref, v_ref))
+        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, j))
+        larger = jnp.maximum(largest, jnp.max(s, axis=1))
+        weights = jnp.exp(s - larger[:, None])
+        shrink = jnp.exp(largest - larger)
+        total = total * shrink + jnp.sum(weights, axis=1)
+        return larger, total, out * shrink[:, None] + triton.dot(weights.astype(v.dtype), v)
+
+    none = (
+        jnp.full((BLOCK,), ABSENT, jnp.float32),
+        jnp.zeros((BLOCK,), jnp.float32),
+        jnp.zeros((BLOCK, form.head_dim), jnp.float32),
+    )
+    last = jnp.minimum(i + 1, form.blocks_k) if form.causal else form.blocks_k
+    largest, total, out = lax.fori_loop(0, last, add, none)
+    out_ref[...] = (out / total[:, None]).astype(out_ref.dtype)
+    largest_ref[...], total_ref[...] = largest, total
+
+
+def _d_logits(s: jax.Array, g, v, largest, mean) -> tuple[jax.Array, jax.Array]:
+    """The weights of a tile, and the gradient of its logits."""
+    weights = jnp.exp(s - largest[:, None])
+    return weights, weights * (triton.dot(g, v, trans_b=True) - mean[:, None])
+
+
+def _queries_kernel(
+    form: _Form, q_ref, k_ref, v_ref, bias_ref, query_ids_ref, key_ids_ref, g_ref, largest_ref,
+    mean_ref, dq_ref,
+) -> None:  # fmt: skip
+    """The gradient of one block of queries."""
+    i = pl.program_id(0)
+    q, g, query_ids = q_ref[...], g_ref[...], _ids(query_ids_ref, i)
+    largest, mean = largest_ref[...], mean_ref[...]
+
+    def add(j, dq):
+        k, v = (triton.load(ref.at[_of(j), :]) for ref in (k_ref, v_ref))
+        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, j))
+        _, ds = _d_logits(s, g, v, largest, mean)
+        return dq + triton.dot(ds.astype(k.dtype), k)
+
+    last = jnp.minimum(i + 1, form.blocks_k) if form.causal else form.blocks_k
+    none = jnp.zeros((BLOCK, form.head_dim), jnp.float32)
+    dq_ref[...] = lax.fori_loop(0, last, add, none).astype(dq_ref.dtype)
+
+
+def _keys_kernel(
+    form: _Form, q_ref, k_ref, v_ref, bias_ref, query_ids_ref, key_ids_ref, g_ref, largest_ref,
+    mean_ref, dk_ref, dv_ref,
+) -> None:  # fmt: skip
+    """The gradients of one block of keys and their values."""
+    j = pl.program_id(0)
+    k, v, key_ids = k_ref[...], v_ref[...], _ids(key_ids_ref, j)
+
+    def add(i, carry):
+        dk, dv = carry
+        q, g = (triton.load(ref.at[_of(i), :]) for ref in (q_ref, g_ref))
+        largest, mean = (triton.load(ref.at[_of(i)]) for ref in (largest_ref, mean_ref))
+        s = _logits(form, i, j, q, k, bias_ref, _ids(query_ids_ref, i), key_ids)
+        weights, ds = _d_logits(s, g, v, largest, mean)
+        dk = dk + triton.dot(ds.astype(q.dtype), q, trans_a=True)
+        return dk, dv + triton.dot(weights.astype(g.dtype), g, trans_a=True)
+
+    none = (jnp.zeros((BLOCK, form.head_dim), jnp.float32),) * 2
+    first = jnp.minimum(j, form.blocks_q) if form.causal else 0
+    dk, dv = lax.fori_loop(first, form.blocks_q, add, none)
+    dk_ref[...], dv_ref[...] = dk.astype(dk_ref.dtype), dv.astype(dv_ref.dtype)
+
+
+def _bias_kernel(
+    form: _Form, q_ref, k_ref, v_ref, bias_ref, query_ids_ref, key_ids_ref, g_ref, largest_ref,
+    mean_ref, sum_ref,
+) -> None:  # fmt: skip
+    """The gradients of all logits on one diagonal of blocks, summed over it and over the rows."""
+    ahead = pl.program_id(0) - (form.blocks_q - 1)
+    first = jnp.maximum(0, -ahead)
+    last = jnp.minimum(form.blocks_q, form.blocks_k - ahead)
+    if form.causal:
+        last = jnp.where(ahead > 0, first, last)
+
+    def add_row(row, total):
+        def add(i, total):
+            j = i + ahead
+            q, g = (triton.load(ref.at[row, _of(i), :]) for ref in (q_ref, g_ref))
+            k, v = (triton.load(ref.at[row, _of(j), :]) for ref in (k_ref, v_ref))
+            largest, mean = (triton.load(ref.at[row, _of(i)]) for ref in (largest_ref, mean_ref))
+            ids = [
+                None if ref is None else triton.load(ref.at[row, _of(block)])
+                for ref, block in ((query_ids_ref, i), (key_ids_ref, j))
+            ]
+            s = _logits(form, i, j, q, k, bias_ref, *ids)
+            return total + _d_logits(s, g, v, largest, mean)[1]
+
+        return lax.fori_loop(first, last, add, total)
+
+    none = jnp.zeros((BLOCK, BLOCK), jnp.float32)
+    sum_ref[...] = lax.fori_loop(0, form.batch, add_row, none)
+
+
+# ---------------------------------------------------------------------------- what one GPU computes
+
+
+def _part(form: _Form) -> pl.BlockSpec:
+    """One block of an array [batch, length, heads * head_dim]."""
+    return pl.BlockSpec((None, BLOCK, form.head_dim), lambda block, head, row: (row, block, head))
+
+
+def _whole(form: _Form, blocks: int) -> pl.BlockSpec:
+    """All blocks of an array [batch, length, heads * head_dim]."""
+    shape = (None, blocks * BLOCK, form.head_dim)
+    return pl.BlockSpec(shape, lambda block, head, row: (row, 0, head))
+
+
+def _statistic(length: int | None) -> pl.BlockSpec:
+    """One block of an array [batch, heads, length], or all of them where their length is given."""
+    if length is None:
+        return pl.BlockSpec((None, None, BLOCK), lambda block, head, row: (row, head, block))
+    return pl.BlockSpec((None, None, length), lambda block, head, row: (row, head, 0))
+
+
+def _small(bias, *ids) -> list[pl.BlockSpec | None]:
+    """The head's differences, and the row's segments of queries and of keys."""
+    of_head, of_row = lambda _, head, row: (head, 0), lambda _, head, row: (row, 0)
+    return [
+        None if x is None else pl.BlockSpec((None, x.shape[1]), at)
+        for x, at in ((bias, of_head), *((x, of_row) for x in ids))
+    ]
+
+
+def _call(
+    kernel: Callable,
+    form: _Form,
+    grid: Sequence[int],
+    specs: Sequence[pl.BlockSpec | None],
+    outs: Sequence[tuple[jax.ShapeDtypeStruct, pl.BlockSpec]],
+    arrays: Sequence[jax.Array | None],
+) -> list[jax.Array]:
+    """Runs a kernel; (shape, specification) of what it writes is in `outs`."""
+    return pl.pallas_call(
+        functools.partial(kernel, form),
+        grid=tuple(grid),
+        in_specs=list(specs),
+        out_specs=[spec for _, spec in outs],
+        out_shape=[shape for shape, _ in outs],
+        compiler_params=triton.CompilerParams(num_warps=4, num_stages=2),
+        interpret=choice.platform() != 'gpu',
+        name=kernel.__name__.strip('_'),
+    )(*arrays)
+
+
+def _prepared(head_dim: int, causal: bool, q, k, v, by_difference, query_ids, key_ids):
+    """The sizes, and all inputs in whole blocks."""
+    (batch, queries, features), keys = q.shape, k.shape[1]
+    form = _Form(batch, features // head_dim, head_dim, queries, keys, causal)
+    bias = None if by_difference is None else _differences(by_difference, form)
+    blocks = (form.blocks_q, form.blocks_k)
+    ids = [
+        None if x is None else _filled(x, count)
+        for x, count in zip((query_ids, key_ids), blocks, strict=True)
+    ]
+    q, k, v = (_filled(x, n) for x, n in ((q, blocks[0]), (k, blocks[1]), (v, blocks[1])))
+    return form, (q, k, v, bias, *ids)
+
+
+def forward(
+    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """One device's result [batch, queries, features], and the statistics of its rows.
+
+    The statistics, [batch, heads, 1, queries], are the largest logit and the softmax's sum.
+    """
+    form, arrays = _prepared(head_dim, causal, *inputs)
+    q, k, _, *small = arrays
+    of_row = jax.ShapeDtypeStruct((form.batch, form.heads, q.shape[1]), jnp.float32)
+    out, *statistics = _call(
+        _forward_kernel,
+        form,
+        (form.blocks_q, form.heads, form.batch),
+        [_part(form), *[_whole(form, form.blocks_k)] * 2, *_small(*small)],
+        [
+            (jax.ShapeDtypeStruct(q.shape, out_dtype), _part(form)),
+            *[(of_row, _statistic(None))] * 2,
+        ],
+        arrays,
+    )
+    largest, total = (x[:, :, None, : form.queries] for x in statistics)
+    return out[:, : form.queries], largest, total
+
+
+def backward(
+    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """One device's gradients of q, k, v, and of the bias, [1, heads, queries + keys].
+
+    The last three inputs are the result's gradient over the softmax's sum, [batch, queries,
+    features], the largest logits and the means of the gradients, [batch, heads, 1, queries].
+    """
+    *inputs, g, largest, mean = inputs
+    by_difference = inputs[3]
+    form, arrays = _prepared(head_dim, causal, *inputs)
+    q, k, _, *small = arrays
+    # Queries that only fill a block give no key any weight.
+    largest = _filled(largest[:, :, 0], form.blocks_q, 2, -ABSENT)
+    arrays = (*arrays, _filled(g, form.blocks_q), largest, _filled(mean[:, :, 0], form.blocks_q, 2))
+    part, small = _part(form), _small(*small)
+    whole_q, whole_k = _whole(form, form.blocks_q), _whole(form, form.blocks_k)
+    d_q, d_k = (jax.ShapeDtypeStruct(x.shape, out_dtype) for x in (q, k))
+    (dq,) = _call(
+        _queries_kernel,
+        form,
+        (form.blocks_q, form.heads, form.batch),
+        [part, whole_k, whole_k, *small, part, *[_statistic(None)] * 2],
+        [(d_q, part)],
+        arrays,
+    )
+    dk, dv = _call(
+        _keys_kernel,
+        form,
+        (form.blocks_k, form.heads, form.batch),
+        [whole_q, part, part, *small, whole_q, *[_statistic(q.shape[1])] * 2],
+        [(d_k, part)] * 2,
+        arrays,
+    )
+    d_bias = None if by_difference is None else _d_bias(form, by_difference, arrays)
+    return dq[:, : form.queries], dk[:, : form.keys], dv[:, : form.keys], d_bias
+
+
+def _d_bias(form: _Form, by_difference: jax.Array, arrays: Sequence[jax.Array | None]) -> jax.Array:
+    """The gradient of the bias, [1, heads, queries + keys]; `arrays` in whole blocks."""
+
+    def rows(x: jax.Array) -> pl.BlockSpec:
+        if x.ndim == 2:
+            return pl.BlockSpec(x.shape, lambda diagonal, head: (0, 0))
+        shape = (form.batch, x.shape[1], form.head_dim)
+        return pl.BlockSpec(shape, lambda diagonal, head: (0, 0, head))
+
+    def of_head(x: jax.Array) -> pl.BlockSpec:
+        return pl.BlockSpec((form.batch, None, x.shape[2]), lambda diagonal, head: (0, head, 0))
+
+    q, k, v, bias, query_ids, key_ids, g, largest, mean = arrays
+    shape = jax.ShapeDtypeStruct((form.heads, form.diagonals, BLOCK, BLOCK), jnp.float32)
+    block = pl.BlockSpec((None, None, BLOCK, BLOCK), lambda diagonal, head: (head, diagonal, 0, 0))
+    (sums,) = _call(
+        _bias_kernel,
+        form,
+        (form.diagonals, form.heads),
+        [
+            *map(rows, (q, k, v)),
+            pl.BlockSpec((None, bias.shape[1]), lambda diagonal, head: (head, 0)),
+            *(None if x is None else rows(x) for x in (query_ids, key_ids)),
+            rows(g),
+            *map(of_head, (largest, mean)),
+        ],
+        [(shape, block)],
+        arrays,
+    )
+    like = jax.ShapeDtypeStruct(by_difference.shape, jnp.float32)
+    (d_bias,) = jax.linear_transpose(lambda x: _diagonals(x, form), like)(sums)
+    return d_bias[None]
