@@ -1,7 +1,9 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from xlbench.models import attention as attention_lib, masks
+from xlbench.models.fused import choice
 
 
 def test_attention_by_the_formula():
@@ -39,3 +41,19 @@ def test_a_query_that_may_see_nothing_gives_numbers():
 
     params = jax.jit(attention.init)(jax.random.key(0), x)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run(params)))
+
+
+def test_a_step_on_a_tpu_gives_what_it_gives_elsewhere(monkeypatch):
+    """One query or several, with what a step adds to the logits."""
+    rng = np.random.default_rng(0)
+    shapes = (2, 3, 8, 7), (2, 3, 7, 8), (1, 3, 1, 7)
+    k, v, bias = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
+    mask = masks.mask_bias(jnp.arange(7) < jnp.array([[7], [4]]))[:, None, None]
+    for queries in (1, 3):
+        q = jnp.asarray(rng.normal(size=(2, 3, queries, 8)), jnp.float32)
+        results = []
+        for platform in ('cpu', 'tpu'):
+            monkeypatch.setattr(choice, 'platform', lambda name=platform: name)
+            results.append(attention_lib.step_attention(q, k, v, bias, mask))
+        assert results[0].shape == q.shape
+        np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)

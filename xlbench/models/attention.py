@@ -108,7 +108,7 @@ def step_attention(
     queries, on_tpu = q.shape[2], choice.platform() == 'tpu'
     if queries == 1 and on_tpu:
         # XLA takes the products of a single row off the matrix units, which is thrice as slow.
-        q = jnp.broadcast_to(q, (*q.shape[:2], 2, q.shape[3]))
+        q = jnp.pad(q, ((0, 0), (0, 0), (0, 1), (0, 0)))
     logits = cpu_kernels.dot_heads(q, k, (3, 2))
     for addend in (bias, mask):
         logits = logits if addend is None else logits + addend

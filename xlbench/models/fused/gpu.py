@@ -292,7 +292,7 @@ def forward(
     The statistics, [batch, heads, 1, queries], are the largest logit and the softmax's sum.
     """
     form, arrays = _prepared(head_dim, causal, *inputs)
-    q, k, _, *small = arrays
+    q, _, _, *small = arrays
     of_row = jax.ShapeDtypeStruct((form.batch, form.heads, q.shape[1]), jnp.float32)
     out, *statistics = _call(
         _forward_kernel,
