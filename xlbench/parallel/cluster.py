@@ -31,7 +31,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
-import orbax.checkpoint as ocp
 
 from xlbench import errors
 from xlbench.errors import UserError
@@ -148,6 +147,8 @@ def meet() -> None:
     give up after half a minute, and one of them may still be compiling then.
     """
     if jax.process_count() > 1:
+        import orbax.checkpoint as ocp  # It takes most of a second.
+
         wait = ocp.multihost.get_barrier_sync_fn()
         wait(key=f'xlbench-{next(_meetings)}', timeout_ms=MEETING * 1000)
 

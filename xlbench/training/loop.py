@@ -2,6 +2,8 @@
 
 import collections
 import contextlib
+import importlib
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,6 +34,8 @@ from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
+# What a run needs after its first step, and what takes a second to import.
+_NEEDED_LATER = ('grain', 'xlbench.training.checkpoints.orbax_manager')
 
 
 class Flight(NamedTuple):
@@ -247,6 +251,8 @@ class Trainer:
             cluster.meet()
 
     def _compiled(self, step: train_step_lib.TrainStep) -> None:
+        if len(step.compile_seconds) == 1:  # While the first step runs, which needs no Python.
+            threading.Thread(target=_import_what_is_needed_later, name='imports').start()
         self.log.line(messages.compile_line(step, self.experiment.mesh))
         memory.check_step(step.memory, self.experiment.mesh, self.config)
         step.keeps_memory = memory.may_keep(step.memory, self.experiment.mesh)
@@ -414,3 +420,8 @@ class Trainer:
         """Waits for checkpoints; frees threads and files."""
         self.checkpoints.close()
         self.log.close()
+
+
+def _import_what_is_needed_later() -> None:
+    for module in _NEEDED_LATER:
+        importlib.import_module(module)

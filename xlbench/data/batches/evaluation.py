@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-import grain
 import numpy as np
 
 from xlbench.data import features, mixing
@@ -85,6 +84,8 @@ class EvalBatches:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
+        import grain  # It takes half a second.
+
         reader = _EvalReader(self)
         batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, self._prefetch)
         # Before the `try`: a Ctrl-C amid a thread's start leaves one that cannot be joined.

@@ -4,9 +4,8 @@ import functools
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import grain
 import numpy as np
 
 from xlbench.config.blocks import Batches
@@ -21,6 +20,9 @@ from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
 from xlbench.errors import UserError
 from xlbench.files import Setting
+
+if TYPE_CHECKING:
+    import grain
 
 Batch = dict[str, np.ndarray]
 
@@ -147,8 +149,11 @@ class TrainBatches:
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
         self._feed = self._fingerprint(seed, kind, parts)
-        reader = _Reader(self._planner, self._build, self._check_position(position))
-        self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, options.prefetch)
+        self._reader = _Reader(self._planner, self._build, self._check_position(position))
+        self._prefetch = options.prefetch
+        self._has_begun = self._is_closed = False
+        # In whose thread the reader runs from the second batch on.
+        self._ahead: grain.DatasetIterator[Batch] | None = None
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
@@ -203,8 +208,21 @@ class TrainBatches:
         return self
 
     def __next__(self) -> Batch:
-        """The next batch: this process's rows."""
-        return next(self._batches)
+        """The next batch: this process's rows.
+
+        The first one is read at once, without Grain, whose import takes half a second.
+        """
+        if self._is_closed:
+            raise ValueError('the feed is closed')
+        if not self._has_begun:
+            batch, self._has_begun = next(self._reader), True
+            return batch
+        if self._ahead is None:
+            import grain
+
+            of_thread = grain.experimental.ThreadPrefetchDatasetIterator
+            self._ahead = of_thread(self._reader, self._prefetch)
+        return next(self._ahead)
 
     def position(self) -> dict[str, int]:
         """Where the next batch stands, in whole numbers; `position=` of a new feed continues there.
@@ -212,7 +230,8 @@ class TrainBatches:
         `window` and `batch` are the place; `feed` is a fingerprint of data and settings, so that
         continuing with others is refused.
         """
-        return dict(self._batches.get_state()) | {'feed': self._feed}
+        source = self._reader if self._ahead is None else self._ahead
+        return dict(source.get_state()) | {'feed': self._feed}
 
     def _build(self, window: mixing.Window, index: int) -> Batch:
         planned = window.batches[index]
@@ -323,7 +342,9 @@ class TrainBatches:
 
     def close(self) -> None:
         """Stops the threads; the feed gives no further batch."""
-        self._batches.close()
+        self._is_closed = True
+        if self._ahead is not None:
+            self._ahead.close()
         self._planner.close()
 
     def __enter__(self) -> 'TrainBatches':

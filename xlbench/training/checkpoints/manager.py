@@ -12,24 +12,19 @@ arrays by checksums of what was read. See record.py.
 
 import contextlib
 import copy
-import dataclasses
 import errno
-import functools
-import logging
 import os
 import pathlib
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
-from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from xlbench import errors, files
 from xlbench.config import blocks
@@ -47,42 +42,11 @@ from xlbench.training.checkpoints.params import refuse_other_arrays
 from xlbench.training.checkpoints.record import Progress
 from xlbench.training.train_step import TrainState
 
+if TYPE_CHECKING:
+    from xlbench.training.checkpoints.orbax_manager import Manager
+
 # Seconds that `close` waits, after an error, for a checkpoint that needs the other processes.
 _CLOSE_SECONDS = 5
-# Bytes. The devices that hold the same array write a part each; a part of less costs more than it
-# saves, as each is cut off in a program of its own while training waits.
-_SMALLEST_PART = 1 << 20
-@dataclasses.dataclass
-class _Kept(preservation_policy.PreservationPolicy):
-    """Keeps the newest checkpoints, the best one, and that of each stage before.
-
-    Orbax could find the best one itself, but keeps the scores of a process in memory alone.
-    """
-
-    newest: int
-    chosen: Collection[int] = ()  # Steps.
-
-    def should_preserve(
-        self,
-        checkpoints: Sequence[preservation_policy.PolicyCheckpointInfo],
-        *,
-        context: preservation_policy.PreservationContext,
-    ) -> list[bool]:
-        """True for each of the checkpoints, oldest first, that stays."""
-        del context
-        steps = [checkpoint.step for checkpoint in checkpoints]
-        return [step in (*self.chosen, *steps[-self.newest :]) for step in steps]
-
-
-class _Manager(ocp.CheckpointManager):
-    """Orbax's manager, which asks nobody whether the machine is about to be taken away.
-
-    It would ask jax with a step, from a thread as well; all who ask must count in the same way.
-    """
-
-    def reached_preemption(self, step: int) -> bool:
-        """Returns False: the run itself asks whether it has to end."""
-        return False
 
 
 class Checkpoints:
@@ -97,32 +61,31 @@ class Checkpoints:
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
         blocks.Checkpoints(every=every, keep=keep)  # Checks them.
-        _set_up_orbax()
         self.every = every
-        self._workdir = workdir
-        self._kept = _Kept(keep)
+        self._workdir, self._keep = workdir, keep
+        self._folder = pathlib.Path(workdir).absolute() / 'checkpoints'
         self._saving: int | None = None  # The step that was begun last.
         self._noted: tuple[Progress, dict[str, int]] | None = None  # Its progress and checksums.
-        self._wait_for_others = ocp.multihost.get_barrier_sync_fn()
-        self._manager = _Manager(
-            pathlib.Path(workdir).absolute() / 'checkpoints',
-            item_names=('state',),
-            options=ocp.CheckpointManagerOptions(
-                preservation_policy=self._kept,
-                cleanup_tmp_directories=True,
-                enable_async_checkpointing=True,
-                # Folders that machines share are seen late by some; all go by process 0.
-                single_host_load_and_broadcast=True,
-                async_options=ocp.AsyncOptions(
-                    barrier_sync_fn=self._barrier, post_finalization_callback=self._write_record
-                ),
-            ),
-        )
+        self._opened: Manager | None = None
+        if jax.process_index() == 0:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        if jax.process_count() > 1:  # All at once, as the processes wait for each other in it.
+            self._open()
+
+    def _open(self) -> 'Manager':
+        """Orbax's manager, made when something is saved or restored for the first time."""
+        if self._opened is None:
+            from xlbench.training.checkpoints import orbax_manager
+
+            self._opened = orbax_manager.Manager(
+                self._folder, keep=self._keep, complete=self._write_record
+            )
+        return self._opened
 
     @property
     def latest_step(self) -> int | None:
         """The newest checkpoint, complete or being written."""
-        return self._manager.latest_step()
+        return self._open().latest_step()
 
     def newest(
         self,
@@ -145,7 +108,8 @@ class Checkpoints:
         """
         step = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
         step = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if step is None else step)))
-        self._manager.reload()
+        if self._opened is not None:
+            self._opened.reload()
         if step >= 0:
             return step
         folder = pathlib.Path(self._workdir) / 'damaged'
@@ -190,9 +154,13 @@ class Checkpoints:
         """
         self.wait()
         best = [progress.best.step] if progress.best else []
-        self._kept.chosen = {*progress.chosen.values(), *best}
         self._saving = step
-        if step == self.latest_step:
+        with self._writing():
+            if not self._folder.is_dir():  # Orbax would make it anew, in a workdir without a run.
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._folder))
+        manager = self._open()
+        manager.keep({*progress.chosen.values(), *best})
+        if step == manager.latest_step():
             if jax.process_index() == 0:
                 with self._writing():
                     record.renew(folder_of(self._workdir, step), progress)
@@ -202,16 +170,13 @@ class Checkpoints:
             # memory; accelerators are copied to the host before `save` returns.
             state = jax.tree.map(jnp.copy, state)
         with self._writing():
-            folder = str(self._manager.directory)
-            if not os.path.isdir(folder):  # Orbax would make it anew, in a workdir without a run.
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
             # The thread that saves writes them when the files of the state are there.
             self._noted = copy.deepcopy(progress), sums.of(state)
-            self._manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))
+            manager.save_state(step, state)
 
     def check(self) -> None:
         """Raises what stopped the writer, if anything did; waits for nothing."""
-        if self._saving is not None and not self._manager.is_saving_in_progress():
+        if self._saving is not None and not self._is_saving():
             self.wait()
 
     def wait(self) -> None:
@@ -220,9 +185,13 @@ class Checkpoints:
         Raises:
           UserError: it cannot be written; the newest whole checkpoint stays.
         """
-        with self._writing():
-            self._manager.wait_until_finished()
+        if self._opened is not None:
+            with self._writing():
+                self._opened.wait_until_finished()
         self._saving = None
+
+    def _is_saving(self) -> bool:
+        return self._opened is not None and self._opened.is_saving_in_progress()
 
     def close(self) -> None:
         """Waits, then frees the threads.
@@ -232,12 +201,13 @@ class Checkpoints:
         """
         if sys.exception() is not None and jax.process_count() > 1:
             end = time.monotonic() + _CLOSE_SECONDS
-            while self._manager.is_saving_in_progress():
+            while self._is_saving():
                 if time.monotonic() > end:
                     return
                 time.sleep(0.05)
-        with self._writing():
-            self._manager.close()
+        if self._opened is not None:
+            with self._writing():
+                self._opened.close()
 
     def restore(self, step: int, like: TrainState) -> tuple[TrainState, Progress]:
         """(state, progress) of a step.
@@ -255,9 +225,7 @@ class Checkpoints:
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), like
         )
         try:
-            state = self._manager.restore(
-                step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))
-            )['state']
+            state = self._open().restore_state(step, abstract)
             saved = record.read(folder_of(self._workdir, step))
             sums.check(saved, state)
         except Exception as error:
@@ -299,48 +267,8 @@ class Checkpoints:
 
     @property
     def _unfinished(self) -> pathlib.Path:
-        return self._manager.directory / f'{self._saving}.orbax-checkpoint-tmp'
+        return self._folder / f'{self._saving}.orbax-checkpoint-tmp'
 
     def _write_record(self) -> None:
         """Writes the record of a checkpoint, on process 0, right before it gets its final name."""
         record.write(self._unfinished, *self._noted)
-
-    def _barrier(self, *, key: str, timeout_ms: int) -> None:
-        """Waits for the other processes, in a thread that has not failed.
-
-        Orbax's thread waits for them with its error in hand, which would be seen only when they
-        gave up waiting for the files of this process.
-        """
-        in_main = threading.current_thread() is threading.main_thread()
-        if in_main or sys.exception() is None:
-            self._wait_for_others(key=key, timeout_ms=timeout_ms)
-
-
-@functools.cache
-def _set_up_orbax() -> None:
-    """Has Orbax write small arrays whole, and its threads fail without a page of tracebacks each.
-
-    What stops them is raised by `Checkpoints` and said there; they would print it several times
-    before, and once more for each write that ends after the first one that failed. That another
-    handler of arrays takes the place of the default one is no news, either.
-    """
-
-    def is_news(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        if record.levelno < logging.ERROR:
-            return not text.startswith('Type handler registry type')
-        return 'orbax' not in record.pathname and 'exception was never retrieved' not in text
-
-    for name in ('absl', 'asyncio'):
-        logging.getLogger(name).addFilter(is_news)
-    hook = sys.unraisablehook
-    sys.unraisablehook = lambda args: (
-        None if f'{args.exc_value}' == 'Event loop is closed' else hook(args)
-    )
-    ocp.type_handlers.register_type_handler(
-        jax.Array,
-        ocp.type_handlers.ArrayHandler(min_slice_bytes_for_replica_parallel=_SMALLEST_PART),
-        override=True,
-    )
-
-

@@ -1,4 +1,8 @@
-"""Parameters alone, of the checkpoints of any workdir."""
+"""Parameters alone, of the checkpoints of any workdir.
+
+Orbax takes most of a second to import, which a run that begins need not wait for: its functions
+import it.
+"""
 
 import contextlib
 import os
@@ -8,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 from flax import traverse_util
 
 from xlbench.errors import UserError
@@ -32,6 +35,8 @@ def load_params(workdir: str, step: int, shapes: Shapes, shardings: Shardings) -
     Raises:
       UserError: there is no such checkpoint, it is damaged, or it holds other arrays.
     """
+    import orbax.checkpoint as ocp
+
     abstract = {'params': train_step.placed(shapes, shardings)}
     arguments = ocp.checkpoint_utils.construct_restore_args(abstract)
     with _reading(workdir, step, abstract) as folder, ocp.PyTreeCheckpointer() as checkpointer:
@@ -53,6 +58,8 @@ def save_params(workdir: str, step: int, params: Params) -> None:
       step: what to call it.
       params: tree of arrays.
     """
+    import orbax.checkpoint as ocp
+
     largest = max(leaf.nbytes for leaf in jax.tree.leaves(params))
     # What Orbax copies is one large parameter at a time, or a few small ones. Numbers that nobody
     # rounded hardly get smaller by compression, which would need the same memory again.
@@ -77,6 +84,8 @@ def save_params(workdir: str, step: int, params: Params) -> None:
 
 def param_shapes(workdir: str, step: int) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter of a checkpoint, by its 'a/b/c' name; reads no numbers."""
+    import orbax.checkpoint as ocp
+
     with _reading(workdir, step) as folder:
         tree = ocp.PyTreeCheckpointHandler().metadata(folder / 'state').tree['params']
     return {name: leaf.shape for name, leaf in traverse_util.flatten_dict(tree, sep='/').items()}
@@ -85,7 +94,9 @@ def param_shapes(workdir: str, step: int) -> dict[str, tuple[int, ...]]:
 def read_params(workdir: str, step: int, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Some of a checkpoint's parameters, by their 'a/b/c' names, in the host's memory."""
 
-    def tree_of(leaf: int | ocp.RestoreArgs) -> Tree[int | ocp.RestoreArgs]:
+    import orbax.checkpoint as ocp
+
+    def tree_of(leaf: 'int | ocp.RestoreArgs') -> 'Tree[int | ocp.RestoreArgs]':
         return {'params': traverse_util.unflatten_dict(dict.fromkeys(names, leaf), sep='/')}
 
     arguments = ocp.args.PyTreeRestore(
@@ -122,6 +133,8 @@ def refuse_other_arrays(
     workdir: str, step: int, abstract: TrainState | Shapes | None, error: Exception
 ) -> None:
     """Raises UserError if a checkpoint holds other arrays than those that are asked for."""
+    import orbax.checkpoint as ocp
+
     try:
         metadata = ocp.PyTreeCheckpointHandler().metadata(folder_of(workdir, step) / 'state').tree
     except Exception:  # The first error says more.
