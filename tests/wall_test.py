@@ -14,6 +14,8 @@ import xlbench
 PROJECT = pathlib.Path(__file__).parent.parent
 TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', 'keras', 't5'}
 SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
+# What training imports after its first step, what only some of its parts need.
+LATER = {'orbax', 'tensorstore', 'grain', 'nltk', 'matplotlib', 'tensorboardX'}
 BEYOND_THE_WALL = (
     'xlbench.pipeline',
     *(
@@ -59,7 +61,12 @@ def test_all_but_the_pipeline_start_without_tensorflow():
     names = [name for name in modules() if not within(name, BEYOND_THE_WALL)]
     assert {'xlbench.train', 'xlbench.evaluators.generation', 'xlbench.models.t5'} <= set(names)
     names += ['xlbench.tasks.samples.mtg', 'xlbench.configs.mtg_mt5']
-    found = imported(f'import {", ".join(names)}')
+    found = imported(
+        'import sys, xlbench.train, xlbench.evaluators.generation',
+        'early = {name.partition(".")[0] for name in sys.modules}',
+        f'assert not early & {LATER}, early',
+        f'import {", ".join(names)}',
+    )
     assert 'jax' in found
     assert not found & (TENSORFLOW | SLOW)
 

@@ -12,6 +12,7 @@
   messages     what a run prints
   experiment   what a run is made of
   evaluation   evaluations while it trains, and the best score
+  later        imports what only further steps need
   loop         stages of steps, evaluations and checkpoints
   nonfinite    what is written down of steps that are not finite
 """
@@ -21,6 +22,7 @@ __all__ = [
     'evaluation',
     'experiment',
     'init_from',
+    'later',
     'loop',
     'losses',
     'memory',

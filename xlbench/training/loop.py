@@ -2,8 +2,6 @@
 
 import collections
 import contextlib
-import importlib
-import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,6 +18,7 @@ from xlbench.parallel.watchdog import Watch
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
+    later,
     memory,
     messages,
     nonfinite,
@@ -34,8 +33,6 @@ from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
-# What a run needs after its first step, and what takes a second to import.
-_NEEDED_LATER = ('grain', 'xlbench.training.checkpoints.orbax_manager')
 
 
 class Flight(NamedTuple):
@@ -251,11 +248,10 @@ class Trainer:
             cluster.meet()
 
     def _compiled(self, step: train_step_lib.TrainStep) -> None:
-        if len(step.compile_seconds) == 1:  # While the first step runs, which needs no Python.
-            threading.Thread(target=_import_what_is_needed_later, name='imports').start()
         self.log.line(messages.compile_line(step, self.experiment.mesh))
         memory.check_step(step.memory, self.experiment.mesh, self.config)
         step.keeps_memory = memory.may_keep(step.memory, self.experiment.mesh)
+        later.begin()
 
     def _params_for(self, stage: str) -> Params:
         """Returns the parameters that a stage starts from."""
@@ -420,8 +416,3 @@ class Trainer:
         """Waits for checkpoints; frees threads and files."""
         self.checkpoints.close()
         self.log.close()
-
-
-def _import_what_is_needed_later() -> None:
-    for module in _NEEDED_LATER:
-        importlib.import_module(module)
