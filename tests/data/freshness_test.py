@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from xlbench import tasks
+from xlbench import errors, tasks
 from xlbench.data import prepared
 from xlbench.data.prepared import freshness
 from xlbench.preparation import mixtures
@@ -46,6 +46,13 @@ def test_a_statement_of_a_file_that_is_imported_counts(copies):
     path.write_text(path.read_text() + '\nSHARDS = 3\n')
     after = {word: of(copies, word) for word in before}
     assert [word for word in before if before[word] != after[word]] == ['fewshot', 'xtreme']
+
+
+def test_a_task_file_that_is_half_written_is_one_line(copies):
+    path = copies / 'xtreme.py'
+    path.write_text(path.read_text() + '\ndef half(\n')
+    with pytest.raises(errors.UserError, match='a task file that it imports, is no valid Python: '):
+        of(copies, 'fewshot')
 
 
 def test_an_edit_of_other_code_makes_nothing_stale(monkeypatch):

@@ -416,6 +416,27 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
     assert not [p for p in tree(root) if 'manifest' in p]
 
 
+def test_a_task_file_that_is_edited_during_preparation_is_one_line(root, tmp_path, monkeypatch):
+    (root / 'mine.jsonl').write_text('{"a": "x", "b": "y"}\n')
+    with own_task_file.used(tmp_path / 'own') as path:
+        original = path.read_text()
+        pipeline.get('mine_x')
+        path.write_text(original + '# Edited between its import and the first record.\n')
+        with pytest.raises(errors.UserError, match=r'own/mine\.py was edited after this program'):
+            run(root, 'mine_x')
+        assert not [p for p in tree(root) if 'manifest' in p]
+        path.write_text(original)
+        complete = jobs_lib.complete
+
+        def edited(*arguments):
+            complete(*arguments)
+            path.write_text(original + '# Edited after the last record.\n')
+
+        monkeypatch.setattr(jobs_lib, 'complete', edited)
+        with pytest.raises(errors.UserError, match='has changed, although it has just been'):
+            run(root, 'mine_x')
+
+
 def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     """Which makes it possible to divide a task among workers."""
     monkeypatch.setattr(examples_lib, 'BATCH', 2)
@@ -511,6 +532,7 @@ def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path):
         assert [entry['path'] for entry in done.manifest['inputs']] == ['mine.jsonl', str(path)]
         assert run(root, 'mine_x')[0].fresh
         path.write_text(path.read_text() + '# changed\n')
+        own_task_file.forget()
         assert not run(root, 'mine_x')[0].fresh
 
 

@@ -34,6 +34,11 @@ def used(folder: pathlib.Path) -> Iterator[pathlib.Path]:
         try:
             yield path
         finally:
-            seqio.TaskRegistry.remove('mine_x')
+            forget()
             pipeline.registry._user_files.clear()
-            sys.modules.pop('xlbench_user_tasks.mine', None)
+
+
+def forget() -> None:
+    """Forgets the file, as a new process has not imported it yet."""
+    seqio.TaskRegistry.remove('mine_x')
+    sys.modules.pop('xlbench_user_tasks.mine', None)

@@ -78,6 +78,7 @@ from xlbench.pipeline.registration import (
     register_text_task,
 )
 from xlbench.pipeline.registry import (
+    edited_task_file,
     get,
     mistake,
     user_task_file,
@@ -141,6 +142,7 @@ __all__ = [
     'classification_encoder',
     'classification_preprocessors',
     'cut_passage',
+    'edited_task_file',
     'format_text',
     'get',
     'has_views',

@@ -1,5 +1,6 @@
 """Looks tasks and mixtures up, and imports the file that has them."""
 
+import hashlib
 import pathlib
 import re
 import threading
@@ -12,6 +13,7 @@ from xlbench import errors
 from xlbench.benchmarks import task_files
 
 _user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
+_imported: dict[str, str] = {}  # A user's file -> sha256 of it when it was imported.
 _lock = threading.RLock()  # What a file registers is known by what was there before.
 
 
@@ -67,6 +69,22 @@ def user_task_file(task: str) -> str | None:
     return str(loaded[0]) if loaded else None
 
 
+def edited_task_file(task: str) -> str | None:
+    """The user's file that declares a task, if it was edited after this process had imported it."""
+    path = user_task_file(task)
+    if path not in _imported or _imported[path] == _hash(path):
+        return None
+    return path
+
+
+def _hash(path: str) -> str | None:
+    """Of a file's bytes; None where there is none, as while an editor replaces it."""
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
 def _load_tasks(word: str) -> None:
     """Imports the task file of a first word, if there is one."""
     if path := task_files.find(word):
@@ -82,6 +100,8 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
     ours = path.parent == task_files.REPOSITORY
     if not ours:
         _user_files[word] = str(path)
+        if not task_files.is_loaded(path) and (version := _hash(str(path))):
+            _imported[str(path)] = version
     registries = seqio.TaskRegistry, seqio.MixtureRegistry
     before = [set(registry.names()) for registry in registries]
     try:

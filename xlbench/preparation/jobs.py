@@ -168,10 +168,17 @@ def complete(
 ) -> None:
     """Adds to the manifest what reading a job has shown; UserError if it cannot be used."""
     if not num_examples:
-        raise errors.UserError(f'{job} has no usable examples')
+        paths = seqio_tasks.source_paths(pipeline.get(job.task), job.split)
+        place = f', in {paths[0]}{" and others" if paths[1:] else ""}' if paths else ''
+        raise errors.UserError(f'{job} has no usable examples{place}')
     read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]
-    if read != [input_stamp(path, root) for path in input_paths(job)]:
-        raise errors.UserError(f'the files of {job} changed while they were read; run it again')
+    changed = ''
+    if path := pipeline.edited_task_file(job.task):
+        changed = f'{path} was edited after this program had read it'
+    elif read != [input_stamp(path, root) for path in input_paths(job)]:
+        changed = f'the files of {job} changed while they were read'
+    if changed:
+        raise errors.UserError(f'{changed}; start the same command again')
     manifest['skipped'] += skipped
     manifest['left_out'] |= dict(sorted(left_out.items()))
 
@@ -188,6 +195,14 @@ def opened(root: str, vocabulary: str, job: Job) -> Manifest | None:
         return None
     # Another vocabulary of the same name may have been there.
     return manifest if manifest['vocabulary'] == pipeline.tokenizer().manifest() else None
+
+
+def just_made(root: str, vocabulary: str, job: Job) -> Done:
+    """A job that this process has prepared; UserError if it is stale already."""
+    try:
+        return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
+    except prepared.NotPrepared as error:  # Whoever edits a file does not wait for us.
+        raise prepared.stale_at_once(error) from None
 
 
 def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done | None:
@@ -251,7 +266,7 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str) -> Done:
                 shared.count(len(batch))
         skipped = [skipped_entry(bad, root) for bad in policy.skipped]
         complete(manifest, job, root, total, skipped, policy.left_out)
-    return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
+    return just_made(root, vocabulary, job)
 
 
 @contextlib.contextmanager

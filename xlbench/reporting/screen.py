@@ -1,5 +1,6 @@
 """The tables of one run as plain text, for a terminal."""
 
+import functools
 import textwrap
 
 from xlbench.reporting import layout, notes, render, sections as sections_lib
@@ -35,5 +36,7 @@ def table(
             for line in notes.signatures(section.picks, [score], shared)
         }
         said = (*section.notes, *sorted(signatures))
-        blocks.append('\n'.join(textwrap.fill(line, max_width) for line in said))
+        # Whoever copies a signature, or searches for it, needs its parts whole.
+        fill = functools.partial(textwrap.fill, width=max_width, break_on_hyphens=False)
+        blocks.append('\n'.join(map(fill, said)))
     return '\n\n'.join(filter(None, blocks))

@@ -37,6 +37,7 @@ from xlbench.data.prepared.manifest import (
 )
 from xlbench.data.prepared.on_demand import (
     ensure,
+    stale_at_once,
     wait_for,
 )
 from xlbench.data.prepared.reader import (
@@ -86,6 +87,7 @@ __all__ = [
     'open_recorded',
     'open_task',
     'scratch',
+    'stale_at_once',
     'stale_reason',
     'vocabulary_folder',
     'wait_for',

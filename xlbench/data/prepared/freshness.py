@@ -13,7 +13,7 @@ import pathlib
 import stat
 import tokenize
 
-from xlbench import tasks
+from xlbench import errors, tasks
 from xlbench.data import readers
 from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
 from xlbench.data.prepared.manifest import InputEntry, Manifest
@@ -45,8 +45,15 @@ def of_task_file(path: str | os.PathLike) -> str | None:
         as for a task file of the user's own, which is among the inputs of what it makes.
     """
     digest = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
-    for file in _with_neighbours(pathlib.Path(path)):
-        digest.update(file.name.encode() + b'\0' + statements(file.read_bytes()).encode() + b'\0')
+    try:
+        for file in _with_neighbours(pathlib.Path(path)):
+            source = statements(file.read_bytes())
+            digest.update(file.name.encode() + b'\0' + source.encode() + b'\0')
+    except SyntaxError as error:  # It is being edited.
+        raise errors.UserError(
+            f'{path}, or a task file that it imports, is no valid Python: {error.msg}, line '
+            f'{error.lineno}; correct it, and start the same command again'
+        ) from None
     return digest.hexdigest()
 
 

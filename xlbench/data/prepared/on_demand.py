@@ -122,10 +122,15 @@ def _check_made(
         try:
             open_mixture(root, vocabulary, name, split)
         except NotPrepared as error:  # Whoever edits a task file does not wait for a run.
-            raise errors.UserError(
-                f'{error.reason}, although it has just been prepared; if its task file or its data '
-                'was edited meanwhile, start the same command again'
-            ) from None
+            raise stale_at_once(error) from None
+
+
+def stale_at_once(error: NotPrepared) -> errors.UserError:
+    """Makes the error for a preparation that is stale although it has just been made."""
+    return errors.UserError(
+        f'{error.reason}, although it has just been prepared; if its task file or its data was '
+        'edited meanwhile, start the same command again'
+    )
 
 
 def _end_as(code: int) -> None:

@@ -68,7 +68,10 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
             if not isinstance(value, dict):
                 raise ValueError(f'{kind_of(value)}, not an object')
         except json.JSONDecodeError as error:
-            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
+            is_array = number == 1 and line.lstrip().startswith('[')
+            hint = '; a file that is one JSON array has to end in .json' if is_array else ''
+            said = f'not JSON: {error.msg} at column {error.colno}{hint}'
+            yield BadRecord(path, number, said, fatal=is_array)
         except ValueError as error:
             yield BadRecord(path, number, str(error))
         else:

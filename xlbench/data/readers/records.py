@@ -56,8 +56,11 @@ class BadRecords:
         if not record.fatal and self._allow():
             self.skipped.append(record)
             return
-        hint = '' if record.fatal else '; mend it, or let --skip_bad=N skip up to N such records'
-        self.error = errors.UserError(f'{record}{hint}')
+        hint = (
+            '; correct it, or prepare the data with python -m xlbench.prepare --skip_bad=N, which '
+            'skips up to N such records'
+        )
+        self.error = errors.UserError(f'{record}{"" if record.fatal else hint}')
         raise self.error
 
 
