@@ -1,4 +1,4 @@
-r"""Human judgement of what systems wrote: pages for judges, the tables of their answers.
+r"""Human judgement of the texts of systems: pages for judges, and tables of their answers.
 
   python -m xlbench.annotate make RUNS/a RUNS/b other=out.jsonl --output=study --judges=anna,ben
   python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores
@@ -6,8 +6,8 @@ r"""Human judgement of what systems wrote: pages for judges, the tables of their
 
 `make` chooses examples that all systems have, and writes one HTML page for each judge,
 study/pages/. A page works offline in any browser, keeps the answers there, and saves them as a
-file, which the judge sends back. Pages do not say which system wrote what: study/key.json does, and
-stays with you.
+file, which the judge sends back. Pages do not say which system wrote what; only study/key.json
+does, which you keep.
 
 A system is a workdir (the texts of its evaluation), or a file: JSONL with `prediction`, and `id`,
 `input` and `target` where they are known, or lines of text. NAME= before it names the system.
@@ -17,11 +17,11 @@ A system is a workdir (the texts of its evaluation), or a file: JSONL with `pred
 informativeness and conciseness, as ClidSum does (arXiv:2202.05599); --scale=FILE.json has aspects
 and guidelines of your own. --scale=replies --sets=3 shows the three replies of each system, a
 generator's and a retriever's for example, and asks which set people prefer (arXiv:2106.02017); both
-are then called after the task of retrieval, as in --tasks=mrs_retrieval_en_en.
+then have the name of the retrieval task, as in --tasks=mrs_retrieval_en_en.
 
 `score` prints means or best-worst scores with 95 % intervals, Fleiss' kappa and Krippendorff's
-alpha, and which differences are significant. Unfinished answers are named, and count as far as they
-go; files that were changed or belong to another study are refused. With --output it writes the
+alpha, and which differences are significant. Unfinished answers are named, and the finished part
+counts; files that were altered or belong to another study are refused. With --output it writes the
 tables, and ratings.jsonl: each text with its ratings.
 
 `fit` fits nine regressors of scikit-learn to such ratings, with the scores of --metrics as

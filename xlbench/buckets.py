@@ -11,9 +11,8 @@ two forms in which they are published (fsxlt/buckets), .gz or not:
   TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
   TASK/K-shots/LANGUAGE.jsonl               a bucket on each line: {"bucket", "file", "data"}
 
-It prints a line for whatever is not as the paper says, and a table. Nothing of it stops a run: the
-published buckets are what everybody adapts on, and most of those for tagging are not minimal. It
-looks for:
+It prints a line for each deviation from the paper, and a table. No deviation stops a run: everybody
+adapts on the published buckets, and most of those for tagging are not minimal. It looks for:
 
   empty        the bucket has no example
   shots        a label has more or fewer than K examples (classification)
@@ -25,14 +24,14 @@ looks for:
   repeated     a sentence, or an example, is twice in the bucket
 
 `sample` writes buckets in the official form. Its files are what the shots are drawn from: the dev
-files of xnli and pawsx, else train files (see labelled.py and conllu.py; .conllu and
-.iob2 are read as such). The same files, options and seed give the same buckets. Classification
-takes K examples of each label, and no example into two buckets. Tagging takes sentences until each
-tag is on K words, and then leaves out what is not needed (appendix C, Minimum-Including); different
-buckets may share sentences. A label that is too rare is reported and taken as often as it is there.
+files of xnli and pawsx, else train files (see labelled.py and conllu.py; .conllu and .iob2 are read
+as such). The same files, options and seed give the same buckets. Classification takes K examples of
+each label, and no example into two buckets. Tagging takes sentences until each tag is on K words,
+and then leaves out what is not needed (appendix C, Minimum-Including); different buckets may share
+sentences. If a label is too rare, this is reported, and all its examples are taken.
 
-Tasks of a user's own need no such files: pipeline.Shots draws their buckets from their training
-data, by the same rules, and configs/fewshot_any.py is a sweep over them.
+Your own tasks need no such files: pipeline.Shots draws their buckets from their training data by
+the same rules, and configs/fewshot_any.py is a sweep over them.
 """
 
 import argparse

@@ -5,13 +5,13 @@ r"""Scores a chain of models as one system: summarise, then translate, or transl
   python -m xlbench.chain translate:apertium 'RUNS/summariser_es --num_beams=5' \
       --task=meetings_summary_en_es --workdir=RUNS/trans_sum
 
-The chain reads the inputs of a task's split, and each stage what the one before it has written. A
-stage is a model that writes texts, as xlbench.predict takes it: the workdir of a run
+The chain reads the inputs of a task's split, and each stage reads the output of the stage before
+it. A stage is a model that writes texts, as xlbench.predict takes it: the workdir of a run
 (RUNS/summariser@STEP), a folder in the form of Hugging Face or a hub name. Or it is translate:
 before an engine, as xlbench.translate takes it: apertium, 'command:PROGRAM ARGUMENTS', the address
-of a LibreTranslate server, file:PATH, or a model. A stage with flags of its own stands in quotes;
-the flags stand behind the name, but before a command: '--timeout=60 translate:command:PROGRAM'.
-They are the flags of decoding that xlbench.predict has, and
+of a LibreTranslate server, file:PATH, or a model. Put a stage with its own flags in quotes. The
+flags follow the name, but come before a command: '--timeout=60 translate:command:PROGRAM'. They are
+the decoding flags of xlbench.predict, and
 
   --target_lang=LANG     what the stage writes; by default a model writes the language that it
                          reads, and a translator translates into the task's
@@ -22,22 +22,22 @@ They are the flags of decoding that xlbench.predict has, and
                          them, which stay
   --engine_version=TEXT, --timeout=SECONDS    of a program or a server
 
-All stages are opened and asked whether they know the languages before the first one works. The
-outputs of each are files in WORKDIR/stages/TASK/SPLIT, signed by what made them. The same command
-does again what has changed since: a stage whose model, settings or input are others, and what
-depends on it. A command that was killed goes on where it was, and ends with the same texts. Answers
-are kept by text and model, too (--cache, by default DATA/translations), so that several chains with
+All stages are opened, and their languages checked, before the first one starts. The outputs of each
+stage are files in WORKDIR/stages/TASK/SPLIT, with a signature of what made them. If the model, the
+settings or the input of a stage have changed, the same command repeats this stage and those that
+depend on it. A killed command continues where it was, and ends with the same texts. Answers are
+also cached by text and model (--cache, by default DATA/translations), so that several chains with
 one summariser summarise once. With --failed=empty, a text that an engine does not translate becomes
-an empty one; otherwise the chain ends there.
+empty; otherwise the chain ends there.
 
-What the last stage has written is scored with the task's metrics, as xlbench.score does it: python
--m xlbench.report RUNS/end_to_end RUNS/sum_trans shows the chain beside runs. --system names it (by
-default after its stages: `bart + opus-mt-en-de`), and --seed the seed of its models; chains of one
-system and several seeds, each with a workdir of its own, are a row of means. A workdir may hold
+The output of the last stage is scored with the task's metrics, as by xlbench.score: `python -m
+xlbench.report RUNS/end_to_end RUNS/sum_trans` shows the chain beside runs. --system names it (by
+default after its stages: `bart + opus-mt-en-de`), and --seed is the seed of its models; chains of
+one system with several seeds, each with its own workdir, become a row of means. A workdir may hold
 other tasks of the system, such as other target languages.
 
 The task's data is that of the first run in the chain, of --like=WORKDIR, or of --root and
---vocabulary. --num_examples=N takes the first so many. --input_task names another task with the
+--vocabulary. --num_examples=N takes the first N examples. --input_task names another task with the
 same examples, whose inputs are read, such as clidsum_xsamsumviews_en_en where the first stage is an
 MV-BART. With --target_lang=LANG the chain writes another language than the task's targets are in;
 nothing is scored then.

@@ -4,7 +4,7 @@ r"""Prints a script that completes `xlbench` in a shell: programs, flags, files 
   xlbench completion zsh > ~/.zfunc/_xlbench     # a folder of $fpath
   xlbench completion fish > ~/.config/fish/completions/xlbench.fish
 
-The script knows what this version takes; write it again after an update.
+The script knows the flags of this version; write it again after an update.
 """
 
 import argparse

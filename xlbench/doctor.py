@@ -1,4 +1,4 @@
-"""Says in one screen what this machine can run, and what is missing; problems come first.
+"""Prints on one screen what this machine can run and what is missing; problems come first.
 
   python -m xlbench.doctor
 

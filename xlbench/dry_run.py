@@ -1,6 +1,6 @@
-"""What a command would do, said in advance: nothing is trained, prepared, downloaded or written.
+"""Prints what a command would do; trains, prepares, downloads and writes nothing.
 
-`python -m xlbench.train --dry_run ...` and `python -m xlbench.fewshot --dry_run ...` end with it.
+`python -m xlbench.train --dry_run ...` and `python -m xlbench.fewshot --dry_run ...` call it.
 """
 
 import os

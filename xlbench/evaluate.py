@@ -4,30 +4,31 @@ r"""Scores a checkpoint of a run on any prepared (or preparable) tasks.
   python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last
   python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4 --length_penalty=0.6
 
-The scores go where the run's own evaluations are, WORKDIR/eval/STEP/SPLIT/TASK/, and as a table on
-the screen. By default: the best checkpoint by the run's own choice, and tasks, number of examples
-and decoding as the final evaluation has them.
+The scores are written beside the run's own evaluations, to WORKDIR/eval/STEP/SPLIT/TASK/, and
+printed as a table. By default, the command evaluates the run's best checkpoint with the tasks, the
+number of examples and the decoding of the run's final evaluation.
 
-What is evaluated in another way than the config says is filed, and reported, as a split of its own,
-and never replaces or joins the run's own results: --num_examples=20 as SPLIT-first20,
---num_examples=0 as SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4;
-`python -m xlbench.report WORKDIR --split=test-first20` shows them again, and --variants shows all
-of them beside the run's own results.
+Results with other settings than the config's are stored and reported as a split of their own, and
+never replace or join the run's own results: --num_examples=20 as SPLIT-first20, --num_examples=0 as
+SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4; `python -m
+xlbench.report WORKDIR --split=test-first20` shows them again, and --variants shows all of them
+beside the run's own results.
 
-What a model that writes texts has in its beams, or samples, can be ranked anew before it is scored,
-by a retriever or by a model of the other direction, as in xlbench.predict: --rerank=RUNS/retriever,
-filed as SPLIT-rerank-retriever, or --mmi_model=RUNS/reverse, filed as SPLIT-mmi-reverse.
+If the model writes texts, its beams or samples can be ranked again before they are scored, by a
+retriever or by a model of the reverse direction, as in xlbench.predict: --rerank=RUNS/retriever is
+stored as SPLIT-rerank-retriever, and --mmi_model=RUNS/reverse as SPLIT-mmi-reverse.
 
 Several processes share the work as in training (MODULE=xlbench.evaluate launch/local.sh 2 ...), and
---mesh=data=2,tensor=4 takes other devices than the run had. Told to end (SIGTERM), it ends with
-code 75, and after Ctrl-C with 130; the tasks that were complete keep their scores.
+--mesh=data=2,tensor=4 uses other devices than the run did. After SIGTERM the command ends with code
+75, and after Ctrl-C with 130; tasks that were complete keep their scores.
 
 A workdir has one writer: while a run, or another evaluation, writes into it, this one is refused.
---output=FOLDER leaves the workdir as it is, which may be somebody else's: the scores go to
-FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.report FOLDER` shows them.
+With --output=FOLDER nothing is written into the workdir, which may be somebody else's: the scores
+go to FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.report FOLDER` shows
+them.
 
-A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
-of decoding are for models that write texts.
+A retriever is evaluated with the settings of the config's evaluation, including the response sets.
+The decoding flags are only for models that write texts.
 """
 
 import argparse

@@ -3,24 +3,24 @@ r"""Marks dialogues for BART(D_ALL): keywords, redundant utterances, and where t
   python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large \
       --input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json
 
-A model that has read dialogues says what it does not expect (Feng et al. 2021,
+The marks follow from what a model that was trained on dialogues does not expect (Feng et al. 2021,
 aclanthology.org/2021.acl-long.117); xlbench/data/segments/marks.py has the rules. The model is any
 GPT-2 or DialoGPT that xlbench.predict takes. A dialogue becomes one line:
 
   Anna : Hi , Ben ! | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi
 
 The input is a JSON array or JSONL of objects, packed (.gz) or not; the dialogue is a text with a
-line for each utterance ('Anna: Hi, Ben!'), or a list of turns. All else in an object stays as it
-is, and the output has the form of its name, .json or .jsonl. So a summariser trains on it as on the
-original: here with --config.data.root=marked, and in general as on a task of
-pipeline.register_summarisation_tasks.
+line for each utterance ('Anna: Hi, Ben!'), or a list of turns. Everything else in an object stays
+the same, and the name of the output, .json or .jsonl, decides its form. A summariser can therefore
+be trained on the output as on the original: here with --config.data.root=marked, and in general as
+a task of pipeline.register_summarisation_tasks.
 
-The defaults are those for chats. For meetings the authors take
---keywords=0.04 --redundancy=0.95 --topics=0.05. --official also does what their code does by
-mistake: where the share of a short dialogue is less than one word, all its words become keywords.
+The defaults are those for chats. For meetings the authors take --keywords=0.04 --redundancy=0.95
+--topics=0.05. --official also repeats a mistake of their code: if the share of a short dialogue is
+less than one word, all its words become keywords.
 
-The output appears when it is whole. OUTPUT.part has what is done so far, and the same command goes
-on from there.
+The output appears when it is whole. Until then, OUTPUT.part has the finished dialogues, and the
+same command continues from there.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-r"""Text in, text out, with a trained model.
+r"""Answers texts with a trained model: with texts, suggested replies, labels or tags.
 
   python -m xlbench.predict RUNS/mtg --target_lang=de < questions.txt > answers.txt
   python -m xlbench.predict RUNS/mtg@last --input=in.jsonl --field=inputs --output=out.jsonl
@@ -6,55 +6,57 @@ r"""Text in, text out, with a trained model.
 
 The model is a workdir (of a run or of xlbench.convert: its best checkpoint, or WORKDIR@STEP,
 WORKDIR@last), a folder in the form of Hugging Face, or a hub name. A workdir needs its config.json,
-checkpoint and vocabulary, none of the training data; lengths and decoding are those of its final
-evaluation. The input is one text a line, or JSONL; a JSONL record may name its own target_lang and
-source_lang, and its fields are kept. Texts are what a task gives the model as `inputs`; the mark of
-the target language is put before them here. Answers come in the order of the input, while later
-ones are computed.
+checkpoint and vocabulary, but not the training data; lengths and decoding are those of its final
+evaluation. The input has one text on each line, or is JSONL; a JSONL record may name its own
+target_lang and source_lang, and its fields are kept. The texts have the form that a task gives the
+model as `inputs`, without the mark of the target language, which is added here. Answers are written
+in the order of the input, while later ones are computed.
 
-Plain output has a line for each input. With --scores the score and a TAB stand before the text.
-With n-best, --num_return=N, there are N lines for each input, which begin with its number (from 1)
+Plain output has a line for each input. With --scores, the score and a TAB come before the text.
+With --num_return=N (n-best), there are N lines for each input, which begin with its number (from 1)
 and a TAB. Line ends inside an answer become spaces. JSONL output has `prediction`, and with
---scores `score` and `log_probability`; n-best has `predictions`, a list of such objects. They
-replace fields of the same name.
+--scores `score` and `log_probability`; n-best output has `predictions`, a list of such objects.
+These replace input fields of the same name.
 
 A run whose objective is retrieval suggests three replies to each message, as n-best:
 
   python -m xlbench.predict RUNS/retriever --target_lang=de < messages.txt
   python -m xlbench.predict RUNS/retriever --responses=replies.txt --num_return=5 < messages.txt
 
-They are from the response set that the run was evaluated with in that language, which is prepared
-if it is missing; or from a file (text, or log-likelihood TAB text TAB cluster, a response a line),
-for messages in any language. Its vectors are computed once and kept in RUNS/retriever/responses.
---lm_weight weighs a response's log-likelihood. An empty message has no replies.
+The replies come from the response set with which the run was evaluated in that language, which is
+prepared if it is missing; or from a file, for messages in any language, which has on each line a
+text, or a log-likelihood, TAB, a text, TAB and a cluster. The vectors of the responses are computed
+once and kept in RUNS/retriever/responses. --lm_weight is the weight of a response's log-likelihood.
+An empty message gets no replies.
 
-A retriever also ranks what a generator writes (arXiv:2106.02017, section 6), all its beams or
-samples, by (1 - W) * score of the generator + W * score of the retriever, --rerank_weight=W:
+A retriever can also rank all beams or samples of a generator (arXiv:2106.02017, section 6), by (1 -
+W) * score of the generator + W * score of the retriever, with --rerank_weight=W:
 
   python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --target_lang=de \
       --num_beams=6 --num_groups=3 --diversity_penalty=1 --num_return=3 < messages.txt
 
-A run whose objective is classification gives each text its likeliest label; with --scores its
-probability stands before it, and --num_return=N gives the N likeliest, as n-best:
+A run with the objective classification gives each text its likeliest label. With --scores, the
+probability comes before the label, and --num_return=N gives the N likeliest labels, as n-best:
 
   python -m xlbench.predict RUNS/topics --scores < articles.txt
   python -m xlbench.predict RUNS/xnli < pairs.tsv
   python -m xlbench.predict RUNS/xnli --input=pairs.jsonl --field=premise,hypothesis
 
-A pair is a line of two texts with a TAB between them, or two fields of JSONL (text_a,text_b; a
-single text is in text). One whose objective is tagging gives each word its likeliest tag:
+A pair is a line of two texts with a TAB between them, or two fields of JSONL (by default
+text_a,text_b; the field of a single text is text). A run with the objective tagging gives each word
+its likeliest tag:
 
   python -m xlbench.predict RUNS/pos < sentences.txt               # words with spaces between them
   python -m xlbench.predict RUNS/pos --input=words.jsonl --field=tokens
   python -m xlbench.predict RUNS/ner --input=test.conll --output=tagged.conll
   python -m xlbench.predict RUNS/pos --input=test.conllu > tagged.conllu
 
-Plain output has the tags of a sentence on a line; JSONL has lists, in `prediction`, and with
---scores in `score`. CoNLL has a word a line, in the first column, and a blank line behind a
-sentence; the tag is written behind the other columns, with --scores its probability behind that. In
-CoNLL-U the tag replaces UPOS. --input_format says what standard input is, and --format may be
-another one than is read. Words that the model has no room for get the tag <CUT>. A folder in the
-form of Hugging Face works alike, if its model has a head.
+Plain output has the tags of a sentence on one line; JSONL has lists, in `prediction`, and with
+--scores in `score`. CoNLL has one word on each line, in the first column, and a blank line after
+each sentence; the tag is written after the other columns, and with --scores its probability after
+the tag. In CoNLL-U the tag replaces UPOS. --input_format names the format of standard input, and
+--format that of the output. Words that do not fit into the model's length get the tag <CUT>. A
+folder in the form of Hugging Face works in the same way, if its model has a head.
 
 From Python:
 

@@ -7,22 +7,23 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
---output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
-that name which is no report of ours is left alone, and the command fails. Runs that differ in the
-seed only become one row: mean and standard deviation, or with --intervals mean and half of its 95 %
-interval (Student's t over seeds; the CSV keeps the deviation). In bold (not on the screen) is the
-best score of a column among runs and baselines, where these were scored on as many examples.
+--output, report.md, report.csv, report.tex and report.html are written into that folder; if such a
+file is no report of xlbench, it is left alone, and the command fails. Runs that differ only in the
+seed become one row: mean and standard deviation, or with --intervals the mean and half of its 95 %
+interval (Student's t over seeds; the CSV keeps the deviation). The best score of a column among
+runs and baselines is in bold (not on the screen), if all were scored on the same number of
+examples.
 
---variants shows beside each run what xlbench.evaluate has scored in other ways and filed as
-test-WORDS: other decoding, texts that were ranked anew, fewer examples. Adapters (LoRA) that began
-from one of the runs then stand beside it, too.
+--variants shows beside each run the results that xlbench.evaluate has stored as test-WORDS: other
+decoding, reranked texts, fewer examples. Adapters (LoRA) that started from one of the runs are then
+shown beside it, too.
 
 report.html is one file that loads nothing: the answer at the top, tables that can be sorted and
 saved, plots, and the texts of all systems side by side. --plots also writes its plots into the
 folder, as SVG, PNG and PDF: mtg_test_ranking.pdf and so on.
 
-A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
-whose test scores are those of that stage's best checkpoint.
+A run with several stages is shown after its last stage; --step=stage1 shows it after stage1, with
+the test scores of that stage's best checkpoint.
 
 --significance adds a table of the main score's differences between every two runs, or with
 --against between each run and the same run at another step or stage, and says which of them are
@@ -30,12 +31,13 @@ significant: by a paired t-test over examples, or, for BLEU and chrF too, by pai
 approximate randomization. --scores=rouge_1,bleu compares these scores in place of the main one, a
 table for each. The p-values of a table are corrected for the number of its comparisons.
 
---table=7 or --table=all gives the tables of the benchmark's paper with these numbers in place of
-the usual ones, and --figure=4 its figures: in place of the paper's systems ours, by the setting
-that a run follows and the model that it begins from. On the official data the paper's numbers
-stand beside ours. A place that no run fills is a '-', and named below the table. With --output,
-figures are files (SVG, PNG, PDF) and parts of report.html; their numbers are tables. A chain of
-xlbench.chain stands for generation with translation behind it (MTG's figure 6). Some need more:
+--table=7 or --table=all makes the tables with these numbers in the benchmark's paper instead of the
+usual ones, and --figure=4 its figures. Your runs take the places of the paper's systems, by the
+setting of a run and the model that it started from. On the official data, the paper's numbers are
+shown beside yours. A cell that no run fills has a '-', and a note below the table names it. With
+--output, figures are files (SVG, PNG, PDF) and parts of report.html, and each has a table of its
+numbers. A chain of xlbench.chain counts as generation followed by translation (MTG's figure 6).
+Some tables need more:
 
   --ratings=FILE,FILE        rated texts of xlbench.annotate score (MTG's tables 3, 5, 8 to 10,
                              figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
@@ -46,9 +48,9 @@ xlbench.chain stands for generation with translation behind it (MTG's figure 6).
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.
 
-The tables of reply suggestion have a row a language and a column a training setting, as the paper's
-(arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
-run fills is '-'.
+The tables of reply suggestion have a row for each language and a column for each training setting,
+as in the paper (arXiv:2106.02017). The ten monolingual runs of one model form one column, and a
+cell that no run fills has a '-'.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-r"""Scores what any system wrote, from files, as an evaluation scores a model.
+r"""Scores the texts of any system, from files, as an evaluation scores a model.
 
   python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
   python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other
@@ -7,27 +7,27 @@ r"""Scores what any system wrote, from files, as an evaluation scores a model.
 The references are those of a prepared task and split, which is prepared if it is missing (--like
 takes data root and vocabulary from a run; otherwise --root and --vocabulary name them), or of
 files: several files, with commas between them, give several references for each example. A file has
-a text a line, and an empty line is an empty text; JSONL has a record a line (predictions in
-`prediction` or `predictions`, --field; references in `target`, a text or a list of texts,
---reference_field); .conll and .conllu have words with their tags. Where records have an `id`
-(--id_field) on both sides they are put together by it, otherwise by their order. The ids of a
-prepared split are those of its records, else the numbers from 0 that predictions.jsonl has.
+one text on each line, and an empty line is an empty text. JSONL has one record on each line:
+predictions in `prediction` or `predictions` (--field), references in `target`, a text or a list of
+texts (--reference_field). .conll and .conllu have words with their tags. If records on both sides
+have an `id` (--id_field), they are matched by it, otherwise by their order. The ids of a prepared
+split are those of its records, or the numbers from 0 that predictions.jsonl has.
 
 --n_best reads lines that begin with the number of their example and a TAB, and --scores those with
 a score and a TAB before the text, as xlbench.predict writes both.
 
-The metrics are the task's, or those that --metrics names, also a function of one's own as
-tasks/FILE.py:NAME; texts in files without a task have
-multilingual_rouge, sacrebleu, chrf and distinct, tags have chunk_f1 and tag_accuracy. meteor,
-bertscore and bleurt need tables or models, and say which, and how to get them. With several
-references sacrebleu, chrf and ter are sacreBLEU's, and multilingual_rouge, meteor, bertscore and
-bleurt take the best reference for each of their scores; metrics that know one reference refuse
-more.
+The metrics are the task's, or those that --metrics names; your own function is tasks/FILE.py:NAME.
+Without a task, texts are scored with multilingual_rouge, sacrebleu, chrf and distinct, and tags
+with chunk_f1 and tag_accuracy. meteor, bertscore and bleurt need tables or models; if these are
+missing, the message says how to get them. With several references, sacrebleu, chrf and ter compute
+what sacreBLEU computes, and multilingual_rouge, meteor, bertscore and bleurt take the best
+reference for each of their scores. Metrics that support only one reference refuse more.
 
-Without --workdir the scores are only printed. With it they are written as an evaluation writes
-them, WORKDIR/eval/STEP/SPLIT/TASK/, one call after another for several tasks, and `python -m
-xlbench.report RUNS/mtg RUNS/other` shows the system beside runs. --system names it (default: the
-folder's name); folders of the same system and with different --seed are a row of means.
+Without --workdir the scores are only printed. With it they are written to
+WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation; several calls may add several tasks. Then
+`python -m xlbench.report RUNS/mtg RUNS/other` shows the system beside runs. --system names it
+(default: the folder's name); folders of the same system and with different --seed are a row of
+means.
 """
 
 import argparse

@@ -8,12 +8,12 @@ it, train.json train.views.jsonl: a line for each dialogue with the number of th
 stage of every utterance, a line of the dialogue. Topics are cut by C99, stages by a hidden Markov
 model that is fitted to all files together (arXiv:2010.01672); so give all splits at once.
 
-Both come from a vector for each utterance. By default that are its words (TF-IDF), which need no
-model. --encoder=NAME takes the vectors of an encoder: the workdir of a run for retrieval, or a
-BERT, RoBERTa or XLM-R as a folder in the form of Hugging Face or a name of its hub, such as the
-authors' sentence-transformers/bert-base-nli-stsb-mean-tokens. Its vectors are kept beside each file
-of dialogues (train.vectors.npz), so that a command that was killed goes on behind the last whole
-file; they may be removed afterwards.
+Both come from a vector for each utterance. By default the vector has the weights of its words
+(TF-IDF), which need no model. --encoder=NAME takes the vectors of an encoder: the workdir of a run
+for retrieval, or a BERT, RoBERTa or XLM-R as a folder in the form of Hugging Face or a name of its
+hub, such as the authors' sentence-transformers/bert-base-nli-stsb-mean-tokens. The vectors are kept
+beside each file of dialogues (train.vectors.npz), so that a killed command continues after the last
+finished file; they may be removed afterwards.
 
 --topics=official cuts as the object of the authors' code does, whose window shrinks for good with
 each short dialogue; by default every dialogue has the whole window.

@@ -1,13 +1,13 @@
-r"""Trains one model as one config says, and goes on where it was when started again.
+r"""Trains a model as a config says; when it is started again, it continues where it was.
 
   python -m xlbench.train --config=configs/mtg_mt5.py
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en \
       --workdir=RUNS/qg_from_en --config.seed=1
 
-The config file says what there is to set; any of it can be set on the command line, and any other
-field of the model, the optimizer and the like as well. --dry_run says what the command would do,
-with counts, sizes and memory, and does none of it. Told to end
-(Ctrl-C, SIGTERM, SIGHUP), it saves the step that it is at, and ends with code 75: start it again.
+The config file documents its settings. Each of them can be set on the command line, and so can any
+other field of the model, the optimizer and the other blocks. --dry_run only prints what the command
+would do, with counts, sizes and memory. After Ctrl-C, SIGTERM or SIGHUP, a run saves its current
+step and ends with code 75; start the same command again to continue.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-r"""Translates files of texts, with any engine, each text once.
+r"""Translates files of texts with any engine, and each text only once.
 
   python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
       --input=english.txt --output=spanish.txt
@@ -12,28 +12,30 @@ translations that were made elsewhere (file:PATH, TSV of text and translation, o
 `source` and `translation`), or a model as xlbench.predict takes it: a workdir, a folder in the form
 of Hugging Face or a hub name, with the flags of decoding.
 
-The input has a text a line, or is JSONL, a JSON array of objects, or TSV, whose fields --field
-names: keys of objects, numbers of columns from 1. Other fields are kept, or of objects only those
-that --keep names; what was JSON becomes JSONL. --lower lower-cases texts before they are
-translated. A pattern (--input='train/en/*.tsv') reads several files one after another. Names that
-end in .gz are packed. The workdir of a run with --input_task stands for what the run predicted in
-the last evaluation of that task. --input_task without --input stands for the examples of that task
-and --split, whose `inputs` are translated: the output is JSONL with id, inputs and targets, a
-corpus to train on. --like=RUNS/mtg says where the task's data is, or --root and --vocabulary do.
+The input has one text on each line, or is JSONL, a JSON array of objects, or TSV. --field names the
+fields to translate: keys of objects, or numbers of columns from 1. Other fields are kept; of
+objects, --keep can select some of them. A JSON array becomes JSONL. --lower lower-cases texts
+before they are translated. A pattern (--input='train/en/*.tsv') reads several files one after
+another. Names that end in .gz are packed. If --input is the workdir of a run, with --input_task,
+the command translates the predictions of the run in its last evaluation of that task. --input_task
+without --input translates the `inputs` of the examples of that task and --split: the output is
+JSONL with id, inputs and targets, a corpus to train on. --like=RUNS/mtg says where the task's data
+is, or --root and --vocabulary do.
 
---unit=turn translates a dialogue turn by turn: of a text with several lines each line by itself,
-without the name at its beginning, which stays. It is the default for the examples of a task;
-otherwise a text is translated as a whole (--unit=text).
+--unit=turn translates a dialogue turn by turn: each line of a text is translated by itself, and the
+name at its beginning is kept. This is the default for the examples of a task; otherwise a text is
+translated as a whole (--unit=text).
 
-What was translated is kept by text and engine (--cache, by default DATA/translations), so that
-nothing is translated twice, in this command or another one. A command that was killed goes on
-there. Files appear when they are whole. OUTPUT's name with the ending .about.json says who made it:
-engine, version, languages, input, counts, and each text that was not translated and why. Such texts
-become empty ones, or with --failed=drop their records are left out; the command ends with 1 then.
+Translations are cached by text and engine (--cache, by default DATA/translations), so that no
+command translates a text twice, and a killed command continues where it was. Files appear when they
+are whole. The file OUTPUT.about.json (in place of OUTPUT's own ending) says how OUTPUT was made:
+engine, version, languages, input, counts, and each text that was not translated, with the reason.
+Such texts become empty, or with --failed=drop their records are left out; in both cases the exit
+code is 1.
 
 With --task and --workdir the output is scored as a system on that task's split, as xlbench.score
-does with the same flags. So generation in English and translation is compared with generation in
-the language itself (arXiv:2108.07140, Figure 6):
+does with the same flags. This compares generation in English, followed by translation, with
+generation in the language itself (arXiv:2108.07140, Figure 6):
 
   python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
       --input=RUNS/mtg --input_task=mtg_qg_en_en --output=qg.es.jsonl \

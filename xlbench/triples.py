@@ -1,13 +1,14 @@
-r"""Writes who does what in dialogues, for action infilling: triples, from a tagger of ours.
+r"""Writes triples of who does what in dialogues, for action infilling, with the help of a tagger.
 
   python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
   python -m xlbench.triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos
 
 The tagger is a run or an exported folder that gives universal tags of parts of speech (UPOS), as
-configs/fewshot_source.py trains one on Universal Dependencies. The triples stand beside a file,
-train.triples.tsv beside train.json, in the form in which CoreNLP's OpenIE prints them with -format
-reverb; a file of OpenIE's own is read alike. This is a simpler extractor than OpenIE:
-xlbench/data/actions.py has its rules, and the first column of each line names it and the tagger.
+configs/fewshot_source.py trains one on Universal Dependencies. The triples are written beside a
+file, train.triples.tsv beside train.json, in the form in which CoreNLP's OpenIE prints them with
+-format reverb; tasks read a file that OpenIE has written in the same way. This is a simpler
+extractor than OpenIE: xlbench/data/actions.py has its rules, and the first column of each line
+names it and the tagger.
 
 A file is a JSON array of objects. A dialogue is their key `dialogue` (--field), with an utterance
 on each line, `Anna: Hi!`; or there are lists `utt` and `speaker`, as in MediaSum.

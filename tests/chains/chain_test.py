@@ -243,7 +243,7 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
         (['RUN', 'translate:no-such-folder/x/y'], 'stage 2: '),
         (['RUN', 'translate:command:no-such-program'], "there is no program 'no-such-program'"),
         (['RUN --target_lang=xx', 'ENGINE'], "language in --target_lang of stage 1.* 'xx'"),
-        (['translate:RUN --target_lang=fr', 'RUN', 'ENGINE'], "does not know target language 'fr'"),
+        (['translate:RUN --target_lang=fr', 'RUN', 'ENGINE'], "not know the target language 'fr'"),
         (['RUN --target_lang=de'], 'was trained from de to de, and its texts are in en; name'),
         (['RUN', 'ENGINE', '--num_examples=99'], f'has {COUNT} examples'),
         (['RUN', 'ENGINE', '--workdir=RUN'], 'is the workdir of a run; name another'),

@@ -267,7 +267,7 @@ def test_predict_opens_the_folder(tmp_path, kind, family):
     shutil.rmtree(workdir)
     model = predict.load(str(folder), batch_size=8)
     assert model.generate(texts, target_lang='fr') == expected
-    with pytest.raises(UserError, match="does not know target language 'es'; allowed: de, fr"):
+    with pytest.raises(UserError, match="does not know the target language 'es'; allowed: de, fr"):
         model.generate(texts, target_lang='es')
     before, _, _ = mark_of(folder, 'fr')
     assert before == {'unigram': '<fr> ', 'bert-cased': '[unused16] '}[kind]

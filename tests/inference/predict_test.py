@@ -210,7 +210,7 @@ def test_reading_ahead_is_bounded(model, german):
     'options, message',
     [
         (dict(), 'needs a target language: it was trained on de, en. Set target_lang to one'),
-        (dict(target_lang='fr'), "does not know target language 'fr'; allowed: de, en"),
+        (dict(target_lang='fr'), "does not know the target language 'fr'; allowed: de, en"),
         (dict(target_lang='de', num_beams=0), 'num_beams=0; allowed: 1 or more'),
         (dict(target_lang='de', num_return=2), 'greedy gives 1 to 1 texts'),
         (dict(target_lang='de', method='beams'), "unknown decoding method 'beams'; nearest: beam"),
@@ -385,7 +385,7 @@ def test_language_tokens(tmp_path):
     assert [first[i] for i in places] == np.asarray(decoded.tokens)[:, 0, 0].tolist()
     for langs, message in (
         ((None, None), 'needs a target language: its vocabulary has tokens of'),
-        (('en', 'xx'), "mbart does not know target language 'xx'; allowed: "),
+        (('en', 'xx'), "mbart does not know the target language 'xx'; allowed: "),
         ((None, 'de'), 'needs the language of the input, and got None; set source_lang to one'),
         (('xx', 'de'), "needs the language of the input, and got 'xx'"),
     ):
@@ -589,7 +589,7 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
         (b'{"inputs": 5}', 'in.jsonl:2: inputs is 5, not a text'),
         (b'{"inputs": "\\ud800"}', 'in.jsonl:2: '),
         (b'{"inputs": "\xff"}', 'in.jsonl:2: not UTF-8: byte 0xff at byte 12'),
-        (b'{"inputs": "x", "target_lang": "fr"}', "does not know target language 'fr'; allowed:"),
+        (b'{"inputs": "x", "target_lang": "fr"}', "not know the target language 'fr'; allowed:"),
     ],
 )
 def test_a_bad_record_stops_behind_the_answers_before_it(call, german, capsys, line, message):

@@ -192,7 +192,7 @@ def test_rerank_mixes_both_scores(retriever):
 def test_languages(retriever, run, official):
     with pytest.raises(UserError, match=r'it has response sets in en, de\. Set target_lang to one'):
         retriever.suggest(GERMAN)
-    with pytest.raises(UserError, match="does not know target language 'fr'; allowed: en, de"):
+    with pytest.raises(UserError, match="does not know the target language 'fr'; allowed: en, de"):
         retriever.suggest(GERMAN, 'fr')
     # Those of a file are for all messages.
     found = predict.load(str(run), batch_size=8, responses=official)
@@ -374,7 +374,7 @@ def test_records_in_their_languages(call, retriever):
     'arguments, message',
     [
         ((), 'needs a target language: it has response sets in en, de'),
-        (('--target_lang=fr',), "does not know target language 'fr'"),
+        (('--target_lang=fr',), "does not know the target language 'fr'"),
         (('--target_lang=de', '--num_beams=3'), '--num_beams is for models that write their answ'),
         (('--target_lang=de', '--rerank=other'), '--rerank is for models that write their answers'),
         (('--target_lang=de', '--mmi_model=other'), '--mmi_model is for models that write their'),

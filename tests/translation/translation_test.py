@@ -270,7 +270,7 @@ def test_a_model(tiny_run, tmp_path):
     assert same.identity(source, target) == engine.identity(source, target)
     other = neural.Neural(str(copy), batch_size=8, max_length=6, num_beams=2)
     assert other.identity(source, target) != engine.identity(source, target)
-    with pytest.raises(UserError, match='does not know target language'):
+    with pytest.raises(UserError, match='does not know the target language'):
         jobs.Job(engine, source, next(x for x in ('fi', 'sw') if x not in model.languages.allowed))
 
 

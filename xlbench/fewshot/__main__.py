@@ -1,13 +1,13 @@
-r"""Adapts a source-trained model to few shots of other languages, as often as one config says.
+r"""Runs a sweep: adapts a source-trained model to few shots of other languages, many times.
 
   python -m xlbench.fewshot --config=configs/fewshot.py
   python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli,methods=full+fc \
       --workdir=RUNS/fewshot_xnli --config.source_workdir=RUNS/xnli
 
-The same command goes on where it was, and ends with the same results.csv. The config file says what
-there is to set; any of it can be set on the command line. --report=FOLDER writes the tables and
-figures of xlbench.fewshot.report when all is done. --dry_run says what the command would do, and
-does none of it.
+If it is interrupted, the same command continues where it was, and ends with the same results.csv.
+The config file documents its settings; each of them can be set on the command line. --report=FOLDER
+writes the tables and figures of xlbench.fewshot.report at the end. --dry_run only prints what the
+command would do.
 """
 
 import sys

@@ -1,15 +1,15 @@
-r"""What adapting to a bucket makes the first token look at (arXiv:2012.15682, table 5).
+r"""Shows how adaptation to a bucket changes what [CLS] attends to (arXiv:2012.15682, table 5).
 
   python -m xlbench.fewshot.attention RUNS/marc --lang=de --shots=1 --bucket=0 --from=2 --to=1
 
 RUNS/marc is the workdir of a sweep over texts (config.adapt.keep_params=1 keeps the parameters of
 bucket 0 of every group). Of the test examples that the source-trained model labels right (2) and
 the model adapted to the bucket wrong (1), it shows which tokens [CLS] attends to more, and which
-less, in the topmost layer after adapting: all heads averaged, in percent points. The paper does not
-say how it adds up tokens. Here the changes at all places of a token in an example are added, and
-the mean is taken over all those examples, so that the changes of all tokens add up to 0; a frequent
-token with a small change counts like a rare one with a large change. A CSV has every token, also
-with its change at a single place.
+less, in the topmost layer after adaptation, averaged over all heads, in percentage points. The
+paper does not say how it aggregates tokens. Here the changes at all positions of a token in an
+example are added, and the mean is taken over all these examples, so that the changes of all tokens
+add up to 0; a frequent token with a small change counts like a rare one with a large change. A CSV
+file has every token, with its change per position as well.
 
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """

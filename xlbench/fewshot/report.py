@@ -5,13 +5,13 @@ r"""Tables and figures of few-shot sweeps, those of arXiv:2012.15682.
 Without --output the tables go to the screen, as Markdown. With --output, report.md with figures,
 report.tex and tables as CSV (report.csv, correlations.csv, factors.csv) are written into that
 folder, which must be new, or hold an earlier report. A sweep need not be finished. Sweeps that
-adapt the same source-trained model to the same task share their tables: methods and starts may have
-been run one by one. What cannot be made is a line that says why.
+adapt the same source-trained model to the same task share their tables, so methods and starts may
+be run in separate sweeps. In place of a table or figure that cannot be made, one line says why.
 
 --searched names workdirs of xlbench.train that have trained other source models for these tasks,
 such as with other learning rates: table 7 shows them beside the one that is adapted.
 
-Tables 3 and 14 and some figures need the prepared data of the sweeps at hand.
+Tables 3 and 14 and some figures need the prepared data of the sweeps.
 """
 
 import argparse

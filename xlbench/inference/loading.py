@@ -90,7 +90,8 @@ class Languages:
             )
         if lang is not None and self.allowed and lang not in self.allowed:
             raise UserError(
-                f'{name} does not know target language {lang!r}; allowed: {", ".join(self.allowed)}'
+                f'{name} does not know the target language {lang!r}; '
+                f'allowed: {", ".join(self.allowed)}'
             )
         return lang
 

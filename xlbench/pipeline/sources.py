@@ -79,7 +79,7 @@ class RecordSource(seqio.FunctionDataSource):
             if not matches:
                 raise errors.UserError(
                     f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
-                    'by --root or XLBENCH_DATA'
+                    'by --root, --config.data.root or XLBENCH_DATA'
                     + (f'; {self._hint}'.replace('{root}', root()) if self._hint else '')
                 )
             paths += matches

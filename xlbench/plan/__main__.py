@@ -1,11 +1,11 @@
-r"""Compiles a config for devices that nobody has to own: does it fit, and how fast can it be?
+r"""Compiles a config for devices that you need not have: does it fit, and how fast can it be?
 
   python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
   python -m xlbench.plan --config=configs/mtg_mt5.py:large --topology=v5e:4x4 \
       --config.mesh.fsdp=8 --config.mesh.sequence=2 --output=plan.json
 
-The train step, and for generation the decoding of a batch, are the real ones; they are compiled
-ahead of time and never run. No data, no vocabulary and no checkpoint is read.
+It compiles the real train step, and for generation the real decoding of a batch, but never runs
+them. It reads no data, vocabulary or checkpoint.
 
   --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
@@ -22,11 +22,12 @@ ahead of time and never run. No data, no vocabulary and no checkpoint is read.
   --output=FILE         writes all figures as JSON
   --hlo=FOLDER          writes the compiled programs as text
 
-If it does not fit, smaller settings are tried in this order, and the first that fits is printed as
-flags: on the config's mesh, then with fsdp over all devices, then with tensor = 2, 4, 8 (meshes on
-which parameters and optimizer state alone are too large are passed over): as it is, remat=dots,
-remat=full, then with remat=full the batch in 2, 4, 8 parts (accumulate; chunk_rows for retrieval);
-and at last, on each mesh, a half, a quarter, an eighth of batch_size.
+If the config does not fit, smaller settings are tried, and the first that fit are printed as flags.
+The meshes are tried in this order: the config's, fsdp over all devices, then tensor = 2, 4, 8;
+meshes on which the parameters and the optimizer state alone are too large are skipped. On each
+mesh, the settings are: no change, remat=dots, remat=full, then remat=full with the batch in 2, 4, 8
+parts (accumulate; chunk_rows for retrieval). At last, each mesh is tried with a half, a quarter and
+an eighth of batch_size.
 """
 
 import dataclasses

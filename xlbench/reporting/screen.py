@@ -36,7 +36,9 @@ def table(
             for line in notes.signatures(section.picks, [score], shared)
         }
         said = (*section.notes, *sorted(signatures))
-        # Whoever copies a signature, or searches for it, needs its parts whole.
-        fill = functools.partial(textwrap.fill, width=max_width, break_on_hyphens=False)
+        # Whoever copies a signature, or searches for it, needs it whole.
+        fill = functools.partial(
+            textwrap.fill, width=max_width, break_on_hyphens=False, break_long_words=False
+        )
         blocks.append('\n'.join(map(fill, said)))
     return '\n\n'.join(filter(None, blocks))

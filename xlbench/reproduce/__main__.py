@@ -1,4 +1,4 @@
-r"""Makes a table of a benchmark's paper: runs whatever it needs, and prints it with gaps named.
+r"""Makes a table of a benchmark's paper: starts the runs that it needs, and prints the table.
 
   python -m xlbench.reproduce mrs --list
   python -m xlbench.reproduce mrs --table=3 --steps=0.1 --examples=50
@@ -6,11 +6,11 @@ r"""Makes a table of a benchmark's paper: runs whatever it needs, and prints it 
   python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
 
 The benchmarks are mtg, mrs, clidsum and fewshot. Every command that a table needs is an ordinary
-one, with a folder of its own below --workdir: trainings, chains, translations, sweeps. They run one
-after another. What is done is not done again, also where another table has asked for it; a command
-that was interrupted goes on; one whose config has changed is refused, as ever. One that fails does
-not stop those that do not need it. At the end the table is printed, and written to
-WORKDIR/reproduce/tables; what it lacks is named, with the reason. The command ends with 1 then.
+one (a training, a chain, a translation, a sweep), with its own folder below --workdir. The commands
+run one after another. A finished command is not run again, even if another table has started it. An
+interrupted command continues, and one whose config has changed is refused. If a command fails,
+those that do not need it still run. At the end the table is printed, and written to
+WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and the exit code is 1.
 
   --table=N, --figure=N, or --table=all
   --list           what each table of the paper needs, and nothing else
@@ -30,8 +30,8 @@ WORKDIR/reproduce/tables; what it lacks is named, with the reason. The command e
   --examples=50    test examples of each task of a sample that are scored
   --config.KEY=VALUE  of all trainings
 
-With --steps and --examples a table of the sample takes minutes in place of hours. It shows that
-everything fits together, and its scores say nothing.
+With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
+everything fits together; its scores mean nothing.
 """
 
 import argparse

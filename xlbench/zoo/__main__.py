@@ -1,4 +1,4 @@
-r"""Writes a model zoo: a page of Markdown on experiments, from their workdirs alone.
+r"""Writes a model zoo: a Markdown page on experiments, made only from their workdirs.
 
   python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
 
@@ -6,11 +6,11 @@ A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or xlbench.cha
 has its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables
 of scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
 one experiment, whose scores are means with standard deviations. Folders that xlbench.convert
-exported may be named, too: the model card of each stands below the experiment of its run.
+exported may be named, too: the model card of each is shown below the experiment of its run.
 
-Without --output the page goes to the screen. With --output it is written into that file; a file
-that is no such page is left alone, and the command fails. The same workdirs give the same bytes.
-Of absolute paths the page has the last names only.
+Without --output the page goes to the screen. With --output it is written into that file; if the
+file is there and is no such page, it is left alone, and the command fails. The same workdirs give
+the same bytes. Of absolute paths, the page shows only the last name.
 """
 
 import argparse
