@@ -97,7 +97,7 @@ def parse_command(
         config_flags.DEFINE_config_dict('config', config, flag_values=values, sys_argv=rest)
         left = values(rest)
     except (flags.Error, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise UserError(_one_line(f'{error}')[:500]) from error
+        raise UserError(_without_python(_one_line(f'{error}'))[:500]) from error
     if left[1:]:
         raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
     _check_values(values.config)
@@ -336,6 +336,17 @@ def config_names() -> list[str]:
 
 def _one_line(text: str) -> str:
     return re.sub(r'\s+', ' ', text).strip()
+
+
+def _without_python(message: str) -> str:
+    """Says what Python says about a number in words that need no Python.
+
+    Example: "flag --config.seed=x: invalid literal for int() with base 10: 'x'" ->
+      "flag --config.seed=x: 'x' is not a whole number"
+    """
+    whole = r"invalid literal for int\(\) with base 10: ('.*')"
+    message = re.sub(whole, r'\1 is not a whole number', message)
+    return re.sub(r"could not convert string to float: ('.*')", r'\1 is not a number', message)
 
 
 def _default_workdir(argument: str, config: ConfigDict) -> str:

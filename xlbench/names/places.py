@@ -80,7 +80,7 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
         return
     folder, word = os.environ.get('XLBENCH_TASKS') or 'tasks', name.split('_')[0]
     place = folder if folder.endswith('.py') else os.path.join(folder, f'{word}.py')
-    hint = f'A task of your own stands in {place}'
+    hint = f'Your own task of that name has to be in {place}'
     raise errors.unknown(kind, name, known(), '' if word in benchmarks.BENCHMARKS else hint)
 
 

@@ -45,7 +45,7 @@ def _get(name: str) -> seqio.Task | seqio.Mixture:
         'task or mixture',
         name,
         known,
-        'A task of your own stands in a file of the folder tasks here, or in the file or folder '
+        'Your own tasks have to be in a file of the folder tasks here, or in the file or folder '
         'that XLBENCH_TASKS names',
     )
 
