@@ -3,24 +3,24 @@ r"""mBART-50 on ClidSum (arXiv:2202.05599): an English dialogue in, a German or 
   python -m xlbench.train --config=configs/clidsum_mbart.py
 
 trains a small model on the embedded sample corpus, in minutes on two CPU cores, without any
-download. It is an mT5: positions that are learned take longer than that before names are copied.
-The size `large` has the paper's end-to-end setting (20 epochs in batches of 4) and the official
-files below `data`; the paper trains one model for each target:
+download. The small model is an mT5, because models with learned positions need more steps before
+they copy names. The size `large` has the paper's end-to-end setting (20 epochs in batches of 4) and
+the official files below `data`; the paper trains one model for each target:
 
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,corpus=xsamsum,target=de
 
 There the paper's mBART has a ROUGE-1 of 43.4 in German and 39.6 in Chinese, and 20.6 and 23.8 on
 the interviews, xmediasum40k (Table 3). The official code differs from the paper in two ways, which
-official=yes repeats: its learning rate falls over 100,000 steps whatever the corpus, and it scores
-the last weights, not those with the least validation loss. Its decoder begins with the target
-language; here `</s>` stands before it, as in the pre-training of mBART-50.
+official=yes repeats: its learning rate falls over 100,000 steps for every corpus, and it scores the
+last weights, not those with the lowest validation loss. Its decoder begins with the target
+language; here `</s>` comes before the language, as in the pre-training of mBART-50.
 
 The scenario `semi` is the semi-supervised setting, mBART + DA in Table 3: in each epoch all pairs
 whose summaries a machine has translated come before the real ones (section 6.1), and the paper's
-ROUGE-1 on the interviews is 23.1 in German and 25.9 in Chinese. The paper does not say how many
-epochs that takes; here it is 20 as without. With target=en, it trains a summariser on the English
-pairs of both corpora. tasks/clidsum.py says which files are needed, and which command makes the
-translations.
+ROUGE-1 on the interviews is 23.1 in German and 25.9 in Chinese. The paper does not state the number
+of epochs; here it is 20, as in the other settings. With target=en, it trains a summariser on the
+English pairs of both corpora. tasks/clidsum.py says which files are needed, and which command makes
+the translations.
 
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,scenario=semi,target=de
 

@@ -11,12 +11,13 @@ of one key, in any order, and none is the fine-tuning alone:
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:pretraining=mds+mt
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:pretraining=none
 
-Each step has rows of all these tasks, and the sum of their losses (section 5.2). The noise of a
-dialogue is drawn anew in each pass over it; tasks/clidsum.py says how often.
+Each step has rows of all these tasks, and sums their losses (section 5.2). The noise of a dialogue
+is drawn again for each pass over it; tasks/clidsum.py says how often.
 
 The size `large` has the paper's setting (appendix A.4): mBART-50 with `[summarize]` as a token of
 its own, 1,000,000 steps with 8 rows of each task, then the fine-tuning of clidsum_mbart. The paper
-pre-trains on 8 GPUs and fine-tunes on one, so that two runs suit it; the second may start from any:
+pre-trains on 8 GPUs and fine-tunes on one, which takes two runs here; the second may start from any
+run:
 
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:large,target=de,stages=pretraining \
       --workdir=RUNS/pretrained
@@ -26,7 +27,8 @@ pre-trains on 8 GPUs and fine-tunes on one, so that two runs suit it; the second
 It reads the files of MediaSum424k and XMediaSum40k that tasks/clidsum.py names, with the triples of
 actions where aci is among the tasks. There the paper has a ROUGE-1 of 24.9 in German and 27.4 in
 Chinese (Table 3). The paper does not say which translations a model for one language is trained on;
-here they are those into its target, and without a target those into both, each of them a task.
+here it is trained on those into its target, and without a target on those into both languages, each
+of them a task.
 
 Keys after the colon: size (sample, large), pretraining (aci+up+mds+mt or any of these, none),
 stages (both, pretraining, finetuning), scenario (cross, semi), corpus (xmediasum40k, xsamsum) of

@@ -12,33 +12,33 @@ below `data`:
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,corpus=xsamsum
 
 PEGASUS, T5, BART and mBART-50 are trained for 20 epochs, on the chats in batches of 16 with a
-learning rate of 4e-5, on the interviews in batches of 24 with 2e-5. The paper does not name the
-optimizer, nor the words before T5's inputs: here it is AdamW as in transformers' Trainer, without a
-warm-up, and T5 reads `<en> `. Summaries are searched with the five beams of appendix A.4.
+learning rate of 4e-5, on the interviews in batches of 24 with 2e-5. The paper names neither the
+optimizer nor the prefix of T5's inputs: here the optimizer is AdamW as in transformers' Trainer,
+without a warm-up, and the prefix is `<en> `. Decoding uses the five beams of appendix A.4.
 
 MV-BART has the settings of its authors (arXiv:2010.01672, SALT-NLP/Multi-View-Seq2Seq on GitHub,
 train_sh/train_multi_view.sh): 5,000 steps with a learning rate of 3e-5, a thousand times that for
-what weighs the views, label smoothing of 0.1, and a beam of 4. They count the tokens of a batch,
-25,600 in each step; those are the 160 chats here. It starts from BART-large and reads the files
-that xlbench.segment makes:
+the parameters that weigh the views, label smoothing of 0.1, and a beam of 4. Their batches have
+25,600 tokens; here a batch has 160 chats, which is about as many. It starts from BART-large and
+reads the files that xlbench.segment makes:
 
   python -m xlbench.segment data/clidsum/XSAMSum/*.json
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=mvbart
 
-The paper prints no scores of English summaries, but of what a translator makes of them. With the
-best one, Google's, the ROUGE-1 of German and Chinese summaries is 43.4 and 38.5 for PEGASUS, 45.3
+The paper prints no scores of English summaries, but those of their translations. With the best
+translator, Google's, the ROUGE-1 of German and Chinese summaries is 43.4 and 38.5 for PEGASUS, 45.3
 and 39.7 for T5, 46.5 and 41.3 for BART, 43.3 and 39.5 for mBART, 48.3 and 42.4 for MV-BART on the
 chats; on the interviews it is 21.1 and 22.8, 20.3 and 22.9, 23.7 and 24.7, 20.8 and 22.6, 24.0 and
 24.8 (Table 3). We have not run the size `large`.
 
 The scenario `semi` has the semi-supervised setting: in each epoch the pairs of MediaSum424k come
-before those of XMediaSum40k, its only corpus. The paper's summarisers have not seen them. mvbart
-has no such scenario.
+before those of XMediaSum40k, its only corpus. The paper's summarisers are not trained on them.
+mvbart has no such scenario.
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,scenario=semi
 
-BART(D_ALL) is BART with the same settings on dialogues in which xlbench.mark_dialogues has put its
-marks, of all splits, below the folder `marked`; it has the size `large` alone:
+BART(D_ALL) is BART with the same settings on dialogues that xlbench.mark_dialogues has marked, in
+all splits, below the folder `marked`; only the size `large` has it:
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart_d_all
 

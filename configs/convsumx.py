@@ -5,8 +5,9 @@ Its files are data/convsumx/{DialogSumX,QMSumX}/...jsonl, which `python -m xlben
 
   python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx
 
-400 dialogues, each with summaries in three languages, teach what summaries look like and who is
-spoken of, but hardly what was said. mBART-50 learns more from them, which we have not run:
+From 400 dialogues, each with summaries in three languages, it learns the style of summaries and
+which people they name, but hardly what was said. mBART-50 should learn more from them; we have not
+run it:
 
   python -m xlbench.train --workdir=RUNS/convsumx_zh \
       --config=configs/finetune.py:mbart,mixture=convsumx_dialogsumx_en_zh,inputs=1024,targets=128

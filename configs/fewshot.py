@@ -7,9 +7,10 @@ configs/fewshot_source.py does, adapts it to buckets of 1, 2 and 4 shots in thre
 prints the paper's tables; minutes on two CPU cores, without any download. With task=xnli it is a
 small classifier.
 
-The size `ud` is as small, from fresh parameters, but on real data: parts of speech in Universal
-Dependencies and the published buckets, laid out as the top of tasks/fewshot.py says. It begins with
-a vocabulary of its own, from the English training set and the buckets:
+The size `ud` trains an equally small tagger from fresh parameters, but on real data: parts of
+speech in Universal Dependencies and the published buckets, in the files that the top of
+tasks/fewshot.py describes. It needs a vocabulary, which is trained on the English training set and
+the buckets:
 
   names=fewshot_udpos_en_en:train
   for lang in de tr ta zh mr; do for k in 1 2 4; do
@@ -26,7 +27,7 @@ the report of tables, figures and findings:
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
       --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report
 
-tasks/dev_split makes small training and test sets of XNLI's and PAWS-X's dev sets for it.
+tasks/dev_split makes small training and test sets for it from the dev sets of XNLI and PAWS-X.
 
 The other size is the paper's, mBERT on the official files below `data`:
 
@@ -39,7 +40,8 @@ With 4 shots the paper's accuracy, averaged over the target languages, is 64.7 f
 pawsx, 84.8 for mldoc and 48.7 for marc (Table 2), its F1 82.8 for udpos and 66.5 for panx (Tables
 12 and 13). It adapts on one GTX 1080 Ti; configs/fewshot_source.py says what source training takes.
 
-A source model that is trained already is named with --config.source_workdir=RUNS/fewshot_udpos.
+To use a source model that is already trained, name it with
+--config.source_workdir=RUNS/fewshot_udpos.
 
 A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
 methods, learning rates or seeds adds them. Everything else must stay as it was.

@@ -1,10 +1,10 @@
-r"""Few-shot transfer of a task of one's own: a source model, adapted to shots of other languages.
+r"""Few-shot transfer of your own task: a source model, adapted to shots of other languages.
 
   python -m xlbench.fewshot --workdir=RUNS/mood \
       --config=configs/fewshot_any.py:mbert,task=mood,source=en,languages=de+fr
 
-All that it needs is a file tasks/mood.py, whose tasks have the language at the end of their names,
-and shots that are drawn from their training data:
+It only needs a file tasks/mood.py with tasks whose names end with their language, and with shots
+that are drawn from their training data:
 
   from xlbench import pipeline
 
@@ -17,8 +17,9 @@ and shots that are drawn from their training data:
           shots=pipeline.Shots(numbers=(1, 2, 4), buckets=40),
       )
 
-The source model is trained as configs/finetune.py does, here on mood_en; adaptations are stopped by
-the split 'validation' of their language and scored on 'test', by accuracy, or chunk F1 of tags.
+The source model is trained as in configs/finetune.py, here on mood_en. The split 'validation' of a
+language decides when its adaptations stop, and 'test' scores them, by accuracy, or by chunk F1 for
+tags.
 
 The size `encoder` is any encoder of yours: --config.source.model.from=FOLDER.
 

@@ -3,11 +3,11 @@ r"""Source-training for few-shot cross-lingual transfer (arXiv:2012.15682): clas
   python -m xlbench.train --config=configs/fewshot_source.py --workdir=RUNS/udpos_sample
 
 trains a small tagger of parts of speech on the English part of the embedded sample corpora, in
-minutes on two CPU cores, without any download, and evaluates it in all languages; with task=xnli a
-small classifier. The size `ud` is a tagger as small, from fresh parameters, on real data:
-configs/fewshot.py has its commands. The size `encoder` is any encoder of yours, such as a
-multilingual MiniLM, trained for a laptop's patience: --config.model.from=FOLDER. The other is the
-paper's, mBERT on the official files below `data`:
+minutes on two CPU cores, without any download, and evaluates it in all languages; with task=xnli it
+trains a small classifier. The size `ud` is an equally small tagger, from fresh parameters, on real
+data: configs/fewshot.py has its commands. The size `encoder` is any encoder of yours, such as a
+multilingual MiniLM, in a training that is short enough for a laptop: --config.model.from=FOLDER.
+The other size is the paper's, mBERT on the official files below `data`:
 
   for task in xnli pawsx mldoc marc udpos panx; do
     python -m xlbench.train --config=configs/fewshot_source.py:mbert,task=$task \

@@ -1,4 +1,4 @@
-r"""Any task or mixture: a public model, or a small fresh one, trained on data of one's own.
+r"""Any task or mixture: trains a public model, or a small fresh one, on your own data.
 
   python -m xlbench.train --config=configs/finetune.py:mt5_base,mixture=news_title_de
   python -m xlbench.train \
@@ -16,12 +16,13 @@ of sentence-transformers, or a name of the hub. It is trained in float32, for a 
   python -m xlbench.train --config=configs/finetune.py:encoder,objective=tagging,mixture=NAME \
       --config.model.from=FOLDER
 
-GPT-2 and DialoGPT have the objective language_model: inputs and targets are one text, of which the
-targets are learned, or all of it with --config.objective.loss_on=everything.
+GPT-2 and DialoGPT have the objective language_model: inputs and targets form one text. The model
+learns the targets, or with --config.objective.loss_on=everything the whole text.
 
-Training reads the split 'train'. The splits 'validation' and 'test' are scored where the tasks have
-them: the best checkpoint is the one with the least loss (generation) or the best headline score of
-its tasks on validation, and the test scores are its. Without validation it is the last.
+Training reads the split 'train'. The splits 'validation' and 'test' are scored if the tasks have
+them. The best checkpoint is the one with the lowest loss (generation) or the best headline score of
+its tasks on validation; without validation it is the last one. The test scores are those of the
+best checkpoint.
 
 The 3,000 steps of mt5_base or mbart take an estimated 2 to 4 minutes on one H100, those of encoders
 about one (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
@@ -30,9 +31,9 @@ Keys after the colon: size (tiny, encoder, mt5_small, mt5_base, mt5_large, t5_ba
 bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium, dialogpt_large,
 mbert, xlmr_base, xlmr_large), mixture, objective (generation, language_model, classification,
 tagging, retrieval), which public models that write texts do not need; evaluate, tasks or mixtures
-to score in place of what is trained on, with a + between two, for zero-shot transfer; split,
-validation and test, the names of splits (`test=` leaves it out); steps, batch_size, inputs and
-targets (most tokens), root. All else is set as ever:
+to score instead of the one that is trained on, with a + between two, for zero-shot transfer; split,
+validation and test, the names of splits (`test=` leaves the test out); steps, batch_size, inputs
+and targets (maximal numbers of tokens), root. Everything else is set as in any config:
 --config.stages.train.optimizer.learning_rate=3e-4.
 """
 

@@ -1,8 +1,9 @@
 r"""Encoder-decoders of your own encoder on MasakhaNEWS titles: both halves start from its weights.
 
-As configs/xquad_bert2bert.py, from the first words of an article in en or fr to its headline. The
-corpus (arXiv:2304.09972) is one of topics: no paper has scores of this task. The task tgdev takes
-the dev files alone, 547 articles for training, which are enough to try it:
+Trains as configs/xquad_bert2bert.py does, from the first words of an article in en or fr to its
+headline. The corpus (arXiv:2304.09972) was made to classify topics, and no paper has scores of this
+task. The task tgdev reads only the dev files, with 547 articles for training, which are enough to
+try it:
 
   python -m xlbench.convert FOLDER models/small --tokens_of=masakhanews_multi_tgdev --root=data
   python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev \

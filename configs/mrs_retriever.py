@@ -1,11 +1,12 @@
-r"""Reply suggestion from a response set, on MRS (arXiv:2106.02017): two encoders and a product.
+r"""Reply suggestion from a response set, on MRS (arXiv:2106.02017): two encoders, dot products.
 
   python -m xlbench.train --config=configs/mrs_retriever.py --workdir=RUNS/mrs_sample
 
 trains a small model on the embedded sample corpora, in minutes on two CPU cores, without any
 download. The other sizes are the paper's: mBERT (its table 3) or XLM-R (its table 5) on the
-official files below `data`, a run for each cell of the monolingual and MT columns and one for all
-of the zero-shot and multilingual ones. `xlbench.report` makes the table of any number of them:
+official files below `data`, with a run for each cell of the monolingual and MT columns, and one run
+for each of the zero-shot and multilingual columns. `xlbench.report` makes the table from any number
+of runs:
 
   for lang in en es de pt fr ja it sv nl ru; do
     python -m xlbench.train --workdir=RUNS/mrs_mono_$lang \
@@ -21,14 +22,14 @@ English in seven hours. For one H100 at 40 % of its peak the estimate (`python -
 --topology=h100:1`) is 28 hours for English, as in zero_shot, 3 hours in mono for German, 16 hours
 in multi, 7 hours in mt.
 
-The size `encoder` is one encoder of yours for both sides, with the pooling and the prompts of its
-folder if that is of sentence-transformers, on the same files: --config.model.from=FOLDER; prompts
-that the folder does not name are --config.model.left_prompt='query: ' and right_prompt.
+The size `encoder` uses one encoder of yours for both sides, on the same files:
+--config.model.from=FOLDER. A folder of sentence-transformers also gives its pooling and prompts; if
+it names no prompts, set --config.model.left_prompt='query: ' and right_prompt.
 
 A batch that does not fit is encoded in parts, with the same result: --config.objective.chunk_rows.
 
-The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, each reply among as many,
-for a TPU slice of 16 chips:
+The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, all of whose replies are
+candidates for each message, for a TPU slice of 16 chips:
 
   python -m xlbench.plan --config=configs/mrs_retriever.py:xlmr_large_v5p_2x2x4 \
       --topology=v5p:2x2x4
@@ -36,11 +37,11 @@ for a TPU slice of 16 chips:
 Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_shot, mt, multi,
 mixed), source (the language of mono, mt and mixed; of zero_shot and multi the one language to
 evaluate), dev (organic or translated pairs choose the checkpoint of mt and mixed), validation
-(paper, or code for the score that the official code chooses by; sweep tries the three weights of
-log-likelihoods, too, that its script tries).
+(paper; code, for the score by which the official code chooses; sweep, which also tries the three
+weights of log-likelihoods of its script).
 
-`mixed` trains on English pairs and, as often, on those that were translated (section 6 of the
-paper); --config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
+`mixed` trains on English pairs and equally often on translated ones (section 6 of the paper);
+--config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
 """
 
 import functools

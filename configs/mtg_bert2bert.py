@@ -1,14 +1,15 @@
 r"""M-BERT, XLM and XLM-R on MTG as encoder-decoders (arXiv:2108.07140, appendix A).
 
-Both halves start from the encoder's weights, attention over the source is new; the rest is as in
-configs/mtg_mt5.py. In multi_multitask the paper's M-BERT reaches a ROUGE-L of 15.4 for story
+Both halves start from the encoder's weights; only the attention over the source is new. The rest is
+as in configs/mtg_mt5.py. In multi_multitask the paper's M-BERT reaches a ROUGE-L of 15.4 for story
 endings, 29.8 for questions and 25.0 for titles, averaged over the languages (Table 14). Estimated
 time of training there, on one H100 at 40 % of its peak (`python -m xlbench.plan
 --topology=h100:1`): 10 hours for mbert, 11 for xlmr_base, 35 for xlmr_large.
 
-The paper's section 4.1 describes XLM, its appendix names XLM-R. `xlm_xnli15` and `xlm_100` are XLM
-(arXiv:1901.07291), of 15 languages with parallel texts and of 100 without. The first has a table of
-languages, which tells each half its own; the tag in the input names the target beside it.
+Section 4.1 of the paper describes XLM, while its appendix names XLM-R. `xlm_xnli15` and `xlm_100`
+are XLM (arXiv:1901.07291), with 15 languages and parallel texts, or with 100 languages and none.
+The first has a table of languages, from which each half gets its language; the tag in the input
+names the target as well.
 
   python -m xlbench.train --config=configs/mtg_bert2bert.py
   python -m xlbench.train --config=configs/mtg_bert2bert.py:mbert,scenario=cross,task=qg,source=en

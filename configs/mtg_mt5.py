@@ -1,10 +1,10 @@
 r"""mT5 on MTG: story endings, questions and titles in English, German, French and Spanish.
 
-The paper is arXiv:2108.07140. Training has its two stages (appendix A): the rough, machine
-translated data first, then the annotated data, from the best checkpoint of the first stage. Both
-stages are scored on the test set. Its mT5, of a size that it does not name, reaches in
-multi_multitask a ROUGE-L of 16.0 for story endings, 35.1 for questions and 27.2 for titles,
-averaged over the languages (Table 14; the other scenarios: Tables 11 to 19).
+The paper is arXiv:2108.07140. Training has the paper's two stages (appendix A): first the rough,
+machine-translated data, then the annotated data, from the best checkpoint of the first stage. Both
+stages are scored on the test set. In multi_multitask the paper's mT5, whose size it does not state,
+reaches a ROUGE-L of 16.0 for story endings, 35.1 for questions and 27.2 for titles, averaged over
+the languages (Table 14; the other scenarios: Tables 11 to 19).
 
 Estimated time of training, at 40 % of the peak (`python -m xlbench.plan --topology=h100:8`): in
 multi_multitask 11 hours for base on one H100, and on eight of them 5 hours for large, 16 for xl and
@@ -23,11 +23,11 @@ equal, temperature, capped), version (1, 2).
 
 version=2 is the second version of the data, with Chinese (zh) and summaries (task=summ), as far as
 the data root has its files (tasks/mtg2.py). Its sizes are not published in a form that we could
-check: stages have as many steps as on data of version 1, for summaries as for titles. Set
+check, so the stages have as many steps as for version 1, and summaries as many as titles. Set
 --config.stages.stage1.num_steps and --config.stages.stage2.num_steps to the epochs that you want.
 
-Two more sizes are XXL with texts of up to 1,024 and 128 tokens on a whole TPU slice,
-xxl_v5p_4x4x4 and xxl_v6e_16x16. Whether they fit, and how fast they can be, needs no TPU:
+Two more sizes, xxl_v5p_4x4x4 and xxl_v6e_16x16, are XXL with texts of up to 1,024 and 128 tokens on
+a whole TPU slice. You need no TPU to see whether they fit, and how fast they can be:
 
   python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
 """

@@ -2,14 +2,15 @@ r"""A translator from fresh parameters: a transformer (arXiv:1706.03762) on para
 
   python -m xlbench.train --config=configs/translation.py
 
-trains a small one on the embedded sample corpus, in minutes on two CPU cores. The size `base` is
-Trans-WMT, the translator of ClidSum (arXiv:2202.05599, appendix A.2): transformer-base with a joint
-BPE vocabulary of 32,000 pieces, which is trained on the texts. It reads the cleaned corpora of
-WMT20 below `data`, as tasks/translation.py says; each pair of languages has a model of its own:
+trains a small translator on the embedded sample corpus, in minutes on two CPU cores. The size
+`base` is Trans-WMT, the translator of ClidSum (arXiv:2202.05599, appendix A.2): transformer-base
+with a joint BPE vocabulary of 32,000 pieces, which is trained on the texts. It reads the cleaned
+corpora of WMT20 below `data`, as tasks/translation.py says; each pair of languages has a model of
+its own:
 
   python -m xlbench.train --config=configs/translation.py:base,target=de
 
-The paper says neither how long it trained nor with what optimizer; both are those of
+The paper states neither the length of the training nor the optimizer; both are taken from
 arXiv:1706.03762, sections 5 and 6.1. Its Trans-WMT has a BLEU of 25.7 in German and 35.5 in Chinese
 on newstest2020 (Table 4). We have not run it.
 

@@ -2,8 +2,8 @@ r"""Replies in real dialogues, XDailyDialog in en, de and zh, by a retriever.
 
 Its files are data/xdailydialog/...; consecutive utterances of a dialogue are a message and its
 reply, and the replies of the training dialogues are the response set. No paper has scores of this
-task. The size `sample` is a small model from nothing, for two CPU cores, with a vocabulary that is
-trained on the data first:
+task. The size `sample` is a small model from fresh parameters, for two CPU cores, with a vocabulary
+that is trained on the data first:
 
   python -m xlbench.prepare --root=data --mixture=xdailydialog_multi_retrieval --split=train \
       --new_vocabulary=data/xdailydialog/xdailydialog.model --vocabulary_size=8000
@@ -17,10 +17,10 @@ trained on the data first:
       --workdir=RUNS/xdailydialog_multi
   python -m xlbench.report RUNS/xdailydialog_*
 
-The size `encoder` is an encoder of yours for both sides, for two CPU cores as well, which needs no
-vocabulary. A multilingual one that is trained on English alone answers German and Chinese: with a
-copy of multilingual-E5-small in 4 bits, five minutes of processor time give an mrs_rouge of 5.32
-and 8.80 on the first 500 test pairs, where that of nearest_input is 4.08 and 6.52.
+The size `encoder` uses an encoder of yours for both sides, also on two CPU cores, and needs no new
+vocabulary. A multilingual encoder that is trained on English alone also answers German and Chinese:
+a copy of multilingual-E5-small in 4 bits, trained for five minutes of processor time, has an
+mrs_rouge of 5.32 and 8.80 on the first 500 test pairs, where nearest_input has 4.08 and 6.52.
 
   python -m xlbench.train --config=configs/xdailydialog.py:encoder,scenario=zero_shot \
       --config.model.from=FOLDER --workdir=RUNS/xdailydialog_encoder_zero_shot

@@ -1,9 +1,9 @@
 r"""Replies in dialogues of invented persons, XPersona in en, fr, it and ja, by a retriever.
 
-XPersona (arXiv:2003.07568) has a few hundred dialogues a language, in files of the forms that
-tasks/xpersona.py says, data/xpersona/...; no paper has scores of this task. The encoder is one of
-yours for both sides, in the setting of configs/xdailydialog.py; a multilingual one that is trained
-on English alone answers the other languages:
+XPersona (arXiv:2003.07568) has a few hundred dialogues for each language; tasks/xpersona.py
+describes its files, data/xpersona/... No paper has scores of this task. The encoder is one of yours
+for both sides, in the setting of configs/xdailydialog.py. A multilingual encoder that is trained on
+English alone also answers the other languages:
 
   python -m xlbench.train --config=configs/xpersona.py:encoder,scenario=zero_shot \
       --config.model.from=FOLDER --workdir=RUNS/xpersona_zero_shot

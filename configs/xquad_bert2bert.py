@@ -1,8 +1,8 @@
 r"""Encoder-decoders of your own encoder on XQuAD questions: both halves start from its weights.
 
-As configs/mtg_bert2bert.py does with M-BERT and XLM-R (arXiv:2108.07140), for two CPU cores and the
-files data/xquad/xquad.LANG.json; no paper has scores of this task. Of a vocabulary of 250,000 most
-is never read, and would cost more than the layers: `xlbench.convert` leaves the rest away first.
+Trains as configs/mtg_bert2bert.py does with M-BERT and XLM-R (arXiv:2108.07140), on two CPU cores,
+with the files data/xquad/xquad.LANG.json; no paper has scores of this task. Most of a vocabulary of
+250,000 never occurs, but would cost more than the layers, so `xlbench.convert` removes it first.
 
   python -m xlbench.convert FOLDER models/small --tokens_of=xquad_multi_qg --root=data
   python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi \
