@@ -39,6 +39,14 @@ def test_top_k_of_values_made_on_the_way():
     np.testing.assert_array_equal(found.ids, np.argsort(-changed, axis=1)[:, :6])
 
 
+def test_what_a_tpu_takes_in_one_pass_is_the_same():
+    logits = np.random.default_rng(0).integers(0, 30, (6, 1283)).astype(np.float32)
+    value = lambda x, ids: jnp.where(ids % 3 == 0, -jnp.inf, 2 * x)  # noqa: E731
+    jax.tree.map(
+        np.testing.assert_array_equal, top._largest(logits, value), top.top_k(logits, 1, value)
+    )
+
+
 @pytest.mark.parametrize('vocab', [40, 1280, 1283])
 def test_logsumexp(vocab):
     logits = 30 * np.random.default_rng(0).normal(size=(5, vocab)).astype(np.float32)

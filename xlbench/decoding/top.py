@@ -5,6 +5,7 @@ is cut into blocks and read once for their maxima; the k blocks with the largest
 largest entries, and only those blocks are searched.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -31,6 +32,21 @@ def top_k(logits: jax.Array, k: int, value: Value = lambda logits, ids: logits) 
     `value` is applied while reading, to all blocks and again to the chosen ones, so that a changed
     copy of the logits is never written.
     """
+    by_blocks = functools.partial(_by_blocks, k=k, value=value)
+    if k > 1:
+        return by_blocks(logits)
+    # On TPUs one pass suffices, in which no block lies on two devices.
+    largest = functools.partial(_largest, value=value)
+    return lax.platform_dependent(logits, tpu=largest, default=by_blocks)
+
+
+def _largest(logits: jax.Array, value: Value) -> Top:
+    logits = value(logits, jnp.arange(logits.shape[1]))
+    ids = jnp.argmax(logits, axis=1, keepdims=True).astype(jnp.int32)
+    return Top(jnp.max(logits, axis=1, keepdims=True), ids)
+
+
+def _by_blocks(logits: jax.Array, k: int, value: Value) -> Top:
     rows, vocab = logits.shape
     count = vocab // BLOCK
     if count <= 2 * k:  # Every other block would be chosen.
@@ -54,7 +70,13 @@ def top_k(logits: jax.Array, k: int, value: Value = lambda logits, ids: logits) 
 
 
 def logsumexp(logits: jax.Array) -> jax.Array:
-    """log sum exp of each row of [rows, vocab] -> [rows], by blocks that stay in the cache."""
+    """log sum exp of each row of [rows, vocab] -> [rows], but on TPUs by blocks."""
+    whole = functools.partial(jax.nn.logsumexp, axis=1)
+    return lax.platform_dependent(logits, tpu=whole, default=_logsumexp_by_blocks)
+
+
+def _logsumexp_by_blocks(logits: jax.Array) -> jax.Array:
+    """Reads blocks that stay in a CPU's cache."""
     rows, vocab = logits.shape
     count = vocab // BLOCK
     sums = []
