@@ -373,7 +373,7 @@ def _keep_programs() -> None:
 
     def init_with_programs(evaluator: Any, *args: Any, **options: Any) -> None:
         init_evaluator(evaluator, *args, **options)
-        for name in ('_row_losses', '_decode_batch'):
+        for name in ('_encode', '_row_losses', '_decode_batch'):
             key = name, str(evaluator._options)
             setattr(evaluator, name, compiled.setdefault(key, getattr(evaluator, name)))
 

@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 from xlbench import decoding
-from xlbench.decoding import top
+from xlbench.decoding import loop, top
 from xlbench.parallel import partitioning
 
 
@@ -96,25 +96,54 @@ def test_batch_size_padding_and_devices_change_nothing(model, name):
     assert f'f32[{8 * count},2,10,8]' not in run.as_text()
 
 
+class Counting:
+    """A model that notes the rows of each step."""
+
+    decoder_only = False
+    reads_languages = False
+
+    def __init__(self, model):
+        self.model, self.rows = model, []
+
+    def apply(self, *args, method, **named):
+        if method == 'decode_step':
+            rows = len(args[2])
+            jax.debug.callback(lambda: self.rows.append(rows))
+        return self.model.apply(*args, method=method, **named)
+
+    def decode(self, params, batch, forced_first=None, **options):
+        """The texts of a batch, and the rows of each step."""
+        ids = dict(start_id=0, eos_id=1, pad_id=0, forced_first=forced_first)
+        options = decoding.Options(**options)
+        run = jax.jit(lambda params, batch: decoding.decode(self, params, batch, options, **ids))
+        found = jax.block_until_ready(run(params, batch))
+        jax.effects_barrier()
+        return jax.device_get(found), self.rows
+
+
 def test_it_stops_when_every_example_is_closed(model):
     """Rows of padding are not waited for."""
     model, params, _, batch = model
-    steps = []
-
-    class Counting:
-        decoder_only = False
-        reads_languages = False
-
-        def apply(self, *args, method, **named):
-            if method == 'decode_step':
-                jax.debug.callback(lambda: steps.append(1))
-            return model.apply(*args, method=method, **named)
-
-    options = decoding.Options(method='beam', num_beams=3, early_stopping=True, max_length=60)
     batch = {key: value[np.array([0, 5, 6, 7])] for key, value in batch.items()}
-    decode = functools.partial(decoding.decode, start_id=0, eos_id=1, pad_id=0)
-    found = jax.jit(lambda p, b: decode(Counting(), p, b, options))(params, batch)
-    jax.block_until_ready(found)
-    jax.effects_barrier()
-    longest = int(np.max(np.sum(np.asarray(found.tokens) != 0, axis=-1)))
+    options = dict(method='beam', num_beams=3, early_stopping=True, max_length=60)
+    found, steps = Counting(model).decode(params, batch, **options)
+    longest = int(np.max(np.sum(found.tokens != 0, axis=-1)))
     assert longest <= len(steps) < 60
+
+
+@pytest.mark.parametrize('name', [*METHODS, 'greedy'])
+def test_complete_examples_leave_and_the_others_get_the_same_texts(model, name, monkeypatch):
+    model, params, _, batch = model
+    options = dict(METHODS.get(name, {}), max_length=40, forced_first=jnp.arange(2, 10))
+    count = options.get('num_beams', options.get('num_return', 1))
+    stayed, all_rows = Counting(model).decode(params, batch, **options)
+    assert set(all_rows) == {8 * count}
+    monkeypatch.setattr(loop, 'WORTH_A_LOOP', 0)
+    left, rows = Counting(model).decode(params, batch, **options)
+    np.testing.assert_array_equal(left.tokens, stayed.tokens)
+    for ours, expected in zip(left[1:], stayed[1:], strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5)
+    assert len(rows) == len(all_rows) and rows == sorted(rows, reverse=True)
+    assert {8 * count} < set(rows) <= {8 * count, 4 * count, 2 * count, count}
+    with partitioning.activate(partitioning.make_mesh(data=2, fsdp=2, tensor=2)):
+        assert loop.sizes(params, 8, 40) == []  # Every device has rows of its own.

@@ -35,13 +35,13 @@ def test_rows_end_at_their_own_time(jit):
     step, cache = chains([2, 5, 6])
     run = lambda cache: one_by_one(step, cache, batch_size=3, max_length=7, **IDS)  # noqa: E731
     tokens, scores = (jax.jit(run) if jit else run)(cache)
-    assert tokens.tolist() == [
+    assert tokens[:, 0].tolist() == [
         [3, 4, 5, EOS, PAD, PAD, PAD],
         [EOS, PAD, PAD, PAD, PAD, PAD, PAD],
         [6, 6, 6, 6, 6, 6, 6],
     ]
     assert tokens.dtype == jnp.int32
-    np.testing.assert_allclose(scores, np.array([4, 1, 7]) * STEP_LOG_PROBABILITY, rtol=1e-5)
+    np.testing.assert_allclose(scores[:, 0], np.array([4, 1, 7]) * STEP_LOG_PROBABILITY, rtol=1e-5)
 
 
 def test_stops_when_every_row_has_ended():
@@ -55,7 +55,7 @@ def test_stops_when_every_row_has_ended():
         one_by_one(counted, 0, batch_size=2, max_length=100, **IDS)
     )
     jax.effects_barrier()
-    assert tokens[0, :5].tolist() == [3, 4, 5, EOS, PAD]
+    assert tokens[0, 0, :5].tolist() == [3, 4, 5, EOS, PAD]
     assert len(steps) == 4
 
 
@@ -64,12 +64,12 @@ def test_other_choices_fit_in():
     tokens, scores = one_by_one(
         chain,
         0,
-        lambda logits, tokens, position: (
+        lambda logits, tokens, position, examples: (
             jnp.argmin(logits, -1).astype(jnp.int32) + 6 + 0 * position
         ),
         batch_size=1,
         max_length=3,
         **IDS,
     )
-    assert tokens.tolist() == [[6, 6, 6]]
-    np.testing.assert_allclose(scores, [3 * STEP_LOG_PROBABILITY - 2], rtol=1e-5)
+    assert tokens.tolist() == [[[6, 6, 6]]]
+    np.testing.assert_allclose(scores, [[3 * STEP_LOG_PROBABILITY - 2]], rtol=1e-5)

@@ -17,7 +17,7 @@ DRAWS = 20_000
 
 
 def draws(logits, seed=0):
-    keys = sampling.row_keys(jax.random.key(seed), jnp.arange(DRAWS // 4), 4)
+    keys = sampling.row_keys(jax.random.key(seed), jnp.arange(DRAWS // 4), 4).reshape(-1)
     rows = jnp.broadcast_to(logits, (DRAWS, len(logits)))
     return jax.jit(sampling.draw)(keys, rows, jnp.array(3))
 

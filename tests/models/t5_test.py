@@ -136,7 +136,7 @@ def greedy(model, params, inputs, segments, max_length, cache_length=None):
     cache = model.apply(
         variables, encoded, segments, cache_length or max_length, method='init_cache'
     )
-    return one_by_one(
+    tokens, scores = one_by_one(
         functools.partial(model.apply, variables, method='decode_step'),
         cache,
         batch_size=len(inputs),
@@ -145,6 +145,7 @@ def greedy(model, params, inputs, segments, max_length, cache_length=None):
         eos_id=1,
         pad_id=0,
     )
+    return tokens[:, 0], scores[:, 0]
 
 
 def test_greedy_decoding_equals_transformers(golden):

@@ -2,7 +2,7 @@
 
 from xlbench.config import decoding_flags as flags
 from xlbench.config.decoding import Options
-from xlbench.decoding.decode import Decoded, decode
+from xlbench.decoding.decode import Decoded, decode, encode
 from xlbench.decoding.layout import Layout, layout_of
 
-__all__ = ['Decoded', 'Layout', 'Options', 'decode', 'flags', 'layout_of']
+__all__ = ['Decoded', 'Layout', 'Options', 'decode', 'encode', 'flags', 'layout_of']

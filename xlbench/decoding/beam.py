@@ -14,6 +14,7 @@ differently (see `_Search.advance`). What is always so:
 
 import dataclasses
 import functools
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench.config.decoding import Options
-from xlbench.decoding import top
+from xlbench.decoding import loop, top
 from xlbench.decoding.greedy import DecodeStep, begun
 from xlbench.decoding.rules import Rules
 from xlbench.trees import Arrays
@@ -49,10 +50,7 @@ class _Group(NamedTuple):
     closed: jax.Array  # [batch], True where the pool does not change any more
 
 
-class _State(NamedTuple):
-    position: jax.Array  # [], tokens made so far
-    groups: tuple[_Group, ...]
-    cache: Arrays
+_State = loop.State[tuple[_Group, ...]]
 
 
 class _Continued(NamedTuple):
@@ -88,6 +86,9 @@ def beam_search(
     start_id: jax.Array | int,
     pad_id: int,
     empty: jax.Array,
+    sizes: Sequence[int] = (),
+    take: loop.Take | None = None,
+    fixed: Collection[str] = (),
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Finds the best texts of each example; to be called under jit.
 
@@ -96,19 +97,29 @@ def beam_search(
       cache: the model's cache for batch_size * num_beams rows and max_length tokens; of it only
         cache['origin'] [batch, beams, ...] follows when hypotheses change places.
       options: see there.
-      rules: for one group's rows, batch_size * num_beams / num_groups.
+      rules: of the batch.
       batch_size: examples.
       start_id: what the first step is fed, the same for all examples or [batch].
       pad_id: fills a row after its end.
       empty: [batch], True for examples of padding, which are not waited for.
+      sizes, take, fixed: see loop.grow.
 
     Returns:
       tokens [batch, num_return, max_length] int32, scores and log_probabilities [batch, num_return]
       float32, best first.
     """
-    search = _Search(decode_step, options, rules, batch_size, pad_id)
-    first = search.first_state(cache, start_id, empty)
-    return search.results(lax.while_loop(search.unfinished, search.step, first))
+    search = _Search(decode_step, options, rules, pad_id)
+    groups, position = loop.grow(
+        search.step,
+        search.growing,
+        search.first_groups(batch_size, start_id, empty),
+        cache,
+        max_length=options.max_length,
+        sizes=sizes,
+        take=take,
+        fixed=fixed,
+    )
+    return search.results(groups, position)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,13 +127,12 @@ class _Search:
     """The steps of one search; `step` makes a token of every hypothesis.
 
     Attributes:
-      decode_step, options, rules, batch_size, pad_id: see `beam_search`.
+      decode_step, options, rules, pad_id: see `beam_search`.
     """
 
     decode_step: DecodeStep
     options: Options
     rules: Rules
-    batch_size: int
     pad_id: int
 
     @property
@@ -135,11 +145,11 @@ class _Search:
         """Beams of a group."""
         return self.options.num_beams // self.options.num_groups
 
-    def first_state(
-        self, cache: Arrays, start_id: jax.Array | int, empty: jax.Array
-    ) -> _State:
-        """The state before the first token; arguments as in `beam_search`."""
-        shape = (self.batch_size, self.width)
+    def first_groups(
+        self, batch_size: int, start_id: jax.Array | int, empty: jax.Array
+    ) -> tuple[_Group, ...]:
+        """The groups before the first token; arguments as in `beam_search`."""
+        shape = (batch_size, self.width)
         start_ids = jnp.reshape(start_id, (-1, 1))
         tokens = begun(shape, self.options.max_length, start_ids, self.pad_id)
         none = jnp.full(shape, _NONE, jnp.float32)
@@ -151,38 +161,42 @@ class _Search:
             finished=jnp.zeros(shape, bool),
             closed=empty,
         )
-        return _State(jnp.zeros((), jnp.int32), (group,) * self.options.num_groups, cache)
+        return (group,) * self.options.num_groups
 
-    def unfinished(self, state: _State) -> jax.Array:
-        """[], whether any example's pool may change still."""
-        closed = functools.reduce(jnp.logical_and, (group.closed for group in state.groups))
-        return (state.position < self.options.max_length) & ~jnp.all(closed)
+    def growing(self, groups: tuple[_Group, ...]) -> jax.Array:
+        """[batch], whether any pool of an example may change still."""
+        return ~functools.reduce(jnp.logical_and, (group.closed for group in groups))
 
     def step(self, state: _State) -> _State:
         """The state one token later."""
-        tokens = jnp.concatenate([group.running.tokens for group in state.groups], axis=1)
+        groups, count = state.texts, len(state.examples)
+        tokens = jnp.concatenate([group.running.tokens for group in groups], axis=1)
         last = lax.dynamic_index_in_dim(tokens, state.position, 2, keepdims=False)
         logits, cache = self.decode_step(state.cache, last.reshape(-1))
-        groups, parents, said = [], [], []
-        by_group = logits.reshape(self.batch_size, len(state.groups), self.width, -1)
-        for i, group in enumerate(state.groups):
-            group_logits = by_group[:, i].reshape(self.batch_size * self.width, -1)
-            group, parent, token = self.advance(group, group_logits, said, state.position)
-            groups.append(group)
+        rules = self.rules.of(state.examples, self.width)
+        advanced, parents, said = [], [], []
+        by_group = logits.reshape(count, len(groups), self.width, -1)
+        for i, group in enumerate(groups):
+            group_logits = by_group[:, i].reshape(count * self.width, -1)
+            group, parent, token = self.advance(group, group_logits, said, rules, state.position)
+            advanced.append(group)
             parents.append(parent + i * self.width)
             said.append(token)
         origin = take(cache['origin'], jnp.concatenate(parents, axis=1))
-        return _State(state.position + 1, tuple(groups), cache | {'origin': origin})
+        return state._replace(
+            position=state.position + 1, texts=tuple(advanced), cache=cache | {'origin': origin}
+        )
 
     def advance(
         self,
         group: _Group,
         logits: jax.Array,  # [batch * width, vocab]
         said: list[jax.Array],  # [batch, width] each, what the groups before say at this step
+        rules: Rules,  # of the rows
         position: jax.Array,  # []
     ) -> tuple[_Group, jax.Array, jax.Array]:  # ..., [batch, width], [batch, width]
         """The group one token later, the beam that each continues, and what each says."""
-        continued = self.continuations(group, logits, said, position)
+        continued = self.continuations(group, logits, said, rules, position)
         texts, width, length = continued.texts, self.width, position + 1
         ends = continued.token == self.rules.eos_id
         if not self.diverse:
@@ -199,16 +213,21 @@ class _Search:
         return group, parent, token
 
     def continuations(
-        self, group: _Group, logits: jax.Array, said: list[jax.Array], position: jax.Array
+        self,
+        group: _Group,
+        logits: jax.Array,
+        said: list[jax.Array],
+        rules: Rules,
+        position: jax.Array,
     ) -> _Continued:
         """The 2 * width best continuations; arguments as in `advance`."""
-        size, width = self.batch_size, self.width
+        size, width = len(group.closed), self.width
         zero = top.logsumexp(logits)
         changed = self.penalised(logits, said)
         tokens = group.running.tokens.reshape(size * width, -1)
-        changed = self.rules.by_history(changed, zero, tokens, position)
+        changed = rules.by_history(changed, zero, tokens, position)
         count = min(2 * width, logits.shape[1])
-        likeliest = top.top_k(changed, count, self.rules.by_id(zero, position))
+        likeliest = top.top_k(changed, count, rules.by_id(zero, position))
         gains = (likeliest.values, top.at(logits, likeliest.ids))
         scores, log_probabilities = (
             (past[:, :, None] + (gain - zero[:, None]).reshape(size, width, -1)).reshape(size, -1)
@@ -250,12 +269,13 @@ class _Search:
         hopeless = reach <= jnp.min(group.pool.scores, axis=1)
         return group.closed | (full & (options.eager | hopeless))
 
-    def results(self, last: _State) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def results(
+        self, groups: Sequence[_Group], length: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Tokens, scores and log-probabilities of the best texts; see `beam_search`."""
-        groups = last.groups
         if self.diverse:  # Texts that have not ended compete, too; max_length ends them.
-            every = jnp.ones((self.batch_size, self.width), bool)
-            groups = [self.enter(group, group.running, every, last.position) for group in groups]
+            every = jnp.ones_like(groups[0].finished)
+            groups = [self.enter(group, group.running, every, length) for group in groups]
         pools = _join(*(group.pool for group in groups))
         texts = _best(pools, pools.scores, self.options.num_return)
         return texts.tokens[:, :, 1:], texts.scores, texts.log_probabilities

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.config.decoding import Options
-from xlbench.decoding import sampling, top
+from xlbench.decoding import loop, sampling, top
 from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.errors import UserError
+from xlbench.models import generator
 from xlbench.trees import Params, Tree
 
 
@@ -45,11 +46,12 @@ def decode(
       model: a Linen module with the methods of models.generator.Generator.
       params: its parameters.
       batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs], and what
-        else the model's `encode` reads; rows without a segment are padding. For samples
-        'example_index' [batch], if there, numbers the examples; else they are numbered by row; the
-        first of 'decoder_language_ids' [batch, 1 or more] is the language that an XLM writes. A
-        decoder-only model goes on from the first of decoder_input_tokens [batch, 1 or more], and
-        rows where decoder_segment_ids has no segment first are padding.
+        else the model's `encode` reads; rows without a segment are padding. 'encoded', if there,
+        is what `encode` has made of them. For samples 'example_index' [batch], if there, numbers
+        the examples; else they are numbered by row; the first of 'decoder_language_ids' [batch, 1
+        or more] is the language that an XLM writes. A decoder-only model goes on from the first of
+        decoder_input_tokens [batch, 1 or more], and rows where decoder_segment_ids has no segment
+        first are padding.
       options: how.
       start_id: what the first step is fed, but of a decoder-only model: one id, or [batch] int32.
       eos_id: ends a text.
@@ -60,10 +62,7 @@ def decode(
     """
     if (eos_id,) in options.banned:
         raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
-    source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
-    if not model.reads_languages:
-        source.pop('encoder_language_ids', None)
-    encoded = model.apply({'params': params}, **source, method='encode')
+    encoded = batch['encoded'] if 'encoded' in batch else encode(model, params, batch)
     with layout.activate():
         return _continue(
             model,
@@ -77,6 +76,16 @@ def decode(
             forced_first=forced_first,
             rng=rng,
         )
+
+
+def encode(
+    model: nn.Module, params: Params, batch: Mapping[str, jax.Array]
+) -> Tree[jax.Array]:
+    """Encodes the sources of a batch; arguments as in `decode`."""
+    source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
+    if not model.reads_languages:
+        source.pop('encoder_language_ids', None)
+    return model.apply({'params': params}, **source, method='encode')
 
 
 def _continue(
@@ -105,9 +114,12 @@ def _continue(
     empty = ~jnp.any(segments > 0, axis=1)
     if model.decoder_only:
         starts, empty = batch['decoder_input_tokens'][:, 0], batch['decoder_segment_ids'][:, 0] == 0
-    if forced_first is not None:  # For the rows of a group of beams, or for all samples.
-        forced_first = jnp.repeat(forced_first, count // options.num_groups)
     rules = Rules(options, eos_id, forced_first)
+    leaving = {
+        'sizes': loop.sizes(params, size, count * options.max_length),
+        'take': functools.partial(apply, method='take_examples'),
+        'fixed': generator.FIXED_IN_STEPS,
+    }
     if options.num_beams > 1:
         texts = beam_search(
             decode_step,
@@ -118,6 +130,7 @@ def _continue(
             start_id=starts,
             pad_id=pad_id,
             empty=empty,
+            **leaving,
         )
         return Decoded(*texts)
     keys = None
@@ -128,26 +141,29 @@ def _continue(
         decode_step,
         cache,
         functools.partial(_choose, options, rules, keys),
-        batch_size=size * count,
+        batch_size=size,
         max_length=options.max_length,
-        start_id=jnp.repeat(starts, count),
+        start_id=starts,
         eos_id=eos_id,
         pad_id=pad_id,
-        empty=jnp.repeat(empty, count),
+        empty=empty,
+        num_texts=count,
+        **leaving,
     )
-    scores = scores.reshape(size, count)
-    return Decoded(tokens.reshape(size, count, -1), scores, scores)
+    return Decoded(tokens, scores, scores)
 
 
 def _choose(
     options: Options,
     rules: Rules,
-    keys: jax.Array | None,  # [rows]
+    keys: jax.Array | None,  # [batch, texts]
     logits: jax.Array,
     tokens: jax.Array,
     position: jax.Array,
+    examples: jax.Array,
 ) -> jax.Array:
     """The next token of each row: the best, or with keys a random one."""
+    rules = rules.of(examples, options.hypotheses)
     zero = jnp.zeros(len(logits))
     logits = rules.by_history(logits, zero, tokens, position)
     value = rules.by_id(zero, position)
@@ -155,4 +171,4 @@ def _choose(
         return top.top_k(logits, 1, value).ids[:, 0]
     logits = value(logits, jnp.arange(logits.shape[1]))
     logits = sampling.distribution(logits, options.temperature, options.top_k, options.top_p)
-    return sampling.draw(keys, logits, position)
+    return sampling.draw(keys[examples].reshape(-1), logits, position)

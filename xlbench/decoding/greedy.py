@@ -1,28 +1,26 @@
 """Decoding without branches, a token a step and row; greedy takes the largest logit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench.decoding import top
+from xlbench.decoding import loop, top
 from xlbench.trees import Arrays
 
 # (cache, tokens [rows]) -> (logits [rows, vocab], cache)
 DecodeStep = Callable[[Arrays, jax.Array], tuple[jax.Array, Arrays]]
-# (logits [rows, vocab], tokens [rows, 1 + max_length] with the start token, tokens so far [])
-#   -> the next token of each row [rows]
-Choose = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+# (logits [rows, vocab], tokens [rows, 1 + max_length] with the start token, tokens so far [],
+#   examples [n], of rows that lie side by side) -> the next token of each row [rows]
+Choose = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 
 
-class _State(NamedTuple):
-    position: jax.Array  # [], tokens made so far
-    ended: jax.Array  # [rows], True where the end of the text has been made
-    tokens: jax.Array  # [rows, 1 + max_length], the start token first
-    scores: jax.Array  # [rows], log-probability of the text so far, in nats
-    cache: Arrays
+class _Texts(NamedTuple):
+    ended: jax.Array  # [examples, texts], True where the end of the text has been made
+    tokens: jax.Array  # [examples, texts, 1 + max_length], the start token first
+    scores: jax.Array  # [examples, texts], log-probability of the text so far, in nats
 
 
 def begun(
@@ -33,9 +31,11 @@ def begun(
     return tokens.at[..., 0].set(start_id)
 
 
-def likeliest(logits: jax.Array, tokens: jax.Array, position: jax.Array) -> jax.Array:
+def likeliest(
+    logits: jax.Array, tokens: jax.Array, position: jax.Array, examples: jax.Array
+) -> jax.Array:
     """Chooses the token with the largest logit in each row."""
-    del tokens, position
+    del tokens, position, examples
     return top.top_k(logits, 1).ids[:, 0]
 
 
@@ -50,48 +50,63 @@ def one_by_one(
     eos_id: int,
     pad_id: int,
     empty: jax.Array | None = None,
+    num_texts: int = 1,
+    sizes: Sequence[int] = (),
+    take: loop.Take | None = None,
+    fixed: Collection[str] = (),
 ) -> tuple[jax.Array, jax.Array]:
-    """Makes one token a step until every row has ended; to be called under jit.
+    """Makes one token a step until every text has ended; to be called under jit.
 
     Args:
       decode_step: the model's step, parameters bound.
       cache: the model's cache for at least max_length tokens.
       choose: picks the next tokens; a sampler folds the number of tokens so far into its key.
-      batch_size: rows.
+      batch_size: examples.
       max_length: tokens to make at most.
-      start_id: what the first step is fed, the same for all rows or [rows].
-      eos_id: ends a row; it is kept in the result.
-      pad_id: fills a row after its end.
-      empty: [rows], True for rows of padding, which get no text and are not waited for.
+      start_id: what the first step is fed, the same for all examples or [batch].
+      eos_id: ends a text; it is kept in the result.
+      pad_id: fills a text after its end.
+      empty: [batch], True for examples of padding, which get no text and are not waited for.
+      num_texts: of each example; they are rows of a step side by side.
+      sizes, take, fixed: see loop.grow.
 
     Returns:
-      tokens [rows, max_length] int32, without the start token, and scores [rows] float32: the
-      log-probability of the row's tokens, the end included, in nats.
+      tokens [batch, num_texts, max_length] int32, without the start token, and scores [batch,
+      num_texts] float32: the log-probability of the text's tokens, the end included, in nats.
     """
 
-    def unfinished(state: _State) -> jax.Array:
-        return (state.position < max_length) & ~jnp.all(state.ended)
-
-    def step(state: _State) -> _State:
-        last = lax.dynamic_index_in_dim(state.tokens, state.position, 1, keepdims=False)
+    def step(state: loop.State[_Texts]) -> loop.State[_Texts]:
+        ended, tokens, scores = state.texts
+        by_row = tokens.reshape(-1, 1 + max_length)
+        last = lax.dynamic_index_in_dim(by_row, state.position, 1, keepdims=False)
         logits, cache = decode_step(state.cache, last)
-        token = choose(logits, state.tokens, state.position)
+        token = choose(logits, by_row, state.position, state.examples)
         gain = top.at(logits, token[:, None])[:, 0] - top.logsumexp(logits)
-        token = jnp.where(state.ended, pad_id, token)
-        return _State(
-            position=state.position + 1,
-            ended=state.ended | (token == eos_id),
-            tokens=lax.dynamic_update_slice(state.tokens, token[:, None], (0, state.position + 1)),
-            scores=state.scores + jnp.where(state.ended, 0.0, gain),
-            cache=cache,
+        token, gain = (x.reshape(-1, num_texts) for x in (token, gain))
+        token = jnp.where(ended, pad_id, token)
+        place = (0, 0, state.position + 1)
+        texts = _Texts(
+            ended=ended | (token == eos_id),
+            tokens=lax.dynamic_update_slice(tokens, token[:, :, None], place),
+            scores=scores + jnp.where(ended, 0.0, gain),
         )
+        return state._replace(position=state.position + 1, texts=texts, cache=cache)
 
-    first = _State(
-        position=jnp.zeros((), jnp.int32),
-        ended=jnp.zeros((batch_size,), bool) if empty is None else empty,
-        tokens=begun((batch_size,), max_length, start_id, pad_id),
-        scores=jnp.zeros((batch_size,), jnp.float32),
-        cache=cache,
+    shape = (batch_size, num_texts)
+    ended = jnp.zeros(shape, bool)
+    first = _Texts(
+        ended=ended if empty is None else ended | empty[:, None],
+        tokens=begun(shape, max_length, jnp.reshape(start_id, (-1, 1)), pad_id),
+        scores=jnp.zeros(shape, jnp.float32),
     )
-    last = lax.while_loop(unfinished, step, first)
-    return last.tokens[:, 1:], last.scores
+    last, _ = loop.grow(
+        step,
+        lambda texts: ~jnp.all(texts.ended, axis=1),
+        first,
+        cache,
+        max_length=max_length,
+        sizes=sizes,
+        take=take,
+        fixed=fixed,
+    )
+    return last.tokens[:, :, 1:], last.scores

@@ -24,12 +24,21 @@ class Rules:
     Attributes:
       options: which rules there are.
       eos_id: the end of a text.
-      forced_first: [rows], the first token of each text; None leaves it free.
+      forced_first: the first token of each text, [examples], and of rules that `of` gives [rows];
+        None leaves it free.
     """
 
     options: Options
     eos_id: int
     forced_first: jax.Array | None = None
+
+    def of(self, examples: jax.Array, num_texts: int) -> 'Rules':
+        """The rules for rows of these examples [n], so many texts of each side by side."""
+        if self.forced_first is None:
+            return self
+        return dataclasses.replace(
+            self, forced_first=jnp.repeat(self.forced_first[examples], num_texts)
+        )
 
     def by_history(
         self,

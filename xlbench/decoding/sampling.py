@@ -32,7 +32,7 @@ def distribution(logits: jax.Array, temperature: float, k: int, p: float) -> jax
 
 
 def row_keys(rng: jax.Array, example: jax.Array, samples: int) -> jax.Array:
-    """A key for each sample of each example: keys [batch * samples].
+    """A key for each sample of each example: keys [batch, samples].
 
     They follow from the example's own number [batch] and the sample's, never from the batch, so
     that an example gets the same texts in a batch of any size, at any place, on any device.
@@ -42,7 +42,7 @@ def row_keys(rng: jax.Array, example: jax.Array, samples: int) -> jax.Array:
         key = jax.random.fold_in(rng, number)
         return jax.vmap(lambda sample: jax.random.fold_in(key, sample))(jnp.arange(samples))
 
-    return jax.vmap(of_example)(example).reshape(-1)
+    return jax.vmap(of_example)(example)
 
 
 def draw(keys: jax.Array, logits: jax.Array, position: jax.Array) -> jax.Array:

@@ -228,6 +228,7 @@ def tasks_of(
     mesh: Mesh,
     options: Options,
     further: Callable[[Prepared], Sequence[Spec]] = lambda task: (),
+    fits_targets: bool = False,
 ) -> list[Task]:
     """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
 
@@ -237,20 +238,24 @@ def tasks_of(
       mesh: whose processes share the rows.
       options: sizes of the batches, and how many examples there are.
       further: the metrics of a task beside those of its manifest.
+      fits_targets: whether batches of short targets are narrower.
     """
     partitioning.check_batch_size(options.batch_size, mesh)
     share, shares = partitioning.row_share(mesh)
+    lengths, num_examples = dict(options.lengths), options.num_examples or None
+    allowed = batches_lib.best_shapes(prepared, lengths, num_examples) if fits_targets else ()
     return [
         Task(
             task,
             batches_lib.eval_batches(
                 task,
                 batch_size=options.batch_size,
-                lengths=dict(options.lengths),
-                num_examples=options.num_examples or None,
+                lengths=lengths,
+                num_examples=num_examples,
                 view=view,
                 process_index=share,
                 process_count=shares,
+                allowed=allowed,
             ),
             metrics.Suite(task.name, _written(task, further(task))),
         )

@@ -133,12 +133,15 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._tokenizer = tokenizer
         self._decode = asked.decode
         self.tasks = base.tasks_of(
-            prepared, objective.view, mesh, asked, asked.further_metrics
+            prepared, objective.view, mesh, asked, asked.further_metrics, fits_targets=True
         )
         self._options = options(asked.lengths, asked.decoding)
         if self._decode:
             for task in self.tasks:
                 base.check_metrics(task, self._options.num_return, _SCORES, True)
+        # Apart, because few programs then have both widths of a batch: losses need the targets',
+        # and texts are as long as they are.
+        self._encode = jax.jit(functools.partial(decoding_lib.encode, model))
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         known = features.Conventions.of(prepared[0].manifest)
 
@@ -167,7 +170,9 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
     @property
     def num_programs(self) -> int:
         """Programs that this evaluator compiles: one a shape and a job."""
-        return super().num_programs * (2 if self._decode else 1)
+        shapes = {shape for task in self.tasks for shape in task.batches.shapes}
+        jobs = self._decode + (not self._model.decoder_only)  # Of inputs alone.
+        return len(shapes) + jobs * len({inputs for _, inputs, _ in shapes})
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The losses of each example and, where it is decoded, the tokens of its texts."""
@@ -180,12 +185,28 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         layout = decoding_lib.layout_of(self._model, shared)
 
         def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            if not self._model.decoder_only:
+                source = {name: x for name, x in batch.items() if name.startswith('encoder_')}
+                batch['encoded'] = self._encode(shared, source)
             rows = self._row_losses(shared, batch)
             if not self._decode:
                 return rows
-            return rows | self._decode_batch(layout, shared, batch)._asdict()
+            return rows | self._decode_batch(layout, shared, self._to_decode(batch))._asdict()
 
         return score_examples(task, predict, self._mesh, check, forced)
+
+    def _to_decode(self, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        """What decoding reads of a batch, so that the width of the targets is not in it."""
+        firsts = []  # Features of targets of which decoding reads the first position.
+        if self._model.decoder_only:
+            firsts = ['decoder_input_tokens', 'decoder_segment_ids']
+        if self._model.reads_languages:
+            firsts.append('decoder_language_ids')
+        return {
+            name: x[:, :1] if name in firsts else x
+            for name, x in batch.items()
+            if name in firsts or not name.startswith(('decoder_', 'prompt_'))
+        }
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the texts; a line an example."""

@@ -18,6 +18,10 @@ from xlbench.models.transformer import Cache, TransformerConfig
 NO_TOKEN = -1e30
 
 
+# What no step changes in a cache.
+FIXED_IN_STEPS = ('cross', 'cross_mask', 'prompt_mask', 'places', 'languages')
+
+
 class Generator(nn.Module):
     """An encoder-decoder over token ids, or a decoder alone.
 
@@ -112,6 +116,13 @@ class Generator(nn.Module):
         if decoder_language_ids is None:
             return cache
         return {**cache, **_languages(decoder_language_ids[:, :1])}
+
+    def take_examples(self, cache: Cache, examples: jax.Array) -> Cache:
+        """The cache of some examples [n]; each may come once."""
+        of_all = {name: cache[name] for name in ('index', 'places') if name in cache}
+        of_each = {name: value for name, value in cache.items() if name not in of_all}
+        taken = jax.tree.map(lambda x: x.at[examples].get(mode='promise_in_bounds'), of_each)
+        return {**taken, **of_all}
 
     def hidden_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows] at the cache's position -> hidden states [rows, emb_dim], and the cache."""

@@ -257,6 +257,13 @@ class Gpt2(generator.Generator):
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.decoder.token_embedder.embedding
 
+    def take_examples(
+        self, cache: transformer.Cache, examples: jax.Array
+    ) -> transformer.Cache:
+        """The cache of some examples [n]; each may come once."""
+        taken = super().take_examples(cache, examples)
+        return {**taken, 'places': cache['places'][examples]}  # Each example has one.
+
     def states(
         self,
         tokens: jax.Array,  # [batch, length]

@@ -19,7 +19,7 @@ rows are fuller.
 """
 
 from xlbench.data.batches.checks import check_view
-from xlbench.data.batches.evaluation import EvalBatches
+from xlbench.data.batches.evaluation import EvalBatches, best_shapes
 from xlbench.data.batches.training import Batch, TaskShare, TrainBatches
 
 train_batches, eval_batches = TrainBatches, EvalBatches
@@ -29,6 +29,7 @@ __all__ = [
     'EvalBatches',
     'TaskShare',
     'TrainBatches',
+    'best_shapes',
     'check_view',
     'eval_batches',
     'train_batches',

@@ -1,20 +1,23 @@
 """Evaluation batches: every example of a task once, none packed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from xlbench.data import features, mixing
+from xlbench.data import features, mixing, packing
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
 
 Batch = dict[str, np.ndarray]
 
+# Every shape is compiled, so that there are few, and none which saves less than a tenth.
+MOST_SHAPES, NEAR = 4, 1.1
+
 
 class EvalBatches:
     """Every example of a task once; may be iterated any number of times.
 
-    The widest batches come first, and of one width those with the longest targets.
+    The widest batches come first, and of one shape those with the longest targets.
 
     A batch has the features of a view and example_index [rows] int32: the example in `prepared`, or
     -1 for an empty row.
@@ -27,7 +30,9 @@ class EvalBatches:
       view: which of features.VIEWS the batches have.
       process_index: which share of the rows is read here.
       process_count: shares.
-      widths: batches are as wide as their longest input, rounded up to one of so many widths.
+      widths: batches are as wide as their longest input, rounded up to one of so many widths, and
+        have room for `lengths` targets.
+      allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
       prefetch: batches made ahead by a thread.
 
     Attributes:
@@ -47,6 +52,7 @@ class EvalBatches:
         process_index: int = 0,
         process_count: int = 1,
         widths: int = 4,
+        allowed: Sequence[packing.Shape] = (),
         prefetch: int = 4,
     ):
         self._limits = checks.check_lengths(lengths)
@@ -64,20 +70,20 @@ class EvalBatches:
             side: int((lengths_of[:, i] > self._limits[i]).sum())
             for i, side in enumerate(mixing.SIDES)
         }
-        # Multiples of 8 near quarters of the limit: few programs, little padding.
-        steps = [-(-self._limits.inputs * i // (8 * widths)) * 8 for i in range(1, widths + 1)]
-        allowed = np.unique(np.minimum(steps, self._limits.inputs))
-        needed = np.searchsorted(allowed, np.minimum(lengths_of[:, 0], self._limits.inputs))
+        if not allowed:
+            # Multiples of 8 near quarters of the limit: few programs, little padding.
+            steps = [-(-self._limits.inputs * i // (8 * widths)) * 8 for i in range(1, widths + 1)]
+            steps = np.unique(np.minimum(steps, self._limits.inputs)).tolist()
+            allowed = [packing.Shape(width, self._limits.targets) for width in steps]
+        needed = packing.smallest(np.minimum(lengths_of, self._limits), allowed)
         # Texts are about as long as their references, and a batch takes as long as its longest.
         order = np.lexsort((-lengths_of[:, 1], -needed))
         padded = np.full(-(-len(order) // batch_size) * batch_size, -1, np.int32)
         padded[: len(order)] = order
         self._batches = padded.reshape(-1, batch_size)
-        # The first row needs the largest width, and is never empty.
-        self._widths = allowed[needed[self._batches[:, 0]]].tolist()
-        self.shapes = tuple(
-            (batch_size, width, self._limits.targets) for width in sorted(set(self._widths))
-        )
+        # The first row needs the largest shape, and is never empty.
+        self._shapes = [allowed[i] for i in needed[self._batches[:, 0]]]
+        self.shapes = tuple((batch_size, *shape) for shape in sorted(set(self._shapes)))
 
     def __len__(self) -> int:
         """The number of batches, the same in every process."""
@@ -103,12 +109,31 @@ class EvalBatches:
         batch = self._features(
             [[next(records)] if number >= 0 else [] for number in numbers],
             features.Layout(
-                lengths={'inputs': self._widths[index], 'targets': self._limits.targets},
+                lengths=self._shapes[index]._asdict(),
                 conventions=self._conventions,
                 limits=self._limits._asdict(),
             ),
         )
         return batch | {'example_index': numbers.copy()}
+
+
+def best_shapes(
+    tasks: Sequence[Prepared], lengths: Mapping[str, int], num_examples: int | None = None
+) -> tuple[packing.Shape, ...]:
+    """Few shapes of rows that hold all examples of these tasks with little padding.
+
+    Args:
+      tasks: that are evaluated together.
+      lengths, num_examples: as for EvalBatches.
+    """
+    limits = checks.check_lengths(lengths)
+    of_tasks = [task.lengths()[:num_examples] for task in tasks]
+    of_all = np.minimum(np.concatenate(of_tasks), limits)
+    longest = np.maximum(of_all.max(axis=0), 1)
+    largest = packing.Shape(*np.minimum(-(-longest // 8) * 8, limits).tolist())
+    chains = [packing.best_chain(of_all, largest, count) for count in range(1, MOST_SHAPES + 1)]
+    least = chains[-1][1]
+    return next(shapes for shapes, cost in chains if cost <= NEAR * least)
 
 
 class _EvalReader:

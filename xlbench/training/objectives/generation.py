@@ -145,7 +145,10 @@ class Generation:
         }
 
     def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
-        """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
+        """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens).
+
+        Where the batch has 'encoded', which decoding.encode has made of it, nothing is encoded.
+        """
         nats, weights = self.token_losses(model, params, batch), self._scored(batch)[1]
         return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
 
@@ -184,21 +187,23 @@ class Generation:
     ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
         """States [batch, length, emb_dim], output table and bias."""
         variables = {'params': params}
-        hidden = model.apply(
-            variables,
-            batch['encoder_input_tokens'],
-            batch['decoder_input_tokens'],
-            encoder_segment_ids=batch['encoder_segment_ids'],
-            encoder_positions=batch['encoder_positions'],
-            decoder_segment_ids=batch['decoder_segment_ids'],
-            decoder_positions=batch['decoder_positions'],
-            **self.encoder_features(batch),
-            **_languages(model, batch),
-            train=rng is not None,
-            rngs=None if rng is None else {'dropout': rng},
-            method='hidden',
-            **self._more(),
-        )
+        about = {
+            'encoder_segment_ids': batch['encoder_segment_ids'],
+            'decoder_segment_ids': batch['decoder_segment_ids'],
+            'decoder_positions': batch['decoder_positions'],
+            'train': rng is not None,
+            'rngs': None if rng is None else {'dropout': rng},
+        }
+        languages = _languages(model, batch)
+        if 'encoded' in batch:
+            method, source = 'decode', batch['encoded']
+            languages.pop('encoder_language_ids', None)
+        else:
+            method, source = 'hidden', batch['encoder_input_tokens']
+            about['encoder_positions'] = batch['encoder_positions']
+            about |= self.encoder_features(batch) | self._more()
+        targets = batch['decoder_input_tokens']
+        hidden = model.apply(variables, source, targets, **about, **languages, method=method)
         embedding = model.apply(variables, method='output_embedding')
         return hidden, embedding, model.apply(variables, method='output_bias')
 
