@@ -101,6 +101,7 @@ class Counting:
 
     decoder_only = False
     reads_languages = False
+    fixed = ('cross', 'cross_mask', 'places')
 
     def __init__(self, model):
         self.model, self.rows = model, []

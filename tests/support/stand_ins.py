@@ -14,6 +14,7 @@ class Generator:
 
     decoder_only = False
     reads_languages = False
+    fixed = ()
 
     def apply(self, variables, *args, method, **named):
         return getattr(self, method)(*args, **named)

@@ -15,7 +15,6 @@ from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.errors import UserError
-from xlbench.models import generator
 from xlbench.trees import Params, Tree
 
 
@@ -118,7 +117,7 @@ def _continue(
     leaving = {
         'sizes': loop.sizes(params, size, count * options.max_length),
         'take': functools.partial(apply, method='take_examples'),
-        'fixed': generator.FIXED_IN_STEPS,
+        'fixed': model.fixed,
     }
     if options.num_beams > 1:
         texts = beam_search(

@@ -5,6 +5,7 @@ A family's model derives from `Generator`, makes `encoder` and `decoder` in `set
 encoder gives `encode` and `hidden` as well, see gpt2.py.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import flax.linen as nn
@@ -18,20 +19,18 @@ from xlbench.models.transformer import Cache, TransformerConfig
 NO_TOKEN = -1e30
 
 
-# What no step changes in a cache.
-FIXED_IN_STEPS = ('cross', 'cross_mask', 'prompt_mask', 'places', 'languages')
-
-
 class Generator(nn.Module):
     """An encoder-decoder over token ids, or a decoder alone.
 
     Attributes:
       decoder_only: whether the targets go on where the inputs end, as one text: the first token
         that the decoder is fed is then the last one of the inputs.
+      fixed: names in the cache of what no step changes.
     """
 
     config: TransformerConfig
     decoder_only: ClassVar[bool] = False
+    fixed: ClassVar[Sequence[str]] = ('cross', 'cross_mask', 'prompt_mask', 'places', 'languages')
 
     @property
     def reads_languages(self) -> bool:
