@@ -13,12 +13,13 @@ def relative_error(actual, expected):
 
 
 @pytest.mark.parametrize('out', [(5,), (3, 5)])
+@pytest.mark.parametrize('rows', [(2, 7), (2,)])  # Texts, and what a head reads of some.
 @pytest.mark.parametrize('matmul_dtype, tolerance', [('float32', 1e-5), ('bfloat16', 2e-2)])
-def test_product_and_its_gradients(out, matmul_dtype, tolerance):
+def test_product_and_its_gradients(out, rows, matmul_dtype, tolerance):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, 7, 11)).astype(np.float32)
+    x = rng.normal(size=(*rows, 11)).astype(np.float32)
     kernel = rng.normal(size=(*out, 11)).astype(np.float32)
-    weights = rng.normal(size=(2, 7, *out)).astype(np.float32)
+    weights = rng.normal(size=(*rows, *out)).astype(np.float32)
 
     @functools.partial(jax.jit, static_argnums=0)
     def value_and_gradients(product, x, kernel):
@@ -33,7 +34,7 @@ def test_product_and_its_gradients(out, matmul_dtype, tolerance):
     plain = functools.partial(jnp.tensordot, axes=(-1, -1))
     value, *gradients = value_and_gradients(ours, x, kernel)
     expected, *slopes = value_and_gradients(plain, x, kernel)
-    assert value.shape == (2, 7, *out)
+    assert value.shape == (*rows, *out)
     assert relative_error(value, expected) < tolerance
     for gradient, slope in zip(gradients, slopes, strict=True):
         assert gradient.dtype == jnp.float32

@@ -78,11 +78,16 @@ class LanePrograms:
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._adam = optax.scale_by_adam(**recipe.adam)
 
+        # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
+        on_cpu, wide = mesh.devices.flat[0].platform == 'cpu', None
+        if on_cpu and not self._method.encoder:
+            wide = {'xla_cpu_prefer_vector_width': 512}
+
         def program(function, arguments, **options):
             cut = jax.shard_map(
                 function, mesh=mesh, in_specs=arguments, out_specs=LANES, check_vma=False
             )
-            return jax.jit(cut, **options)
+            return jax.jit(cut, compiler_options=wide, **options)
 
         self.begin = program(self._begin_lanes, (WHOLE, LANES))
         self.refill = program(self._refill_lanes, (LANES, WHOLE, LANES, LANES), donate_argnums=0)
