@@ -29,8 +29,3 @@ class Exhibit:
     models: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     printed: str = ''
-
-    @property
-    def is_figure(self) -> bool:
-        """Whether it is a figure, not a table."""
-        return self.name.startswith('Figure')

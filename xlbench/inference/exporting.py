@@ -81,13 +81,7 @@ def to_folder(
         source = init_from.without_lora(source)
         said.append('LoRA is merged into the weights')
     boxes = hf_checkpoint.boxed_params(model)
-    rows = model_config.vocab_size - model_config.vocab_padding
-    cut = rows if vocab_size is None else vocab_size
-    if not vocabulary.pieces <= cut <= rows:
-        raise UserError(
-            f'--vocab_size={vocab_size} is impossible: the vocabulary has {vocabulary.pieces} '
-            f'tokens, and the model {rows} rows for them'
-        )
+    cut = _kept_rows(vocab_size, model_config, vocabulary.pieces)
     params = {
         path: Later(functools.partial(source.read, path), shape, boxes[path].names, slice(cut))
         for path, shape in source.shapes.items()
@@ -118,6 +112,18 @@ def to_folder(
             generation=generation,
         )
     return [*said, *more]
+
+
+def _kept_rows(vocab_size: int | None, config: TransformerConfig, pieces: int) -> int:
+    """The rows of a vocabulary that are written: as many as asked for, by default all of them."""
+    rows = config.vocab_size - config.vocab_padding
+    kept = rows if vocab_size is None else vocab_size
+    if not pieces <= kept <= rows:
+        raise UserError(
+            f'--vocab_size={vocab_size} is impossible: the vocabulary has {pieces} tokens, and the '
+            f'model {rows} rows for them'
+        )
+    return kept
 
 
 def _results(workdir: str, step: int, said: list[str]) -> list[Result]:

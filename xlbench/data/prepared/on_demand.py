@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xlbench import errors
 from xlbench.data.prepared.format import NotPrepared
-from xlbench.data.prepared.reader import members, open_mixture, open_optional
+from xlbench.data.prepared.reader import Prepared, members, open_mixture, open_optional
 
 
 def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
@@ -57,35 +57,22 @@ def ensure(
       SystemExit: the child failed; it has said why.
       UserError: something is stale although the child has just made it.
     """
-    missing, unseen, reason = [], [], ''
-    for name, split in needed:
-        try:
-            tasks, _ = open_mixture(root, vocabulary, name, split)
-        except NotPrepared as error:
-            missing.append(f'{name}:{split}')
-            reason = error.reason
-            continue
-        for task in tasks:
-            if task.manifest.get('unseen'):
-                unseen.append(f'{task.name}:{split}')
+    missing, reason, ready = _missing(needed, optional, root, vocabulary)
     path = os.path.expanduser(vocabulary)
     trained = []  # What the vocabulary is trained on.
     is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
     if is_new and (missing or not has_copy):
         trained = list(dict.fromkeys(map(':'.join, texts or needed[:1])))
         _say(f'training the vocabulary {vocabulary} on {",".join(trained)}', to_stderr)
+    unseen = [f'{task.name}:{task.split}' for task in ready if task.manifest.get('unseen')]
     if unseen:
         names = ','.join(dict.fromkeys(unseen))
         _say(
-            f'a function reads the data of {names}: what was prepared is used, and if the data has '
-            f'changed since: python -m xlbench.prepare --force --mixture={names} --root={root} '
-            f'--vocabulary={vocabulary}',
+            f'a function reads the data of {names}; what was prepared before is used; if the data '
+            f'has changed since: python -m xlbench.prepare --force --mixture={names} '
+            f'--root={root} --vocabulary={vocabulary}',
             to_stderr,
         )
-    for name, split in optional:
-        if _is_missing(root, vocabulary, name, split):
-            missing.append(f'{name}:{split}?')
-            reason = f'{name} has no prepared split {split!r}'
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     if trained:
         # Another run may be training it, or have just done so.
@@ -102,6 +89,32 @@ def ensure(
         _end_as(subprocess.run(command, check=False, stdout=out).returncode)
     if missing:
         _check_made(needed, optional, root, vocabulary)
+
+
+def _missing(
+    needed: Sequence[tuple[str, str]],
+    optional: Sequence[tuple[str, str]],
+    root: str,
+    vocabulary: str,
+) -> tuple[list[str], str, list[Prepared]]:
+    """Finds what has to be prepared.
+
+    Returns:
+      Its names, as `xlbench.prepare --mixture` takes them; why the last of them is missing; and the
+      needed tasks that are ready.
+    """
+    missing, reason, ready = [], '', []
+    for name, split in needed:
+        try:
+            ready += open_mixture(root, vocabulary, name, split)[0]
+        except NotPrepared as error:
+            missing.append(f'{name}:{split}')
+            reason = error.reason
+    for name, split in optional:
+        if _is_missing(root, vocabulary, name, split):
+            missing.append(f'{name}:{split}?')
+            reason = f'{name} has no prepared split {split!r}'
+    return missing, reason, ready
 
 
 def _say(line: str, to_stderr: bool) -> None:
