@@ -13,7 +13,8 @@ def relative_error(actual, expected):
 
 
 @pytest.mark.parametrize('out', [(5,), (3, 5)])
-@pytest.mark.parametrize('rows', [(2, 7), (2,)])  # Texts, and what a head reads of some.
+# Texts, a decoding step, and what a head reads of some.
+@pytest.mark.parametrize('rows', [(2, 7), (2, 2), (2,)])
 @pytest.mark.parametrize('matmul_dtype, tolerance', [('float32', 1e-5), ('bfloat16', 2e-2)])
 def test_product_and_its_gradients(out, rows, matmul_dtype, tolerance):
     rng = np.random.default_rng(0)
@@ -50,3 +51,11 @@ def test_every_product_of_a_mixed_layer_multiplies_bfloat16():
     jaxpr = str(jax.make_jaxpr(jax.grad(loss, (0, 1)))(x, kernel))
     assert jaxpr.count('dot_general') == 3
     assert jaxpr.count('preferred_element_type=float32') == 3
+
+
+def test_a_sum_of_rows_is_float32():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(19, 3, 4)), jnp.bfloat16)
+    total = jax.jit(cpu_kernels.sum_of_rows)(x)
+    assert total.shape == (1, 3, 4) and total.dtype == jnp.float32
+    expected = np.sum(np.asarray(x, np.float64), axis=0, keepdims=True)
+    np.testing.assert_allclose(total, expected, atol=1e-6)

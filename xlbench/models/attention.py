@@ -59,14 +59,15 @@ def dot_product_attention(
 def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
     like = jnp.zeros((0,), q.dtype)
     q, k, v = (cpu_kernels.plain(x.astype(matmul_dtype)) for x in (q, k, v))
+    q, *addends = cpu_kernels.apart(q, bias, mask)
     logits = cpu_kernels.dot_heads(q, k, (3, 3))
-    for addend in (bias, mask):
+    for addend in addends:
         logits = logits if addend is None else logits + addend
     # With these three kept, remat 'dots' makes the weights anew in one product and one pass.
     largest = kept(jnp.max(logits, axis=-1, keepdims=True))
-    weights = jnp.exp(logits - largest)
-    total = kept(jnp.sum(weights, axis=-1, keepdims=True))
-    weights = weights.astype(matmul_dtype)
+    weights = jnp.exp(logits - largest).astype(matmul_dtype)
+    (summed,) = cpu_kernels.apart(weights)
+    total = kept(jnp.sum(summed, axis=-1, keepdims=True, dtype=jnp.float32))
     out = kept((cpu_kernels.dot_heads(weights, v, (3, 2)) / total).astype(like.dtype))
     return out, (q, k, v, bias, mask, weights, total, out, like)
 
@@ -77,14 +78,19 @@ def _attention_bwd(matmul_dtype, saved, g):
     # The softmax's own gradient takes the mean of d_weights off: sum_k weights d_weights = g . out.
     mean = jnp.sum(g * out, axis=-1, keepdims=True)
     g = cpu_kernels.plain(g.astype(matmul_dtype))
-    d_v = cpu_kernels.dot_heads(cpu_kernels.written_transpose(weights), g, (3, 2))
+    d_v = cpu_kernels.dot_turned(weights, g)
     d_logits = weights * (cpu_kernels.dot_heads(g, v, (3, 3)) - mean)
+    d_logits = d_logits.astype(matmul_dtype)
     d_bias = None
     if bias is not None:
-        d_bias = d_logits if bias.shape[0] == q.shape[0] else cpu_kernels.sum_of_rows(d_logits)
-    d_logits = d_logits.astype(matmul_dtype)
+        (summed,) = cpu_kernels.apart(d_logits)
+        d_bias = (
+            summed.astype(jnp.float32)
+            if bias.shape[0] == q.shape[0]
+            else cpu_kernels.sum_of_rows(summed)
+        )
     d_q = cpu_kernels.dot_heads(d_logits, k, (3, 2))
-    d_k = cpu_kernels.dot_heads(cpu_kernels.written_transpose(d_logits), q, (3, 2))
+    d_k = cpu_kernels.dot_turned(d_logits, q)
     d_mask = None if mask is None else jnp.zeros_like(mask)
     return *(x.astype(like.dtype) for x in (d_q, d_k, d_v)), d_bias, d_mask
 

@@ -21,10 +21,13 @@ def product(x: jax.Array, kernel: jax.Array, matmul_dtype: DTypeLike) -> jax.Arr
     Autodiff would take the cotangent in float32 and so break the bf16 x bf16 -> fp32 form in the
     backward pass (XLA:CPU then widens the operands first); here it is rounded to `matmul_dtype`.
     """
-    if (kernel.ndim > 2 or x.ndim == 2) and x.size < kernel.size:
+    rows, features = x.size // x.shape[-1], x.shape[-1]
+    few = x.size < kernel.size and 2 * rows < features
+    if (kernel.ndim > 2 or x.ndim == 2) and few:
         # A decoding step, or a head over some rows. With x first, XLA:CPU would write a transposed
         # copy of a stacked kernel at every step, and take 1.4 times as long for a single one in
-        # float32; so the kernel comes first, and the small result is turned.
+        # float32; so the kernel comes first, and the small result is turned. With more rows the
+        # result is as large as the kernel, and whatever reads it turned is slow.
         out = _dot(kernel, x, ((kernel.ndim - 1,), (x.ndim - 1,)), matmul_dtype, x.dtype)
         return jnp.moveaxis(out, range(kernel.ndim - 1), range(1 - kernel.ndim, 0))
     return _dot(x, kernel, ((x.ndim - 1,), (kernel.ndim - 1,)), matmul_dtype, x.dtype)
@@ -45,8 +48,21 @@ def _product_bwd(matmul_dtype, saved, g):
     batch = tuple(range(x.ndim - 1))
     out = tuple(range(x.ndim - 1, g.ndim))
     dx = _dot(g, kernel, (out, tuple(range(kernel.ndim - 1))), matmul_dtype, like.dtype)
-    dkernel = _dot(g, x, (batch, batch), matmul_dtype, jnp.float32)
-    return dx, dkernel
+
+    def as_it_is(g: jax.Array, x: jax.Array) -> jax.Array:
+        return _dot(g, x, (batch, batch), matmul_dtype, jnp.float32)
+
+    def turned(g: jax.Array, x: jax.Array) -> jax.Array:
+        rows, features = x.size // x.shape[-1], x.shape[-1]
+        x, g = x.reshape(rows, features), g.reshape(rows, -1)
+        dkernel = _dot(written_transpose(x), g, ((1,), (0,)), matmul_dtype, jnp.float32)
+        return written_transpose(plain(dkernel)).reshape(kernel.shape)
+
+    if jnp.dtype(matmul_dtype) == jnp.bfloat16 and x.size < g.size:
+        # XLA:CPU multiplies bfloat16 only where the left operand lies by rows: it would write down
+        # g turned. x is smaller, and so is the result.
+        return dx, lax.platform_dependent(g, x, cpu=turned, default=as_it_is)
+    return dx, as_it_is(g, x)
 
 
 product.defvjp(_product_fwd, _product_bwd)
@@ -63,6 +79,15 @@ def dot_heads(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Arra
     """The product of [batch, heads, ..] and [batch, heads, ..], accumulated in float32."""
     dims = (((contract[0],), (contract[1],)), ((0, 1), (0, 1)))
     return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
+
+
+def dot_turned(a: jax.Array, b: jax.Array) -> jax.Array:
+    """[batch, heads, m, n]^T times [batch, heads, m, features] -> [batch, heads, n, features].
+
+    On a CPU b, the smaller one, is written turned and stands first, and so the result is turned.
+    """
+    turned = dot_heads(written_transpose(b), a, (3, 2))
+    return jnp.swapaxes(plain(turned), 2, 3)
 
 
 def plain(x: jax.Array) -> jax.Array:
@@ -83,10 +108,31 @@ def written_transpose(x: jax.Array) -> jax.Array:
     return plain(jnp.swapaxes(x, -1, -2))
 
 
-def sum_of_rows(x: jax.Array) -> jax.Array:
-    """[batch, ...] -> [1, ...]; a product on CPUs, which would sum a leading axis on one thread."""
+def apart(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
+    """The arrays; on a CPU what reads them is not merged with what else reads the same.
+
+    XLA writes down whatever two readers share, such as a bias that is broadcast to a batch in each
+    layer. Read by one alone it stays within the loop, and memory is what such loops wait for.
+    """
     return lax.platform_dependent(
-        x,
-        cpu=lambda x: jnp.einsum('zb,b...->z...', jnp.ones((1, x.shape[0])), x),
-        default=lambda x: jnp.sum(x, axis=0, keepdims=True),
+        *arrays, cpu=lambda *x: lax.optimization_barrier(x), default=lambda *x: x
     )
+
+
+def sum_of_rows(x: jax.Array) -> jax.Array:
+    """[batch, ...] -> [1, ...], float32; by additions on a CPU, as one thread does a reduction."""
+    return lax.platform_dependent(
+        x, cpu=_added_rows, default=lambda x: jnp.sum(x, axis=0, keepdims=True, dtype=jnp.float32)
+    )
+
+
+def _added_rows(x: jax.Array, at_once: int = 8) -> jax.Array:
+    """The sum of rows, so many in a loop."""
+    total = None
+    for start in range(0, x.shape[0], at_once):
+        indices = range(start, min(start + at_once, x.shape[0]))
+        rows = [x[index : index + 1].astype(jnp.float32) for index in indices]
+        part = functools.reduce(jnp.add, rows if total is None else [total, *rows])
+        # Else the additions of all layers become one, which keeps all that they read until then.
+        total = lax.optimization_barrier(part)
+    return total
