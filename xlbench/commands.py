@@ -1,7 +1,7 @@
-"""The command lines of the programs whose imports take seconds, and what is checked before them.
+"""Command lines of the programs whose imports take seconds, and the checks before these imports.
 
-Each program calls `check_first` at its top, above the imports of what it works with: --help and a
-slip are answered at once. Its `main` reads the same command line in the same way.
+Each program calls `check_first` at its top, above its slow imports, so that --help and mistakes are
+answered at once. Its `main` then reads the same command line in the same way.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Small files: nobody ever sees half of one that we write, and we trust none that we read.
+"""Small files: written whole or not at all, and checked when they are read.
 
   files.write(path, text)                     the whole file or none of it
   with files.replacing(path) as file:         the same, piece by piece

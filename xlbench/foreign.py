@@ -1,8 +1,8 @@
-"""Folders that came from elsewhere: only regular files inside of them are read or copied.
+"""Folders from elsewhere: only regular files inside them are read or copied.
 
-A downloaded checkpoint, a workdir or prepared data may hold a link to any file of this machine.
-Whoever opened it by its name would read that file, and whoever copied the folder would publish it.
-A FIFO would be waited for without end.
+A downloaded checkpoint, a workdir or prepared data may hold a link to any file of this machine. A
+program that opened the link would read that file, and a copy of the folder would publish it. A
+program that opened a FIFO would wait forever.
 
   foreign.file(folder, 'config.json')     its path, or None if nothing has that name
   foreign.check_tree(workdir, folder)     the same of all files below, for a library that opens them

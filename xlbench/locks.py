@@ -1,4 +1,4 @@
-"""One writer at a time: whoever writes into a place holds its lock, and a second start hears who.
+"""One writer at a time: a writer holds the lock of its place, and a second one hears who holds it.
 
   with locks.folder(workdir):           a folder; refuses one that another process writes into
   with locks.file(path):                one file, or a folder that appears whole
@@ -7,8 +7,8 @@
 
 The lock is the operating system's (flock, through the library filelock), on a hidden file:
 FOLDER/.lock, or .NAME.lock beside a file. It ends with its process, however that ends, also on NFS.
-The file says who holds it; it is removed by whoever releases the lock, and one that a killed
-process left means nothing. Readers take no lock.
+The file says who holds the lock, and is removed when the lock is released; a file that a killed
+process has left means nothing. Readers take no lock.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 r"""Runs SeqIO pipelines once, and writes token ids for training and evaluation to read.
 
-xlbench/preparation/command.py says what is prepared, and when; `--help` lists the flags.
+xlbench/preparation/command.py has the program; `--help` lists its flags.
 """
 
 import contextlib

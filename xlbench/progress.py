@@ -1,6 +1,6 @@
-"""One line that says how far something is, on standard error: a bar of rich's on a terminal.
+"""Shows progress in one line on standard error: as a bar of rich on a terminal.
 
-Elsewhere, in a log file or a pipe, it is a plain line now and then:
+Elsewhere, in a log file or a pipe, it is a plain line from time to time:
 
   encoded: 12,000 of 71,819 responses, 1,230/s, 48.6s left
 """

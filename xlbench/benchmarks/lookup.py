@@ -1,4 +1,4 @@
-"""From names of benchmarks, tasks and mixtures to what they are."""
+"""Looks up benchmarks, tasks and mixtures by their names."""
 
 import importlib
 import pathlib

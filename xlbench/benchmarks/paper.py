@@ -1,4 +1,4 @@
-"""The scores and sizes that papers print: the tables of paper_scores/."""
+"""The scores and sizes that papers print, read from the tables of paper_scores/."""
 
 import csv
 import functools

@@ -1,4 +1,4 @@
-"""Parallel benchmarks: every example exists in each language, so that any pair can be asked for."""
+"""Parallel benchmarks: every example is in each language, so any pair of languages is a task."""
 
 import dataclasses
 

@@ -1,9 +1,9 @@
 """The subjects of sweeps: tasks of the benchmark, and tasks of a user.
 
-A user's own task has the name of its task file, such as mood of tasks/mood.py. Its SeqIO tasks are
-mood_de, mood_fr, ..., each with the splits shots_1, ... (see pipeline.Shots), 'test' and, to stop
-the adaptations by, 'validation'. The objective of the source training, in the config of the sweep,
-says whether the task labels texts or words.
+A user's own task has the name of its task file, such as mood for tasks/mood.py. Its SeqIO tasks are
+mood_de, mood_fr, ..., each with the splits shots_1, ... (see pipeline.Shots), 'test', and
+'validation', which decides when an adaptation stops. The objective of the source training, in the
+config of the sweep, says whether the task labels texts or words.
 """
 
 from collections.abc import Mapping

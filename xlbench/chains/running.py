@@ -6,9 +6,9 @@
   FOLDER/1.about.json    who has written it, from what, and its signature
 
 A signature is a hash of the stage's model or engine with all its settings, of its languages, and of
-the file that it has read. A stage whose signature is another one now is done again, and so is what
-comes behind it if it has written something else then. Within a stage, answers are kept by text and
-model (xlbench/translation/memory.py): a chain that was killed goes on where it was.
+the file that it has read. If the signature of a stage has changed, the stage runs again, and so do
+the stages after it if its output has changed. Within a stage, answers are cached by text and model
+(xlbench/translation/memory.py), so a killed chain continues where it was.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""The fields of `Options` as flags of a command line; none is listed here, so none is forgotten."""
+"""The fields of `Options` as flags of a command line, made from the fields themselves."""
 
 import argparse
 import dataclasses

@@ -1,4 +1,4 @@
-"""Command lines with a config: the file is loaded, the overrides are set in it, all is checked."""
+"""Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
 import functools
 import hashlib

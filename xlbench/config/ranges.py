@@ -1,4 +1,4 @@
-"""The values that a setting takes: its annotation says them, beside the default.
+"""The allowed values of a setting: its annotation has them, beside the default.
 
   alpha: Annotated[float, 'above 0'] = 16.0
   dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1

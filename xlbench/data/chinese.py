@@ -1,4 +1,4 @@
-"""Where Chinese words end, by jieba."""
+"""The boundaries of Chinese words, by jieba."""
 
 import functools
 import logging

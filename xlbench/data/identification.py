@@ -1,4 +1,4 @@
-"""Which language a text is in, by fastText's model lid.176.ftz (arXiv:1612.03651)."""
+"""Identifies the language of a text with fastText's model lid.176.ftz (arXiv:1612.03651)."""
 
 import functools
 import importlib.util

@@ -1,4 +1,4 @@
-"""A lexicon of two languages, learnt from pairs of texts: what each word is likely to become.
+"""A lexicon of two languages, learnt from pairs of texts: the likely translations of each word.
 
 It is IBM's model 1 (Brown et al. 1993, aclanthology.org/J93-2003, section 4.2): the probability of
 a target word given a source word, by expectation maximisation over all pairs of words that stand in

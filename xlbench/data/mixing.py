@@ -1,4 +1,4 @@
-"""Which examples a training run sees, and when: the order of the stream, and plans of its windows.
+"""The order of the examples in a training run: the stream, and the plans of its windows.
 
 Everything here works on example numbers and lengths; nothing is read.
 

@@ -1,7 +1,7 @@
-"""How long dialogues and their summaries are: tables 1 and 2 of arXiv:2202.05599, of any data.
+"""Lengths of dialogues and their summaries: tables 1 and 2 of arXiv:2202.05599, for any data.
 
-A turn is a line that is not empty, and its speaker what stands before the first ': ' of it. Words
-are what stands between spaces; of languages that write none, such as Chinese, characters count.
+A turn is a line that is not empty, and its speaker is the text before its first ': '. Words are
+separated by spaces; in languages without spaces, such as Chinese, characters are counted.
 
   add('Anna: Hi!\\nBen: Hi, Anna.', 'en', ['安娜向本问好。'], 'zh')
     -> turns 2, speakers 2, source 5 words, target 7 characters

@@ -2,7 +2,7 @@
 
 arXiv:2202.05599, section 5.2: in every step of its pre-training mDialBART sees samples of all its
 tasks, and their losses are added up. So each task goes through its own examples here, in its own
-passes, and rates of a mixture play no part.
+passes, and the rates of a mixture have no effect.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The families of vocabularies: their files, their special tokens, what stands before a text.
+"""The families of vocabularies: their files, their special tokens, and the tokens before a text.
 
   T5, mT5        spiece.model
   PEGASUS        spiece.model, behind 103 ids for pretraining (arXiv:1912.08777)

@@ -1,9 +1,10 @@
-"""The folder of a build's files on the way: of which settings they are, so that it can go on.
+"""The folder for a build's intermediate files, with their settings, so that the build can continue.
 
   FOLDER/settings.json    {step: {flag: value}}, what decides about the files of each step
   FOLDER/STEP             files of a step, each of which appears when it is whole
 
-The same settings go on where the last command stopped; others are refused, or redone if asked to.
+With the same settings, a command continues where the last one stopped; other settings are refused,
+or the steps redone if this is asked for.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""From a model and a batch to texts, by any method."""
+"""Decodes a batch with a model, by any method."""
 
 import functools
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""Where parameters lie while texts are written.
+"""The layout of parameters on the devices during decoding.
 
 Training cuts parameters along `fsdp` and gathers each layer where it is needed. A step of decoding
-needs every parameter for a token of each text, so that it would gather the whole model for each
-token. Instead they are laid out anew once a batch, see `Layout`.
+needs every parameter for one token of each text, so it would gather the whole model for each token.
+Instead, the layout of the parameters is changed once for each batch, see `Layout`.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Maximum mutual information: texts that say something about their source (arXiv:1510.03055).
 
-A model's likeliest text is often one that fits any source. The paper ranks n-best lists anew, by
-how well the source can be told from each text as well. Lengths count the end; all log-probabilities
+A model's likeliest text is often one that fits any source. The paper reranks n-best lists by how
+well the source can be predicted from each text, too. Lengths include the end; all log-probabilities
 are sums over a text, in nats.
 """
 

@@ -1,9 +1,9 @@
-"""Evaluators: what scores a model. A file a type; base.py says what an evaluator is.
+"""Evaluators, which score models: one file for each type; base.py has their contract.
 
 A block of config.evals names its type, `type='retrieval'`; without one it is the evaluator of the
-config's objective. A new type is a file: `calls.py` with the class `CallsEvaluator`, and with the
-dataclass `Options` that says what its block holds. A user's own evaluator stands in their tasks/
-folder, `type='tasks/calls.py:CallsEvaluator'`.
+config's objective. A new type is a new file: `calls.py` with the class `CallsEvaluator` and the
+dataclass `Options`, which has the keys of its block. A user's own evaluator is in their folder
+tasks/, with `type='tasks/calls.py:CallsEvaluator'`.
 """
 
 from xlbench.evaluators.base import Evaluator

@@ -1,4 +1,4 @@
-"""The candidates of an example, and how high its own reply ranks among them."""
+"""The candidates of an example, and the rank of its own reply among them."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""What a model says of every example of a task: batch after batch, together on every process."""
+"""A model's outputs for every example of a task, batch after batch, gathered on every process."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Generation, evaluated: the loss of the references, and the scores of what is decoded."""
+"""Evaluates generation: the loss of the references, and the scores of the decoded texts."""
 
 import dataclasses
 import functools

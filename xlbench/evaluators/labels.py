@@ -1,7 +1,7 @@
-"""Classification and tagging, evaluated: the loss, and the scores of the likeliest labels.
+"""Evaluates classification and tagging: the loss, and the scores of the likeliest labels.
 
-What predictions.jsonl calls a prediction is a label, or the tags of the words with single spaces
-between them; of a word that is not scored, because it did not fit or by its own tag, it is
+A prediction in predictions.jsonl is a label, or the tags of the words with single spaces between
+them. The tag of a word that is not scored, because it did not fit or because of its own tag, is
 metrics.tagging.CUT.
 """
 

@@ -1,4 +1,4 @@
-"""Retrieval, evaluated: how high a message's own reply ranks, and what is suggested to it.
+"""Evaluates retrieval: the rank of a message's own reply, and the suggested replies.
 
 Two questions, the second where there is a response set:
 

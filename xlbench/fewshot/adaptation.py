@@ -1,18 +1,18 @@
 """Many few-shot adaptations at once (arXiv:2012.15682, sections 3 and 5.5).
 
-A lane is one adaptation: a bucket of shots, a learning rate and a seed. A fixed number of lanes is
-trained side by side by one compiled program, each on a device of the mesh without a word to the
-others; a lane that ends leaves its slot to the next one. On a CPU several such programs run at the
-same time (`Adapter.streams`). What becomes of a lane depends on nothing but itself.
+A lane is one adaptation: a bucket of shots, a learning rate and a seed. One compiled program trains
+a fixed number of lanes side by side, each on one device of the mesh and without communication; a
+lane that ends leaves its slot to the next one. On a CPU several such programs run at the same time
+(`Adapter.streams`). The result of a lane does not depend on the other lanes.
 
 An epoch is one pass over the bucket, by default a single step. After each epoch the development set
 is predicted, still on the device; the best parameters are kept, training stops when they have not
-been beaten for `patience` epochs, and the test set is predicted with them, once. How many epochs
-can pass before some lane may end is known beforehand, so that the device runs them in one go.
+been beaten for `patience` epochs, and the test set is predicted with them, once. The number of
+epochs before any lane may end is known in advance, so the device runs them in one call.
 
-Two things make it cheap. The full method trains only those rows of the embedding table that occur
-in some bucket: without weight decay Adam moves no other. And the methods that freeze the encoder
-run it once over every text, nothing dropped; what is trained is the head behind it, which reads the
+Two things make this cheap. The full method trains only those rows of the embedding table that occur
+in some bucket, because without weight decay Adam moves no others. The methods that freeze the
+encoder run it once over every text, without dropout, and train only the head, which reads the
 hidden states as if they were tokens. fsxlt/code runs the frozen encoder at every step, with
 dropout, and so does `Recipe.frozen_dropout`; dev and test sets are read once even then.
 """

@@ -5,13 +5,13 @@ its buckets. `Corpus` turns them into arrays of one shape for every bucket of a 
 that many buckets train side by side, and dev and test set into `EvalSet`s, whose predictions are
 compared with the right labels by a single look-up.
 
-Few of a vocabulary's ids occur in one language's few shots, and fewer in its buckets. All arrays
-have compact ids, 0 is padding, and `Corpus.ids_of` says which of them a number of shots needs, with
-those of its buckets first. An embedding table of 119 547 rows (mBERT) becomes one of some thousands
-for each adaptation.
+Few ids of a vocabulary occur in the few shots of one language, and fewer in its buckets. All arrays
+therefore have compact ids, where 0 is padding. `Corpus.ids_of` gives the ids that a number of shots
+needs, those of its buckets first. For an adaptation, an embedding table of 119 547 rows (mBERT)
+becomes one of some thousands.
 
-No array of a number of shots depends on which buckets or other numbers of shots are asked for: a
-sweep that grows goes on with the very programs, shapes and random numbers that it began with.
+The arrays of a number of shots do not depend on the buckets or the other numbers of shots that are
+asked for: a sweep that grows keeps the programs, shapes and random numbers that it started with.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""An encoder that stays as it is: run once over every text, for the head behind it."""
+"""A frozen encoder, which runs once over every text; the head reads its outputs."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""What a sweep is asked for: the block config.adapt, and the groups of lanes it means."""
+"""The settings of a sweep: the block config.adapt, and the groups of lanes that follow from it."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence

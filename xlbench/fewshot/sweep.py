@@ -1,16 +1,15 @@
 """A whole sweep: one source-trained model, adapted to few shots again and again, and resumed.
 
-What is adapted comes in groups: a language, what it starts from, a method, and a number of shots K.
-A group has a lane for each learning rate, bucket and seed, and one compiled program runs as many of
-its lanes at once as fit; see adaptation.py. Every lane that ends is written down (results.py), so
-that a sweep that was stopped, however it was, goes on with the others, and ends with the same
-results. For that the number of lanes at once is kept as well, in plan.json: it decides in which
-order a compiled program adds.
+Adaptations form groups: a group has one language, start, method and number of shots K. It has a
+lane for each learning rate, bucket and seed, and one compiled program runs as many of its lanes at
+once as fit; see adaptation.py. Every finished lane is written down (results.py), so that a stopped
+sweep continues with the others, and ends with the same results. For this, plan.json keeps the
+number of lanes at once, because it decides in which order a compiled program adds numbers.
 
-A later command may ask for more in the same workdir: see workdir.py. What is done is kept, and the
-results are those of a sweep that was asked for everything at once, in the same bytes: no lane
-depends on which others there are, and results.csv has an order of its own. Everything else stays
-as it was begun, the contents of the data included.
+A later command may ask for more in the same workdir: see workdir.py. Finished results are kept, and
+the results are, byte for byte, those of a sweep that was asked for everything at once: no lane
+depends on the others, and results.csv has a fixed order. Nothing else may change, including the
+contents of the data.
 """
 
 import contextlib

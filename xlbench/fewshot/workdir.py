@@ -1,7 +1,7 @@
-"""A sweep's config.json: what the sweep was begun with, and what later commands add to it.
+"""A sweep's config.json: the config that it started with, and the additions of later commands.
 
-A later command may ask for more, see `GROWING`; all else must be as it was begun. Under 'asked'
-stands what each command asked for.
+A later command may ask for more, see `GROWING`; nothing else may change. Under 'asked', the file
+has what each command asked for.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Hugging Face checkpoints: one file for the files, one for each family's names."""
+"""Hugging Face checkpoints: their files, and a module with the names of tensors for each family."""

@@ -1,4 +1,4 @@
-"""A Hugging Face folder opened as parameters of ours, and parameters of ours saved as one."""
+"""Opens a Hugging Face folder as parameters of xlbench, and saves parameters as such a folder."""
 
 import dataclasses
 import functools

@@ -1,9 +1,9 @@
-"""What config.json of a checkpoint may hold: the type and range of each key that is read.
+"""The type and range of each key that is read from a checkpoint's config.json.
 
-A checkpoint is a stranger's. Its sizes go into shapes and loops before a tensor is looked at, so
-they stay below what any model has; keys that nothing here reads may hold anything. transformers'
-AutoConfig is not asked: it fills in every size that a file leaves out, so that a damaged file would
-pass for a model of other sizes.
+Anybody may have written a checkpoint. Its sizes go into shapes and loops before any tensor is read,
+so they have to stay below limits that no real model reaches; keys that xlbench does not read may
+hold anything. transformers' AutoConfig is not used: it fills in every missing size, so that a
+damaged file would pass for a model of other sizes.
 """
 
 import pathlib

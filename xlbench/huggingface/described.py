@@ -1,7 +1,7 @@
-"""What the small files of a checkpoint say of its model, before any weights are there.
+"""The description of a model in the small files of its checkpoint, read before any weights.
 
-config.json has its family and sizes, and modules.json of sentence-transformers how its states
-become a vector. Of a hub repository these files alone are fetched.
+config.json has its family and sizes, and modules.json of sentence-transformers says how its states
+become a vector. From a hub repository, only these files are fetched.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""A checkpoint's folder: one that is here, or one that the Hugging Face hub has.
+"""The folder of a checkpoint: on this machine, or on the Hugging Face hub.
 
   path/to/folder              with config.json, weights and tokenizer files
   google/mt5-base             fetched into the cache of huggingface_hub, or found there

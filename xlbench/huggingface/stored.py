@@ -1,4 +1,4 @@
-"""A tensor that lies in a file, until its numbers are asked for."""
+"""A tensor in a file, whose numbers are read when they are needed."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Examples, the answers of models to them, and the contract of what ranks answers anew."""
+"""Examples, the answers of models to them, and the contract of a reranker."""
 
 import abc
 import dataclasses

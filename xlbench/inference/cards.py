@@ -1,7 +1,7 @@
 """The model card of an exported folder, README.md, with the metadata that the hub reads.
 
-It says what was trained and measured, and nothing else: the licence, and what the model is meant
-for, are left to whoever publishes it.
+It only says what was trained and measured; the licence and the intended use are left to the person
+who publishes it.
 """
 
 import dataclasses

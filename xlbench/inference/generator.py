@@ -1,4 +1,4 @@
-"""A trained model that answers texts with texts: what `xlbench.predict` offers to Python."""
+"""A trained model that answers texts with texts; `predict.load` returns it in Python."""
 
 import dataclasses
 import functools

@@ -1,7 +1,7 @@
-"""Trained classifiers and taggers that answer: what `xlbench.predict` offers of them to Python.
+"""Trained classifiers and taggers that answer texts; `predict.load` returns them in Python.
 
-Texts are encoded as preparation encodes them, and cut as an evaluation cuts them, so that a model
-answers a task's examples with what its evaluation has written.
+Texts are encoded as in preparation, and cut as in an evaluation, so that a model gives the same
+answers to a task's examples as its evaluation.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""A trained model as it lies on disk: its module, parameters, vocabulary, and what it knows.
+"""Loads a trained model from disk: its module, parameters, vocabulary and languages.
 
 A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, or a hub name.
 """

@@ -1,4 +1,4 @@
-"""Two ways to rank a generator's answers anew: a model of the other direction, and a retriever."""
+"""Two ways to rerank a generator's answers: a model of the reverse direction, and a retriever."""
 
 import argparse
 import dataclasses

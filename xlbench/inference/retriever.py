@@ -1,12 +1,12 @@
-"""A trained retriever that suggests replies: what `xlbench.predict` offers of it to Python.
+"""A trained retriever that suggests replies; `predict.load` returns it in Python.
 
 A message and each response of a set become vectors, and a response's score is
 
   scale * message . response + lm_weight * log-likelihood of the response
 
-(arXiv:2106.02017, section 4.1; microsoft/MRS). Of the responses with the highest scores the first
-of each cluster are suggested, because two that say the same are no choice; or those that promise
-most together, if the run was evaluated so (retrieval/mbr.py).
+(arXiv:2106.02017, section 4.1; microsoft/MRS). Of the responses with the highest scores, it
+suggests the first of each cluster, because two replies that say the same are no choice; or the set
+with the highest expected score, if the run was evaluated in this way (retrieval/mbr.py).
 """
 
 import collections

@@ -1,10 +1,11 @@
-"""A checkpoint with the part of its vocabulary that some data needs, where all of it is too dear.
+"""Writes a checkpoint with only the part of its vocabulary that some data needs.
 
-A multilingual encoder may have 250,000 rows of embeddings, of which the texts of a few languages
-read a tenth; to a decoder each row is also a logit of every token. What stays are the pieces that
-occur in the data, special tokens, bytes, and all pieces of one character. So texts of the data keep
-their pieces and the model its states, and no text gets an unknown token that had none before: it
-may only be cut into shorter pieces. Whatever else the checkpoint has stays as it is.
+A multilingual encoder may have 250,000 rows of embeddings, of which texts in a few languages use a
+tenth; in a decoder, each row also costs a logit for every token. The pieces that occur in the data,
+special tokens, bytes, and all pieces of one character are kept. Therefore texts of the data keep
+their pieces, and the model computes the same states for them. No text gets an unknown token that it
+did not have before, but it may be split into shorter pieces. The rest of the checkpoint stays the
+same.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
-"""Judges' answers: files that pages saved and that anyone may have written or changed since.
+"""Judges' answers: files that pages have saved, and that anybody may have written or changed.
 
-What is wrong with a file as a whole is an error in one line: another study's, changed, too large,
-no JSON. What is merely missing is a note, and what is there counts. The checksum shows that a file
-was edited; it is no signature, as the page's script makes it in the open.
+A file of another study, or one that was changed, is too large or is no JSON, is refused in one
+line. Missing answers give a note, and the others count. The checksum shows that a file was edited;
+it is no signature, because the page's script computes it in the open.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What judges are asked: aspects with their levels, and the guidelines on their page."""
+"""The questions to judges: aspects with their levels, and the guidelines on their page."""
 
 import os
 from typing import Annotated, Literal

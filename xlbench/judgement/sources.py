@@ -1,4 +1,4 @@
-"""What systems wrote, from the workdirs of runs and from files, example by example."""
+"""The texts of systems, from the workdirs of runs and from files, example by example."""
 
 import dataclasses
 import os

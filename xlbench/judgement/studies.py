@@ -3,9 +3,9 @@
   key.json          all of the study; it stays with those who ask, or the judges are not blind
   pages/NAME.html   one page a judge, see pages.py
 
-The orders come from the seed, the study's and each judge's name alone: the same command makes the
-same study. A page knows its items by their numbers and its texts by letters; only `Sheet` says what
-stands behind them.
+The orders depend only on the seed, the study's name and each judge's name: the same command makes
+the same study. A page has numbers for its items and letters for its texts; only `Sheet` says which
+examples and systems they stand for.
 """
 
 import hashlib

@@ -1,11 +1,11 @@
-"""Scores of generated text, between 0 and 100 but for those that say otherwise.
+"""Scores of generated text, between 0 and 100 unless a metric says otherwise.
 
 A metric is called with `(targets, predictions)`, two lists of strings, and returns a score per
-name, as SeqIO's `metric_fns` do. Those here are frozen dataclasses whose `signature` says what
-decided the number, and whose `per_example` gives the scores of each example. One with
-`num_predictions` above 1 takes lists of strings as predictions, best first; `score` gives every
-metric what it takes, and a `Suite` holds those of a task. Manifests keep metrics as plain JSON, see
-specs.py.
+name, as SeqIO's `metric_fns` do. The metrics here are frozen dataclasses. Their `signature` names
+everything that the number depends on, and their `per_example` gives the scores of each example. A
+metric with `num_predictions` above 1 takes lists of strings as predictions, best first. `score`
+calls each metric with the predictions that it takes, and a `Suite` holds the metrics of a task.
+Manifests keep metrics as plain JSON, see specs.py.
 """
 
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter

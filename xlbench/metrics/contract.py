@@ -1,4 +1,4 @@
-"""What a metric is: the contract that evaluators, xlbench.score and a user's own metrics share."""
+"""The contract of a metric, which evaluators, xlbench.score and a user's own metrics share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypedDict

@@ -1,6 +1,6 @@
 """Distinct-n: how varied the generated text is (arXiv:1510.03055).
 
-The benchmarks print "Distinct-1" without saying over what. Two readings differ a lot:
+The papers print "Distinct-1" without saying over which texts. Two readings differ a lot:
   distinct_1         the share of distinct words of one hypothesis, averaged over hypotheses
   distinct_1_corpus  the distinct words of all hypotheses over all their words
 MTG (arXiv:2108.07140) prints 90 to 99 over 3,000 outputs; only the first can be that high.

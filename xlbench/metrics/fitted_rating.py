@@ -1,8 +1,8 @@
 """A rating that a regressor predicts from automatic scores, fitted on what judges said.
 
-The idea is that of arXiv:2108.07140, section 4.3, whose own data, settings and model are not
-published: these numbers are none of that paper's. A file says what it was fitted on, and so does
-the signature of every score.
+The idea is from arXiv:2108.07140, section 4.3. The paper's own data, settings and model are not
+published, so these numbers cannot be compared with the paper's. A file says what it was fitted on,
+and so does the signature of every score.
 """
 
 import dataclasses

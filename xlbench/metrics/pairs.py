@@ -1,4 +1,4 @@
-"""What every metric checks about its two lists, and the mean it takes."""
+"""The checks of every metric on its two lists, and the mean over examples."""
 
 from collections.abc import Collection, Sequence
 from typing import ClassVar, Protocol

@@ -1,4 +1,4 @@
-"""What every model that writes texts offers to objectives and decoders, whatever its family.
+"""The interface of every model that writes texts, for objectives and decoders.
 
 A family's model derives from `Generator`, makes `encoder` and `decoder` in `setup`, and gives
 `output_embedding`, and `head` and `token_bias` where it has them; the rest follows. One without an

@@ -1,4 +1,4 @@
-"""Layers that are alike, one after another: as a loop, and recomputed in the backward pass.
+"""Stacks of equal layers: as a loop, or recomputed in the backward pass.
 
 Each layer has parameters of its own, under its own name, wherever they are kept. A loop reads them
 from arrays that have the layers as their leading axis, and that are put together at the start of

@@ -1,4 +1,4 @@
-"""LoRA (arXiv:2106.09685): kernels stay as they are, and a product of two thin ones is learnt.
+"""LoRA (arXiv:2106.09685): kernels stay fixed, and a product of two thin matrices is learnt.
 
 A kernel W [out, in] of a chosen layer gives W x + (alpha / rank) B A x, with A [rank, in] normal
 and B [out, rank] zero at first, so that training starts from the model as it was. The three leaves

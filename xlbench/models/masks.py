@@ -1,4 +1,4 @@
-"""What a query may see: as an array that is added to logits, or in few words, as `Seen`."""
+"""Masks of attention: as an array that is added to logits, or in short form as `Seen`."""
 
 import jax
 import jax.numpy as jnp

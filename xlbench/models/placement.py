@@ -1,4 +1,4 @@
-"""Where activations lie on a mesh: models name logical axes, and one table elsewhere maps them."""
+"""Places activations on a mesh: models name logical axes, and one table elsewhere maps them."""
 
 import flax.linen as nn
 import jax

@@ -1,4 +1,4 @@
-"""What all families are made of: the config, a layer, the stacks of an encoder and of a decoder.
+"""The parts of all families: the config, a layer, and the stacks of an encoder and of a decoder.
 
 A family's file derives from each. Its config adds fields and sizes; its layers make their parts in
 `setup`, under the names that the parameters have; its stacks say how tokens enter and leave. How

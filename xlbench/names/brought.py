@@ -1,10 +1,10 @@
-"""The model that a user brings: config.model.from names a folder, which says all about it.
+"""The model that a user brings: config.model.from names a folder, which describes it.
 
   --config.model.from=FOLDER      a folder in the form of Hugging Face, or a name of its hub
 
 becomes the family that the objective trains, with the sizes of the folder's config.json, its
-vocabulary, and its weights to start from. So config.json of the run says all of it, and nothing
-later asks for `from`. What the command line sets goes first: --config.model.num_layers=4.
+vocabulary, and its weights to start from. The run's config.json then has all of these keys, and
+nothing later reads `from`. Values from the command line go first: --config.model.num_layers=4.
 """
 
 import math

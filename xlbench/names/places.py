@@ -1,8 +1,8 @@
 """Checks what a config or a command line names on disk or on the hub.
 
-That are tasks, mixtures, vocabularies and checkpoints. A task of a user's own is known by its file
-(tasks/<first word>.py) or by its prepared data; only the process that prepares imports the file,
-and it says then whether the file has that task.
+These are tasks, mixtures, vocabularies and checkpoints. A user's own task is known by its file
+(tasks/<first word>.py) or by its prepared data. Only the process that prepares data imports the
+file, and finds out whether the file has the task.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""The workdir of a run: one config's alone, whose config.json says so."""
+"""The workdir of a run, which belongs to the config in its config.json."""
 
 import json
 import os

@@ -9,11 +9,11 @@ One process on one machine needs nothing. Several are found, in this order, by
 which launch/local.sh sets; by the variables of a SLURM step, of Open MPI or of a GKE TPU job, of
 which the three above replace what they name; in an indexed job of Kubernetes by the first two, the
 number being the job's; on the hosts of a TPU slice by their metadata. For several such slices it is
-jax that looks and waits, and names nobody. XLBENCH_PROCESSES=auto insists: to find nothing is an
-error then, and not a run of one. XLBENCH_WAIT is how many seconds the processes wait for each
-other, 300 by default. Once they are there, one that dies is named by the others within seconds
-(xlbench/parallel/peers.py), and a run that hangs after XLBENCH_HANG seconds
-(xlbench/parallel/watchdog.py).
+jax that looks and waits, and names nobody. With XLBENCH_PROCESSES=auto it is an error if nothing is
+found; otherwise this is a run of one process. XLBENCH_WAIT is the number of seconds that the
+processes wait for each other, 300 by default. Once all have joined, a process that dies is named by
+the others within seconds (xlbench/parallel/peers.py), and a run that hangs ends after XLBENCH_HANG
+seconds (xlbench/parallel/watchdog.py).
 
 Exit codes, which the scripts in launch/ act on:
 

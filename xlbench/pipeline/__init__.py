@@ -1,4 +1,4 @@
-"""What task files are written with: sources, preprocessors, the vocabulary, mixtures, look-up.
+"""The tools for task files: sources, preprocessors, the vocabulary, mixtures, look-up.
 
 A task is a plain `seqio.Task`, so `seqio.get_dataset` works on it. Three things are decided when a
 dataset is built, not when a task is declared: the data root and the vocabulary (`bound`, or

@@ -1,6 +1,6 @@
-"""Devices to compile for, whether or not anybody has them: TPU slices, CPUs, this machine's own.
+"""Devices to compile for: TPU slices, CPUs, and the devices of this machine.
 
-And what is known of them: memory, and the peaks that their makers give.
+Their memory and peaks are those that their makers give.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What compiled programs come out as: memory, products, collectives, seconds, as numbers.
+"""The costs of compiled programs: memory, products, collectives and seconds.
 
 `study` compiles one program of a Job, `plan_job` all of them.
 """

@@ -1,7 +1,7 @@
 """The dataset card of a prepared task: README.md beside its splits, with what the hub reads.
 
-It says what the data was made of and how much it is. The licence, and what the data may be used
-for, are left to whoever publishes it. Nothing that prepares or reads data looks at a card.
+It says what the data was made of, and its sizes. The licence and the intended use are left to the
+person who publishes it. No program that prepares or reads data reads a card.
 """
 
 import hashlib

@@ -4,9 +4,10 @@ r"""Prepares tasks for training: runs their SeqIO pipeline once and writes token
   python -m xlbench.prepare --mixture=mtg_cross_qg_en,mtg_qg_en_en --split=train,validation \
       --root=/data --vocabulary=mt5
 
-What is up to date is left as it is, so the same command goes on after an interruption. A record
-that cannot be used stops it with `file:line: reason`. What another process is preparing is waited
-for and used, so that any number of runs may start at once on the same data.
+Data that is up to date is not prepared again, so the same command continues after an interruption.
+A record that cannot be used stops it with `file:line: reason`. If another process is preparing the
+same data, the command waits for it and uses the result, so that any number of runs may start at
+once on the same data.
 """
 
 import argparse
@@ -244,7 +245,7 @@ def main(argv: Sequence[str]) -> int:
         for task in dict.fromkeys(one.job.task for one in done) if flags.card else ():
             print(cards.write(root, flags.vocabulary, task), flush=True)
     except KeyboardInterrupt:
-        line = 'stopped by Ctrl-C; what is finished stays, the same command goes on'
+        line = 'stopped by Ctrl-C; finished data stays, and the same command continues'
         print(f'error: {line}', file=sys.stderr)
         return 130
     return 0

@@ -243,7 +243,10 @@ def prepare_one(
             there = None if force else made_meanwhile(root, vocabulary, job, waited)
             return there or _prepare_one(job, shared, root, vocabulary)
     except OSError as error:  # A full disk, a folder that is not ours.
-        raise errors.UserError(f'{job} cannot be prepared: {error}') from error
+        said = error
+        if trouble := errors.storage_trouble(error):
+            said = f'{trouble.reason}; {trouble.advice}'
+        raise errors.UserError(f'{job} cannot be prepared: {said}') from error
 
 
 def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str) -> Done:

@@ -36,7 +36,7 @@ def quietly() -> Iterator[None]:
         sys.meta_path.insert(0, finder)
         try:
             yield
-        except BaseException:
+        except Exception:  # Not Ctrl-C, which needs no explanation.
             hidden.seek(0)
             os.write(saved, hidden.read())
             raise

@@ -1,4 +1,4 @@
-"""How long workdirs were worked in, and on which hardware; from their sessions.jsonl."""
+"""The time and the hardware of the sessions in a workdir, from its sessions.jsonl."""
 
 import pathlib
 import statistics

@@ -1,4 +1,4 @@
-"""How figures look: colours that everybody tells apart, fonts, and the files they become."""
+"""The style of figures: colours that everybody can tell apart, fonts, and their files."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What has to be said beside the numbers: where the data and the runs are from, and the metrics."""
+"""The notes beside the numbers: where data and runs come from, and the signatures of metrics."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""From runs to sections: each is about one benchmark and split, and has all that is shown of it."""
+"""Sorts runs into sections, one for each benchmark and split, with all that is shown of it."""
 
 import dataclasses
 import pathlib

@@ -1,7 +1,7 @@
 """Tests of the difference between two systems on the same examples, intervals and correlations.
 
-A score that is a mean over examples is tested by what each example has; one of a corpus, such as
-BLEU, by counts that are summed anew for every resample. Resampling is sacreBLEU's
+A score that is a mean over examples is tested with the scores of the examples; a corpus score, such
+as BLEU, with counts that are summed again for every resample. Resampling is sacreBLEU's
 (`sacrebleu.significance`), and the rest scipy's. A number that the data does not define, such as
 the correlation with a constant, is NaN.
 """

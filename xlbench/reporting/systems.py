@@ -1,8 +1,8 @@
-"""What is compared: runs at the step that is reported, baselines, and the paper's systems.
+"""The systems that are compared: runs at the reported step, baselines, and the paper's systems.
 
-Runs that differ in the seed only are one system. Most benchmarks have a row a system; those that
-say so (`Benchmark.tables`) have, as in their paper, a row a language and a few scores of each
-training setting side by side: there a run is one piece of a column.
+Runs that differ only in the seed are one system. Most benchmarks have a row for each system. Those
+that say so (`Benchmark.tables`) have, as in their paper, a row for each language and a few scores
+of each training setting side by side: there a run fills one part of a column.
 """
 
 import dataclasses

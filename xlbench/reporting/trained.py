@@ -1,4 +1,4 @@
-"""What the config of a run says of its training, as far as it says it: a config may be foreign."""
+"""Facts on the training of a run, read from its config, which may be foreign and incomplete."""
 
 import collections
 from collections.abc import Mapping

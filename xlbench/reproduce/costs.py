@@ -1,4 +1,4 @@
-"""What steps would cost: hours on GPUs that are planned with, or minutes by what others took."""
+"""The estimated cost of steps: hours on given GPUs, or minutes by what similar steps took."""
 
 import json
 import statistics

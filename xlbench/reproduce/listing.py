@@ -1,4 +1,4 @@
-"""Says which tables a paper has, what they need, what of it is done, and what the rest costs."""
+"""Lists the tables of a paper, their needs, the finished steps, and the cost of the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

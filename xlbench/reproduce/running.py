@@ -1,8 +1,9 @@
 """Runs steps one after another, each as a child process of its ordinary command.
 
-Whatever a step prints goes to WORKDIR/reproduce/logs/NAME.log. One that fails does not stop those
-that do not need it. Told to end (Ctrl-C, SIGTERM, SIGHUP), the child is told, too, and saves what
-it has. A child that has lost us goes on by itself: it holds a lock, which the next start waits for.
+The output of a step goes to WORKDIR/reproduce/logs/NAME.log. A step that fails does not stop those
+that do not need it. Ctrl-C, SIGTERM and SIGHUP are passed on to the child, which saves its state.
+If this process is killed, the child goes on by itself: it holds a lock, for which the next start
+waits.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""What is done below a workdir, and what it took.
+"""Finds which steps below a workdir are finished, and how long they took.
 
-A training and a sweep say it themselves: DONE, and a config.json that must be the same. Of other
-commands, WORKDIR/reproduce/commands/NAME.json holds the command line and the state of all that it
-was made of, so that it is done again where one of them is another one now.
+A finished training or sweep has a file DONE, and a config.json that must be the same. For other
+commands, WORKDIR/reproduce/commands/NAME.json holds the command line and the state of their inputs,
+so that a command runs again if one of these has changed.
 """
 
 import hashlib

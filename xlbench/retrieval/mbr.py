@@ -1,9 +1,9 @@
-"""Several suggestions of which one is likely to be right: the best set, not the set of the best.
+"""Chooses the best set of suggestions, which is not the set of the best suggestions.
 
-The highest-scoring responses often say one thing in three wordings. What counts for a user, and for
-mrs_rouge, is the best of the three; so `Consensus.choose` takes those that promise most together
-under the retriever's own distribution over its candidates. It is the minimum Bayes risk decision
-(Kumar and Byrne 2004, aclanthology.org/N04-1022) for the best of n.
+The highest-scoring responses often say the same thing in three wordings. For a user, and for
+mrs_rouge, the best of the three counts. `Consensus.choose` therefore takes the set with the highest
+expected best score under the retriever's own distribution over its candidates. It is the minimum
+Bayes risk decision (Kumar and Byrne 2004, aclanthology.org/N04-1022) for the best of n.
 """
 
 from collections.abc import Callable, Sequence

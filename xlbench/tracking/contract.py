@@ -1,4 +1,4 @@
-"""What a tracker is: a class with three methods."""
+"""The contract of a tracker: a class with three methods."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

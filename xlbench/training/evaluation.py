@@ -1,4 +1,4 @@
-"""Evaluations of a run: when they are due, what they say, and which score is the best so far."""
+"""Evaluations of a run: when they are due, their log lines, and the best score so far."""
 
 import itertools
 import math

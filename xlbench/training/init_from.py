@@ -1,4 +1,4 @@
-"""A run's first parameters: from a Hugging Face checkpoint or another run, as far as they fit.
+"""Initial parameters of a run: from a Hugging Face checkpoint or another run, as far as they fit.
 
 `config.init_from` is one of
 

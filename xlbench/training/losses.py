@@ -1,4 +1,4 @@
-"""Losses: pure functions of arrays, sums in float32; who calls them divides once by the weights."""
+"""Losses: pure functions of arrays, with sums in float32; callers divide once by the weights."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""Steps whose loss or gradients are not finite: what is written down of them."""
+"""Records of steps whose loss or gradients are not finite."""
 
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,13 +1,13 @@
-"""Of a table of tokens, the rows that training reads: the others never move, and cost nothing.
+"""Trains only those rows of a token table that occur in the data; the others never move.
 
 A vocabulary of 250,000 is most of a small multilingual encoder, and few of its rows occur in the
-data of one task. config.embedding_rows='occurring' trains those: the step takes them out of the
-table, gradients and the optimizer's statistics are of them alone, and it puts them back. For
-optimizers that move a parameter by its gradients alone this is the same training, but for the
-order of sums. Weight decay is the exception: it shrinks every row that is trained, and no other.
+data of one task. config.embedding_rows='occurring' trains only these: the step takes them out of
+the table, computes gradients and the optimizer's statistics for them alone, and puts them back. For
+optimizers that move a parameter only by its gradients, the training is the same, except for the
+order of sums. Weight decay is the exception: it shrinks only the rows that are trained.
 
-The state's parameters stay whole, so that evaluations, checkpoints and exports know nothing of it;
-a row that does not occur keeps the value that it started with, to the bit.
+The parameters of the state stay whole, so evaluations, checkpoints and exports need not know about
+this. A row that does not occur keeps its initial value, to the bit.
 """
 
 import dataclasses

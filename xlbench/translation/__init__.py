@@ -1,4 +1,4 @@
-"""Machine translation: one way to translate, whoever does it.
+"""Machine translation with one interface for all engines.
 
   engines      the contract of an engine, and which one a name stands for
   templates    an engine for each pair of languages, from one name

@@ -1,4 +1,4 @@
-"""Texts to translations: in order, each text once, whatever was done before."""
+"""Translates texts in order, each text once, and uses earlier translations."""
 
 import contextlib
 import dataclasses

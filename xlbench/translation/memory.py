@@ -1,4 +1,4 @@
-"""Translations that were made once, kept by text and engine in one SQLite file.
+"""A cache of translations by text and engine, in one SQLite file.
 
 A kill loses nothing that was committed, and several processes may write at the same time.
 """

@@ -1,4 +1,4 @@
-"""Encoder-decoders that translate: what xlbench.predict opens and that writes texts."""
+"""Encoder-decoders that translate: all models of xlbench.predict that write texts."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What of a text is translated by itself: all of it, or each turn of a dialogue.
+"""The units of translation: a whole text, or each turn of a dialogue.
 
   'Anna: Hi!\\nBen: Bye.'  ->  'Hi!', 'Bye.'  ->  'Anna: Hallo!\\nBen: Tschüss.'
 """

@@ -1,7 +1,7 @@
-"""From workdirs to the experiments of a page: what was run, what it took, what it scores.
+"""Turns workdirs into the experiments of a page: their commands, costs and scores.
 
-Workdirs of one config that differ in the seed are one experiment. Nothing is computed but means and
-standard deviations over them; all else is what the workdirs say.
+Workdirs of one config that differ only in the seed are one experiment. Only means and standard
+deviations over them are computed; everything else is copied from the workdirs.
 """
 
 import collections

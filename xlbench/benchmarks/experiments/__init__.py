@@ -1,4 +1,4 @@
-"""What each table and figure of the four papers is made of, as data: commands and their order.
+"""The commands, and their order, that make each table and figure of the four papers, as data.
 
   recipe   commands, experiments and tables
   mtg      35 experiments of each of four models, and what is made of them

@@ -1,7 +1,7 @@
 """ClidSum's tables (arXiv:2202.05599): pipelines, end-to-end systems and mDialBART's ablations.
 
-A pipeline is a chain of a summariser and a translator, each of which is made once. Google's
-translations have to be brought. A row of table 3 has up to four cells, each of a run of its own.
+A pipeline is a chain of a summariser and a translator, each of which is trained once. The user has
+to provide Google's translations. A row of table 3 has up to four cells, each of a run of its own.
 """
 
 import itertools

@@ -1,6 +1,6 @@
-"""What a paper's tables and figures are made of: commands, what each of them shows, and tables.
+"""The building blocks of a paper's tables and figures: commands, experiments and tables.
 
-A command's flags may hold places, which are filled when it is known where everything lies:
+The flags of a command may hold placeholders, which are filled when all folders are known:
 
   {NAME}              the folder of another command, which has to be finished before
   {root}              the root of the data

@@ -1,4 +1,4 @@
-"""Parallel texts: written in one way, and without what is no translation.
+"""Parallel texts: normalises them and drops pairs that are no translations.
 
   texts     one text: its characters, its letters alone, its length
   rules     which pairs are dropped

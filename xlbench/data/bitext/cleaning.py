@@ -1,4 +1,4 @@
-"""Cleans parallel texts: any usual files become one of pairs, and what was dropped is said."""
+"""Cleans parallel texts: makes one file of pairs from any usual files, and counts the drops."""
 
 import collections
 import dataclasses

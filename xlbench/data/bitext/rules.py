@@ -1,4 +1,4 @@
-"""Which pairs of texts are no translations, or no use: the first rule that they break."""
+"""Rules for pairs of texts that are no translations, or are useless."""
 
 import dataclasses
 import functools

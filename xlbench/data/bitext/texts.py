@@ -1,4 +1,4 @@
-"""One text: its characters written in one way, its letters alone, its length."""
+"""Functions of one text: normalised characters, its letters, its length."""
 
 import functools
 import re

@@ -1,4 +1,4 @@
-"""What a bucket of K shots must be, and what is wrong with one."""
+"""Checks of a bucket of K shots, by the rules of the paper."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Which ids mean what."""
+"""Conventions for ids: which of them are special."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Cuts ids that are too long, so that what matters of them stays."""
+"""Cuts sequences of ids that are too long, and keeps the parts that matter."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a model reads of a batch: one function for each kind of task."""
+"""The arrays of a batch that a model reads: one function for each kind of task."""
 
 import dataclasses
 import zlib

@@ -1,4 +1,4 @@
-"""What a reader yields: records, and what stands in the place of those that cannot be used."""
+"""The items that a reader yields: records, and stand-ins for those that cannot be used."""
 
 import collections
 import dataclasses

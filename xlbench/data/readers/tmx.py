@@ -1,7 +1,7 @@
 """TMX, the exchange format of translation memories (version 1.4b, www.gala-global.org/tmx-14b).
 
-The file is read piece by piece, by expat, and nothing in it is believed: entities of its own are
-refused, so that none can grow or name another file, and its document type is never looked up.
+expat reads the file piece by piece, and nothing in it is trusted: entities that it declares are
+refused, so that none can expand or name another file, and its document type is never looked up.
 """
 
 import re

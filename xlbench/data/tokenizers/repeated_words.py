@@ -1,4 +1,4 @@
-"""Ids of words that occur again and again: worked out once, then looked up.
+"""Ids of repeated words: computed once, then looked up.
 
 The `tokenizers` library cuts a text at its spaces, and works out the ids of every part without the
 others. It also keeps for every piece its text, its place and more, of which we need nothing. Most

@@ -1,9 +1,9 @@
 """The figures of arXiv:2012.15682 from the results of sweeps.
 
-The numbers of each, from figure_data.py, lie beside its SVG and PNG as CSV. They are about the
-paper's setting: the whole model is adapted, from the source-trained one, with the learning rate
-that is best on dev. Figure 2 has every number of shots, figures 3 to 6 the smallest that there is,
-1 in the paper. With one version of matplotlib the same results give the same bytes.
+The numbers of each figure, from figure_data.py, are written beside its SVG and PNG as CSV. They are
+for the paper's setting: the whole source-trained model is adapted, with the learning rate that is
+best on dev. Figure 2 has every number of shots, figures 3 to 6 the smallest one, which is 1 in the
+paper. With one version of matplotlib the same results give the same bytes.
 """
 
 import collections

@@ -1,8 +1,8 @@
 """The findings of arXiv:2012.15682, and whether the results of sweeps agree with each.
 
-A finding says that some estimates are above 0, mostly differences of means over buckets, averaged
-over languages. It holds where every estimate is more than two standard errors above 0; it does not
-hold where one is as far below; in between, and where something is missing, it is not shown. Errors
+A finding claims that some estimates are above 0, mostly differences of means over buckets, averaged
+over languages. It holds if every estimate is more than two standard errors above 0, and does not
+hold if one is as far below 0. In between, and if results are missing, it is "not shown". Errors
 come from the spread over buckets: they are about other buckets of the same languages and test sets.
 """
 

@@ -1,7 +1,7 @@
-"""Groups of adaptations that differ in nothing but the bucket, and their scores.
+"""Groups of adaptations that differ only in the bucket, and their scores.
 
 Every number is over the buckets of a group, with the learning rate that is best on dev (see
-sweeps.Sweep), and one seed, the one with the most buckets.
+sweeps.Sweep), and with the seed that has the most buckets.
 """
 
 import collections

@@ -5,9 +5,9 @@
              |V_L and V_EN| / |V_EN| * 100
   features   of word order that L shares with it (languages.WALS; table 9 of the paper)
 
-Vocabularies are of words, as they stand between spaces, or of wordpieces without the special ones.
-The paper does not say which; its table 14 fits wordpieces alone, as some of its overlaps are larger
-than those of all words of the published buckets could be.
+A vocabulary has words, separated by spaces, or wordpieces without the special ones. The paper does
+not say which. Only wordpieces fit its table 14, because some of its overlaps are larger than all
+words of the published buckets could give.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set

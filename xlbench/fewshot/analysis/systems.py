@@ -1,4 +1,4 @@
-"""Sweeps as they are compared: scores over buckets, and when the paper's may stand beside them.
+"""Sweeps as systems: their scores over buckets, and when the paper's scores are shown beside them.
 
 Sweeps that adapt the same source-trained model to the same task are one `System`.
 """

@@ -1,7 +1,7 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-Whatever cannot be made is a line that says why. Tables 3 and 14 are in factors.py, and whether the
-paper's findings hold is in findings.py.
+In place of a table that cannot be made, one line says why. Tables 3 and 14 are in factors.py, and
+the paper's findings in findings.py.
 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate

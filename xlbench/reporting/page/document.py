@@ -1,4 +1,4 @@
-"""The report as one HTML page, that shows what a reader looks for first at the top.
+"""The report as one HTML page, with the answer that a reader looks for at the top.
 
 Nothing is loaded from elsewhere. All text comes from files that anyone may have written: it becomes
 markup in `markup` alone, which escapes it, and texts of examples stay JSON (`examples`).

@@ -1,4 +1,4 @@
-"""A label for each text, by maximum likelihood."""
+"""Classification: one label for each text, by maximum likelihood."""
 
 import dataclasses
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""A tag for each word, at its last piece."""
+"""Tagging: one tag for each word, predicted at the word's last piece."""
 
 from typing import ClassVar
 
