@@ -67,6 +67,7 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv, __doc__)
     cluster.join()
     cluster.keep_programs()
+    cluster.run_inline()
     evaluate(args)
 
 

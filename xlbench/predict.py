@@ -120,6 +120,7 @@ def main(argv: Sequence[str]) -> int:
     given = 'jsonl' if args.field is not None and not args.input_format else given
     file = _open_input(args.input)
     cluster.keep_programs()
+    cluster.run_inline()
     langs = args.source_lang, args.target_lang
     asked = _ask(args, None if given == 'jsonl' else langs)
     model = asked.model

@@ -111,6 +111,7 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench.training import objectives
 
     cluster.keep_programs()
+    cluster.run_inline()
     source = checkpoint.open(args.folder + '/model')
     size = dict(num_encoder_layers=args.layers, num_decoder_layers=args.layers)
     model = models.build('mt5', 'small', vocab_size=args.vocab_size, **size)

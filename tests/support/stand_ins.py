@@ -19,6 +19,9 @@ class Generator:
     def apply(self, variables, *args, method, **named):
         return getattr(self, method)(*args, **named)
 
+    def steps(self, params, rows, length):
+        return self.decode_step
+
     def encode(self, encoder_input_tokens, **others):
         return encoder_input_tokens
 

@@ -108,7 +108,7 @@ def _continue(
         about['decoder_language_ids'] = batch['decoder_language_ids']
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
-    decode_step = functools.partial(apply, method='decode_step')
+    decode_step = model.steps(params, size * count, options.max_length)
     starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
     empty = ~jnp.any(segments > 0, axis=1)
     if model.decoder_only:

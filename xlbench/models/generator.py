@@ -5,18 +5,26 @@ A family's model derives from `Generator`, makes `encoder` and `decoder` in `set
 encoder gives `encode` and `hidden` as well, see gpt2.py.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from xlbench.models import cpu_kernels
 from xlbench.models.cpu_kernels import product
 from xlbench.models.transformer import Cache, TransformerConfig
+from xlbench.trees import Params
 
 # The logit of a row that is no token's. Finite, so that no sum over the vocabulary is a NaN.
 NO_TOKEN = -1e30
+
+# (cache, tokens [rows]) -> (logits [rows, vocab], cache)
+Step = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
+# Up to so many rows, and from so many steps on, kernels are copied; see `Generator.steps`.
+FEW_ROWS, MANY_STEPS = 47, 16
 
 
 class Generator(nn.Module):
@@ -167,6 +175,34 @@ class Generator(nn.Module):
         """Tokens [rows] at the cache's position -> logits [rows, vocab], float32, and the cache."""
         hidden, cache = self.hidden_step(cache, tokens)
         return self.logits(hidden), cache
+
+    @nn.nowrap
+    def steps(self, params: Params, rows: int, length: int) -> Step:
+        """`decode_step` with these parameters, for so many rows and about so many steps.
+
+        To be called under jit before a loop: on one CPU, the kernels of the steps are then copied
+        into the form in which few rows are multiplied fastest, where that pays.
+        """
+        on_cpu = jax.default_backend() == 'cpu' and jax.sharding.get_abstract_mesh().size <= 1
+        if not on_cpu or rows > FEW_ROWS or rows % 16 == 0 or length < MANY_STEPS:
+            return functools.partial(self.apply, {'params': params}, method='decode_step')
+        leaves, tree = jax.tree_util.tree_flatten_with_path(params)
+        turns = [path[-1].key == 'kernel' and leaf.ndim > 1 for path, leaf in leaves]
+        turned = [
+            cpu_kernels.inputs_first(leaf) if turn else leaf
+            for (_, leaf), turn in zip(leaves, turns, strict=True)
+        ]
+
+        def step(cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
+            # Within the loop, so that it reads the copies and not these views.
+            views = [
+                jnp.moveaxis(x, 0, -1) if turn else x for x, turn in zip(turned, turns, strict=True)
+            ]
+            params = jax.tree.unflatten(tree, views)
+            with cpu_kernels.reading_inputs_first():
+                return self.apply({'params': params}, cache, tokens, method='decode_step')
+
+        return step
 
     def logits(self, hidden: jax.Array) -> jax.Array:
         """Hidden states [..., emb_dim] -> logits [..., vocab], float32."""
