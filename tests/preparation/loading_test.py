@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 
 import pytest
@@ -30,3 +31,11 @@ def test_what_loads_late_is_there_when_it_is_used(monkeypatch, tmp_path):
         late = importlib.import_module('late_package')
     assert 'late_part' not in sys.modules
     assert late.name == 'late' and 'late_part' in sys.modules
+
+
+@pytest.mark.parametrize('error', [ImportError, KeyboardInterrupt])
+def test_what_was_hidden_is_shown_if_the_block_fails_but_not_after_ctrl_c(error, capfd):
+    with pytest.raises(error), loading.quietly():
+        os.write(2, b'why it failed\n')
+        raise error
+    assert ('why it failed' in capfd.readouterr().err) == (error is ImportError)
