@@ -75,9 +75,9 @@ def place(tmp_path):
         ('loop', 'loop is a link that leads nowhere'),
         ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
         ('inner', 'inner cannot be read: it is a folder'),
-        ('x' * 5000, 'xxx.* is no name of a file'),
-        ('a\0b', 'is no name of a file'),
-        ('\ud800', 'is no name of a file'),
+        ('x' * 5000, 'xxx.* is not a name of a file'),
+        ('a\0b', 'is not a name of a file'),
+        ('\ud800', 'is not a name of a file'),
     ],
 )
 def test_what_is_no_file_inside(place, name, match):

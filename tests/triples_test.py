@@ -65,7 +65,7 @@ def test_dialogues_and_interviews(run, tmp_path):
 def test_what_is_wrong_is_one_line(run, monkeypatch):
     for content, message in (
         ([{'text': 'x'}], "object 1 has no text 'dialogue', nor lists utt and speaker"),
-        (['x'], 'object 1 is no object with a dialogue'),
+        (['x'], 'object 1 is not an object with a dialogue'),
         ({'dialogue': 'x'}, 'not a list'),
     ):
         code, screen = run('train.json', content)
@@ -74,6 +74,6 @@ def test_what_is_wrong_is_one_line(run, monkeypatch):
     code, screen = run('train.json', [])
     assert code == 2 and 'has no tag VERB, NOUN; triples need the universal tags' in screen
     monkeypatch.setattr(load, 'load', lambda spec, **options: object())
-    assert 'is no tagger' in run('train.json', [])[1]
+    assert 'is not a tagger' in run('train.json', [])[1]
     code = errors.run_main(triples.main, ['triples', 'nowhere.json', '--tagger=x'])
     assert code == 2

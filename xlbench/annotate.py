@@ -135,7 +135,10 @@ def _judges(text: str) -> list[str]:
         raise UserError(f'--judges={text}; give a number, or different names with commas between')
     for name in names:
         if not name.isprintable() or len(name) > 40:
-            raise UserError(f'--judges: {errors.shortened(name)} is no name of at most 40 letters')
+            raise UserError(
+                f'--judges: {errors.shortened(name)} is not a name of at most 40 '
+                'letters'
+            )
     return names
 
 

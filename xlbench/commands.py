@@ -103,7 +103,7 @@ def _share(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no share above 0, up to 1')
+        raise argparse.ArgumentTypeError(f'{text!r} is not a share above 0, up to 1')
     return number
 
 

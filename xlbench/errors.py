@@ -150,7 +150,7 @@ def check_path(name: str, path: object) -> None:
 
     Args:
         name: Of the option that it comes from.
-        path: Anything; what is no text, or does not begin like `gs://`, passes.
+        path: Anything; what is not a text, or does not begin like `gs://`, passes.
     """
     if isinstance(path, str) and (match := re.match(r'([A-Za-z][\w+.-]*)://', path)):
         raise UserError(
@@ -203,10 +203,9 @@ def _trouble(number: int, path: str) -> Trouble:
 
 
 def is_withheld(error: BaseException) -> bool:
-    """Says whether a file that could not be read may be whole, so that nobody gives it up.
+    """Says whether a file that could not be read may be whole, so that it must not be given up.
 
-    That is: not one that is missing or is no file, but one that a disk, its permissions or a limit
-    on open files keep back.
+    Such a file is there, but a disk, its permissions or a limit on open files keep it back.
     """
     if isinstance(error, Unreadable):
         return True

@@ -110,7 +110,7 @@ def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
         if getattr(error, 'errno', None) not in (None, errno.ENAMETOOLONG, errno.ELOOP):
             raise
         place = f'{folder}'[:300]  # It may have been named by a file, too.
-        raise UserError(f'{place}: {shortened(path.name)} is no name of a file') from None
+        raise UserError(f'{place}: {shortened(path.name)} is not a name of a file') from None
     try:
         target, root = path.resolve(strict=True), folder.resolve(strict=True)
         status = os.stat(target)

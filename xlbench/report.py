@@ -8,10 +8,10 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; if such a
-file is no report of xlbench, it is left alone, and the command fails. Runs that differ only in the
-seed become one row: mean and standard deviation, or with --intervals the mean and half of its 95 %
-interval (Student's t over seeds; the CSV keeps the deviation). The best score of a column among
-runs and baselines is in bold (not on the screen), if all were scored on the same number of
+file is not a report of xlbench, it is left alone, and the command fails. Runs that differ only in
+the seed become one row: mean and standard deviation, or with --intervals the mean and half of its
+95 % interval (Student's t over seeds; the CSV keeps the deviation). The best score of a column
+among runs and baselines is in bold (not on the screen), if all were scored on the same number of
 examples.
 
 --variants shows beside each run the results that xlbench.evaluate has stored as test-WORDS: other

@@ -58,7 +58,10 @@ def main(argv: Sequence[str]) -> int:
 
     tagger = load.load(flags.tagger, batch_size=flags.batch_size)
     if not isinstance(tagger, Tagger):
-        raise UserError(f'--tagger={flags.tagger} is no tagger; train one with objective tagging')
+        raise UserError(
+            f'--tagger={flags.tagger} is not a tagger; train one with objective '
+            'tagging'
+        )
     if lacking := [tag for tag in _NEEDED if tag not in tagger.labels]:
         raise UserError(
             f'--tagger={flags.tagger} has no tag {", ".join(lacking)}; triples need the universal '
@@ -119,7 +122,7 @@ def _sentences(path: str, field: str) -> Iterator[Sentence]:
 def _turns(path: str, place: int, value: object, field: str) -> Iterator[tuple[str, str]]:
     """Who says what in a dialogue. Example: 'Anna: Hi!' -> ('Anna', 'Hi!')"""
     if not isinstance(value, dict):
-        raise UserError(f'{path}: object {place} is no object with a dialogue')
+        raise UserError(f'{path}: object {place} is not an object with a dialogue')
     said, speakers = value.get('utt'), value.get('speaker')
     if field not in value and isinstance(said, list) and isinstance(speakers, list):
         lines = [f'{who}: {text}' for who, text in zip(speakers, said, strict=False)]

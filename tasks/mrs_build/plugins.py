@@ -96,7 +96,10 @@ def identifier(spec: str) -> Identify:
         model = fasttext.load_model(spec)
         model.predict('a')
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise UserError(f'{spec} is no model of fastText that names languages: {error}') from None
+        raise UserError(
+            f'{spec} is not a model of fastText that names languages: '
+            f'{error}'
+        ) from None
 
     def predict(texts: Sequence[str]) -> list[tuple[str, float]]:
         identified = []
@@ -138,7 +141,10 @@ def _classifier(spec: str) -> 'Classifier':
 
     model = load.load(_of_hub(spec) if is_hub_name(spec) else spec)
     if not isinstance(model, labeller.Classifier):
-        raise UserError(f'{spec} is no classifier of texts; toxicity is the probability of a label')
+        raise UserError(
+            f'{spec} is not a classifier of texts; toxicity is the probability of a '
+            'label'
+        )
     return model
 
 

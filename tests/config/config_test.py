@@ -129,7 +129,7 @@ def test_an_own_config_file_with_a_bug_is_one_line(tmp_path, content, variant, m
 
 def test_a_file_that_is_no_python_is_no_config(tmp_path):
     (tmp_path / 'notes.txt').write_text('a = 1')
-    with pytest.raises(UserError, match=r'notes\.txt is no config file; it is Python'):
+    with pytest.raises(UserError, match=r'notes\.txt is not a config file; it is Python'):
         parse(str(tmp_path / 'notes.txt'))
 
 

@@ -39,7 +39,7 @@ def test_ranges_are_words(words, inside, outside):
 
 
 def test_words_that_are_no_range_are_our_own_slip():
-    with pytest.raises(ValueError, match='is no range'):
+    with pytest.raises(ValueError, match='is not a range'):
         ranges.parse('some')
 
 

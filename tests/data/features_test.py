@@ -184,7 +184,7 @@ def test_conventions_come_from_the_manifest():
     assert features.Conventions.of({'vocabulary': vocabulary}) == IDS
     marked = features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': [40, 41]})
     assert marked.answer_mark == (40, 41)
-    with pytest.raises(UserError, match='answer_mark that is no list of ids'):
+    with pytest.raises(UserError, match='answer_mark that is not a list of ids'):
         features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': '<answer>', 'task': 'x'})
     with pytest.raises(UserError, match='no valid'):
         features.Conventions.of({'vocabulary': vocabulary | {'eos_id': None}, 'task': 'x'})

@@ -89,7 +89,7 @@ def test_columns_without_a_header_and_without_quotes(tmp_path):
 @pytest.mark.parametrize(
     ('name', 'text', 'place', 'reason'),
     [
-        # Of a file in which quotes mean nothing: a half of them is no text.
+        # Of a file in which quotes mean nothing: a half of them is not a text.
         ('a.tsv', 'text\tlabel\n"Ja" sagte sie\tgut\n', 2, 'quotes mean nothing.*quotes=False'),
         ('a.tsv', 'text\tlabel\nsie sagte "Ja"\tgut\n', 2, 'quotes mean nothing.*quotes=False'),
         ('a.tsv', 'text\tlabel\nx\ty\n"offen\tgut\n', 3, 'opened here and never closed'),

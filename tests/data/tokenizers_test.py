@@ -584,7 +584,7 @@ def test_a_damaged_table_of_characters_is_one_line(tmp_path):
         (lambda proto: setattr(proto.pieces[301], 'piece', proto.pieces[300].piece), ''),
         (lambda proto: setattr(proto.trainer_spec, 'unk_id', 10**6), 'its unk_id is 1000000'),
         (lambda proto: setattr(proto.trainer_spec, 'unk_id', 5), 'unknown text as piece 5, where'),
-        (lambda proto: setattr(proto.trainer_spec, 'model_type', 2), 'is no unigram model'),
+        (lambda proto: setattr(proto.trainer_spec, 'model_type', 2), 'is not a unigram model'),
         (lambda proto: proto.ClearField('pieces'), 'is not a SentencePiece model'),
     ],
 )

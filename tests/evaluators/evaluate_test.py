@@ -216,7 +216,7 @@ def test_an_unknown_task_is_named(tiny_run):
 
 
 def test_no_workdir(tmp_path):
-    with pytest.raises(UserError, match=r'has no config.json, so it is no workdir'):
+    with pytest.raises(UserError, match=r'has no config.json, so it is not a workdir'):
         call(tmp_path)
 
 

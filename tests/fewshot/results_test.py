@@ -76,7 +76,7 @@ def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
     lines = (folder / 'results.jsonl').read_text().splitlines()
     (folder / 'results.jsonl').write_text('\n'.join([lines[0][:30], lines[1], '']))
-    with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is no result'):
+    with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is not a result'):
         Sweep.read(folder)
 
 
@@ -85,7 +85,7 @@ def test_a_result_that_is_there_twice_is_refused(tmp_path):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
     lines = (folder / 'results.jsonl').read_text()
     (folder / 'results.jsonl').write_text(lines + lines)
-    with pytest.raises(errors.UserError, match=r'results\.jsonl:3 is no result .*repeats line 1'):
+    with pytest.raises(errors.UserError, match=r'jsonl:3 is not a result .*repeats line 1'):
         Sweep.read(folder)
 
 
@@ -94,7 +94,7 @@ def test_strange_json_is_one_line(tmp_path):
     lines = (folder / 'results.jsonl').read_text().splitlines()
     for line in ('[' * 100_000, lines[0].replace('"shots": 1', f'"shots": {10**400}')):
         (folder / 'results.jsonl').write_text(f'{line}\n{lines[1]}\n')
-        with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is no result'):
+        with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is not a result'):
             Sweep.read(folder)
     (folder / 'config.json').write_text('{"config": ' + '[' * 5000 + ']' * 5000 + '}')
     with pytest.raises(errors.UserError, match=r'config\.json.* nested too deeply'):

@@ -217,7 +217,7 @@ def test_the_model_of_a_fairseq_checkpoint_is_taken(tmp_path, legacy):
     bin_files.save(tmp_path / 'pytorch_model.bin', content, legacy)
     assert_same(tensors.find(tmp_path), ARRAYS)
     bin_files.save(tmp_path / 'pytorch_model.bin', content['last_optimizer_state']['state'], legacy)
-    with pytest.raises(errors.UserError, match='0 is no name of a tensor'):
+    with pytest.raises(errors.UserError, match='0 is not a name of a tensor'):
         tensors.find(tmp_path)
 
 
@@ -325,7 +325,7 @@ STORAGE = (
         (b'X\x01\x00\x00\x00x(tR.', 'treats a str as a Global'),
         (b'ctorch._utils\n_rebuild_parameter\n(K\x01tR.', 'treats a int as a View'),
         (REBUILD + b'}X\x0c\x00\x00\x00__defaults__NsbK\x01.', 'treats a _Global as a dict'),
-        (b'}K\x01K\x02s.', '1 is no name of a tensor'),
+        (b'}K\x01K\x02s.', '1 is not a name of a tensor'),
         (b'K\x01K\x02K\x03s.', 'treats a int as a dict'),
         (b'K\x01K\x02a.', 'treats a int as a list'),
         (b'X\x01\x00\x00\x00xQ.', 'treats a str as a tuple'),
@@ -340,7 +340,7 @@ STORAGE = (
         (b'h\x07.', 'is cut short'),
         (b'X\xff\xff\xff\x7fx.', 'is cut short'),
         (b']r\xff\xff\xff\xff.', 'holds a list, not a dict'),
-        (b'}X\x01\x00\x00\x00xK\x01s.', "'x' is no tensor"),
+        (b'}X\x01\x00\x00\x00xK\x01s.', "'x' is not a tensor"),
     ],
 )
 def test_forged_opcodes(tmp_path, data, match):

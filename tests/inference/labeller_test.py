@@ -340,7 +340,7 @@ def test_formats_by_name():
 @pytest.mark.parametrize(
     'place, value, message',
     [
-        (('config',), 5, 'has no config, so .* is no workdir of xlbench.train'),
+        (('config',), 5, 'has no config, so .* is not a workdir of xlbench.train'),
         (('config', 'data'), [1], r'Expected `object`, got `array` - at `\$.config.data`'),
         (('config', 'data', 'root'), 7, r'Expected `str`, got `int` - at `\$.config.data.root`'),
         (('config', 'objective'), 'x', 'got `str`'),
@@ -390,7 +390,7 @@ def test_triples_are_those_of_the_tagger_s_tags(made, models, tmp_path, capsys):
     assert [[r['subject'], r['relation'], r['object']] for r in written] == expected
     assert f'{len(expected)} triples of {len(tokens)} sentences' in capsys.readouterr().out
     assert len(expected) > 1
-    with pytest.raises(UserError, match='is no tagger'):
+    with pytest.raises(UserError, match='is not a tagger'):
         triples.main(['triples', str(path), f'--tagger={made["texts"].workdir}'])
 
 
@@ -409,7 +409,7 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
     assert len(plugins.model_digest(folder)) == 64
     with pytest.raises(UserError, match=r"unknown label in --toxic_label of .* 'toxic'"):
         plugins.scorer(folder, 'toxic')
-    with pytest.raises(UserError, match='is no classifier of texts'):
+    with pytest.raises(UserError, match='is not a classifier of texts'):
         plugins.scorer(str(made['words'].workdir), 'toxic')
 
 

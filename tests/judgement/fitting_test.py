@@ -138,7 +138,7 @@ def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
     circle |= {'left': [1, 0], 'right': [1, 0]}
     for i, (change, message) in enumerate(
         (
-            ({'format': 'x'}, 'is no fitted rating'),
+            ({'format': 'x'}, 'is not a fitted rating'),
             ({'features': ['bleu']}, 'do not fit its 1 features'),
             ({'model': {'type': 'trees', 'trees': [circle], 'combined': 'mean'}}, 'do not fit'),
             ({'model': {'type': 'pickle'}}, 'Invalid value'),

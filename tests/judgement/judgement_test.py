@@ -144,7 +144,7 @@ def test_unfinished_and_doubled_answers_are_named(tmp_path):
 WRONG = {
     'is from another page': {'page': '0' * 16},
     'answers study': {'study': 'another'},
-    'no judge of this study': {'judge': '<script>alert(1)</script>'},
+    'not a judge of this study': {'judge': '<script>alert(1)</script>'},
     'checksum does not fit': {'checksum': '00000000'},
     'holds no answers': {'format': 'x'},
 }

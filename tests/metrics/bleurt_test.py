@@ -169,7 +169,7 @@ def test_other_models_are_refused(tmp_path, harm):
     safetensors.numpy.save_file(params, tmp_path / 'model.safetensors')
     config = dict(model_type='bert', num_attention_heads=3 if harm == 'heads' else 2)
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    with pytest.raises(errors.UserError, match=r'no checkpoint of BLEURT|3 heads cannot'):
+    with pytest.raises(errors.UserError, match=r'not a checkpoint of BLEURT|3 heads cannot'):
         Bleurt(str(tmp_path))(['a'], ['b'])
 
 

@@ -198,7 +198,7 @@ def test_files_that_are_not_meteors(tmp_path, monkeypatch):
     table = tmp_path / 'table.gz'
     for content in (b'no gzip', gzip.compress(b'0.5\na\n')):
         table.write_bytes(content)
-        with pytest.raises(errors.UserError, match=r'is no table of paraphrases'):
+        with pytest.raises(errors.UserError, match=r'is not a table of paraphrases'):
             Meteor('de', modules=('paraphrase',), text='raw', paraphrases=str(table))(['a'], ['b'])
 
 

@@ -52,7 +52,7 @@ def test_those_who_are_silent_or_elsewhere_are_named(others, words):
 @pytest.mark.parametrize('text', ['-1', 'long', 'inf', 'nan'])
 def test_the_time_to_wait_is_a_number_of_seconds(text, monkeypatch, tmp_path):
     monkeypatch.setenv('XLBENCH_HANG', text)
-    with pytest.raises(errors.UserError, match=f"XLBENCH_HANG='{text}' is no time.*or 0"):
+    with pytest.raises(errors.UserError, match=f"XLBENCH_HANG='{text}' is not a time.*or 0"):
         Watch(tmp_path)
 
 

@@ -244,7 +244,7 @@ def test_names():
     with pytest.raises(errors.UserError, match=r'unknown task or mixture .*mtg_multi_qg'):
         pipeline.get('mtgg_multi_qg')
     for name in ('../mtg', '', 'a/b', '_x'):
-        with pytest.raises(errors.UserError, match='is no name'):
+        with pytest.raises(errors.UserError, match='is not a name'):
             pipeline.get(name)
 
 
@@ -404,8 +404,8 @@ def test_mistakes_in_own_tasks(change, message):
         ({'quotes': 'no'}, "quotes is 'no'; give True or False"),
         ({'metrics': 'rouge'}, "metrics is 'rouge'; give a list of metrics"),
         ({'metrics': lambda targets, predictions: {}}, 'give a list of metrics'),
-        ({'name': ['kinds_x']}, r"register_text_task: \['kinds_x'\] is no name of a task"),
-        ({'name': 'kinds x'}, 'is no name of a task'),
+        ({'name': ['kinds_x']}, r"register_text_task: \['kinds_x'\] is not a name of a task"),
+        ({'name': 'kinds x'}, 'is not a name of a task'),
         ({'filez': {}}, 'register_text_task: got an unexpected keyword argument .filez.'),
     ],
 )

@@ -383,7 +383,7 @@ def test_what_libtpu_says_of_too_large_a_program():
         ('--topology=cpu:4 --config.batches.batch_size=6', 'a batch of 6 rows cannot be split'),
         ('--topology=cpu:4 --config.model.emb_dimm=1', 'unknown key in config.model'),
         ('--topology=cpu:4 --memory=much', 'invalid float value'),
-        ('--topology=h100:8 --mfu=0', "'0' is no share above 0, up to 1"),
+        ('--topology=h100:8 --mfu=0', "'0' is not a share above 0, up to 1"),
         ('--topology=h100:0', 'GPUs are NAME:GPUS'),
     ],
 )

@@ -206,7 +206,7 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
     ('flags', 'message'),
     [
         (['--beam', '--workers=2'], '--beam goes with neither --workers'),
-        (['--', '--runner=FnApiRunner'], "'--runner=FnApiRunner' is no flag"),
+        (['--', '--runner=FnApiRunner'], "'--runner=FnApiRunner' is not a flag"),
         (['--beam', '--', '--runner=NoSuchRunner'], 'NoSuchRunner'),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_users_file_stays(tmp_path):
     (tmp_path / 'out').mkdir()
     mine = tmp_path / 'out' / 'TG-run.json'
     mine.write_text('{"mine": []}')
-    with pytest.raises(UserError, match=r'TG-run\.json exists and is no file for the leaderboard'):
+    with pytest.raises(UserError, match=r'run\.json exists and is not a file for the leaderboard'):
         submit(tmp_path / 'out', path)
     assert [*mine.parent.glob('*.json')] == [mine] and leaderboard.NAME == 'mtg'
     with pytest.raises(UserError, match='--format=mtg needs --output'):

@@ -227,7 +227,7 @@ def test_any_text_reaches_the_page_as_it_is(tmp_path):
     texts[0] = texts[0].replace('\r', '')
     assert [example[2] for example in shown[:5]] == texts
     assert [example[4][0] for example in shown[:5]] == texts
-    # A lone surrogate is no text of JSON, so that its line is left out; the rest of a text is cut.
+    # A lone surrogate is not a text of JSON, so its line is left out; the rest of a text is cut.
     assert all(len(example[4][0] or '') <= 20_010 for example in shown)
 
 

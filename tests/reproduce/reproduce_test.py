@@ -434,7 +434,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mtg', '--table=4', '--models=mT6'], "unknown model in --models 'mT6'; nearest: mT5"),
         (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
         (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),
-        (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is no share above 0, up to 1'),
+        (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is not a share above 0, up to 1'),
         (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples make a'),
         (['mrs', '--table=3', '--seeds=1,x'], '--seeds=1,x are not whole numbers with commas'),
         (['mrs', '--table=3', '--topology=h100:8'], '--topology is for --size=paper'),

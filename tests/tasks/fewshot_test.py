@@ -177,7 +177,7 @@ def test_pairs_have_the_separators_of_their_model(root, family, ends):
 def test_models_of_translation_are_refused(made, tmp_path):
     tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
     pipeline.use_vocabulary(str(tmp_path / 'mbart'), str(made))
-    with pytest.raises(errors.UserError, match='no vocabulary for tagging'):
+    with pytest.raises(errors.UserError, match='not a vocabulary for tagging'):
         records('fewshot_udpos_de_de', 'test')
     pipeline.use_root(None)
 

@@ -100,7 +100,7 @@ def test_both_sides_are_inputs_of_an_encoder(root, tmp_path, family):
 @pytest.mark.parametrize('family', ['mbart50', 'marian-multilingual'])
 def test_translation_models_are_no_encoders_for_retrieval(root, tmp_path, family):
     pipeline.use_vocabulary(tokenizer_files.write(tmp_path / family, family), str(root))
-    with pytest.raises(errors.UserError, match='is no vocabulary for retrieval; take one of BERT'):
+    with pytest.raises(errors.UserError, match='not a vocabulary for retrieval; take one of BERT'):
         examples('mrs_retrieval_fr_fr', 'validation')
 
 

@@ -204,7 +204,7 @@ def test_every_family_s_biases_and_norms_keep_their_size():
     )
     ranks, mesh = set(), partitioning.make_mesh()
     for family in models.FAMILIES:
-        if family == 'bert':  # An encoder alone is no objective's; it is in four of the others.
+        if family == 'bert':  # An encoder alone is not an objective's; it is in four of the others.
             continue
         labels = {'num_labels': 3} if family.endswith('classifier') else {}
         model = models.build(family, 'sample', vocab_size=128, **labels)

@@ -292,7 +292,7 @@ def test_settings_that_an_engine_does_not_take(tiny_run):
 
 
 def test_turns_are_translated_by_themselves(tmp_path, program):
-    """Names, line ends and empty lines stay; a text of one line is no dialogue."""
+    """Names, line ends and empty lines stay; a text of one line is not a dialogue."""
     texts = [
         'Anna: Hi!\r\nBen: one\r\n\r\nno name\nDr. Wu, host:\xa0two ',
         'Police: two men',

@@ -173,7 +173,7 @@ def test_no_other_file_is_written_over(tmp_path, capsys):
     capsys.readouterr()
     assert text == page(run, capsys=capsys) == (tmp_path / 'docs' / 'zoo.md').read_text()
     (tmp_path / 'mine.md').write_text('# Mine\n')
-    with pytest.raises(UserError, match=r'mine\.md exists and is no page of xlbench\.zoo'):
+    with pytest.raises(UserError, match=r'mine\.md exists and is not a page of xlbench\.zoo'):
         zoo.main([str(run), f'--output={tmp_path / "mine.md"}'])
     assert (tmp_path / 'mine.md').read_text() == '# Mine\n'
     with pytest.raises(UserError, match=r'has no config\.json'):

@@ -304,6 +304,6 @@ def restore(kept: Json) -> None:
     for row in kept if isinstance(kept, list) else ():
         is_row = isinstance(row, Mapping) and set(row) == {*_KEPT}
         if not is_row or not all(isinstance(value, str) for value in row.values()):
-            raise errors.UserError(f'{row!r} is no language that languages.register has made')
+            raise errors.UserError(f'{row!r} is not a language that languages.register has made')
         if row['code'] not in LANGUAGES:
             _add(*(row[key] for key in _KEPT))

@@ -120,7 +120,7 @@ def _load(argument: str) -> ConfigDict:
     path, colon, variant = argument.partition(':')
     spec = importlib.util.spec_from_file_location('xlbench_config', path)
     if spec is None:
-        raise UserError(f'{path} is no config file; it is Python, and its name ends in .py')
+        raise UserError(f'{path} is not a config file; it is Python, and its name ends in .py')
     module = importlib.util.module_from_spec(spec)
     # A file that is edited twice within a second would be taken for what was compiled of it.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -273,7 +273,7 @@ def _without_config(argv: Sequence[str]) -> list[str]:
 
 
 def _with_from(config: ConfigDict, argv: Sequence[str]) -> list[str]:
-    """Sets config.BLOCK.from, which is no name in Python, and so none to config_flags.
+    """Sets config.BLOCK.from, which is not a name in Python, and so none to config_flags.
 
     Returns:
       The other arguments.

@@ -57,7 +57,7 @@ def parse(words: str) -> Range:
     """The range that words say: 'above 0', '1 or more', '0 to 1', '0 or more, below 2**32'."""
     match = _WORDS.fullmatch(words)
     if not match:
-        raise ValueError(f'{words!r} is no range')
+        raise ValueError(f'{words!r} is not a range')
     most = _number(match['most']) if match['most'] else math.inf
     return Range(_number(match['least']), most, bool(match['above']), match['most_is'] == 'below')
 

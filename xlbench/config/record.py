@@ -25,7 +25,7 @@ def read_about(workdir: str) -> dict[str, Json]:
     """All that config.json says about a run: its config, versions, data, labels, ..."""
     path = foreign.file(workdir, 'config.json')
     if not path:
-        raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
+        raise UserError(f'{workdir} has no config.json, so it is not a workdir of xlbench.train')
     about = files.read_json(path, _Object)
     languages.restore(about.get('languages'))
     return about
@@ -44,7 +44,7 @@ def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Json]:
     refuse_sweep(workdir)
     about, path = read_about(workdir), pathlib.Path(workdir) / 'config.json'
     if not isinstance(about.get('config'), dict):
-        raise UserError(f'{path} has no config, so {workdir} is no workdir of xlbench.train')
+        raise UserError(f'{path} has no config, so {workdir} is not a workdir of xlbench.train')
     files.check_type(about, _About, str(path))
     try:
         ConfigDict(about['config'])

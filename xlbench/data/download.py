@@ -58,8 +58,8 @@ def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
         count = sum(_place(archive, member, content, root) for member, content in _members(path))
         if not count:
             raise UserError(
-                f'{path} holds none of the files that it is known for; if it is no archive but a '
-                f'page, remove it; see {corpus.address}'
+                f'{path} holds none of the files that it is known for; if it is not an archive but '
+                f'a page, remove it; see {corpus.address}'
             )
         yield f'{path}: {count:,} files unpacked; sha256 {_sha256(path)}, no other is known'
 

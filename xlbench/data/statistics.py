@@ -16,7 +16,7 @@ from xlbench.data import readers, rows
 from xlbench.data.tokenizers import Tokenizer
 
 Langs = tuple[str | None, str | None]  # ISO codes of inputs and targets; None: nothing says it.
-_LONGEST_NAME = 80  # Characters; a longer text before ': ' is no name.
+_LONGEST_NAME = 80  # Characters; a longer text before ': ' is not a name.
 
 
 @dataclasses.dataclass

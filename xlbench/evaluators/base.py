@@ -264,7 +264,7 @@ def tasks_of(
 
 
 def _written(task: Prepared, further: Sequence[Spec]) -> Sequence[Spec]:
-    """The metrics of a task's manifest, and further ones; what is no list, Suite refuses."""
+    """The metrics of a task's manifest, and further ones; what is not a list, Suite refuses."""
     written = task.manifest.get('metrics')
     return [*written, *further] if further and isinstance(written, list) else written
 

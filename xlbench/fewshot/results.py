@@ -244,8 +244,8 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
             rows.append((row, lane))
         except errors.UserError as error:
             raise errors.UserError(
-                f'{path}:{number} is no result ({error}); delete that line, and the sweep makes it '
-                'again'
+                f'{path}:{number} is not a result ({error}); delete that line, and the sweep makes '
+                'it again'
             ) from None
     dropped = f'The last line of {path.name} was cut short and is left out.'
     return rows, size, dropped if size < len(data) else ''

@@ -145,7 +145,7 @@ def check_name(spec: str) -> None:
 
 
 def is_name(spec: str) -> bool:
-    """Whether `spec` has the form of a hub name, and is no folder that is here."""
+    """Whether `spec` has the form of a hub name, and is not a folder that is here."""
     form = re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec)
     return bool(form) and spec[0] not in './~' and not pathlib.Path(spec).is_dir()
 

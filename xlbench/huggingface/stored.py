@@ -98,6 +98,6 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def check_name(file: pathlib.Path, name: str) -> None:
-    """Raises UserError for what is no name of a tensor in this file."""
+    """Raises UserError for what is not a name of a tensor in this file."""
     if not name.isprintable() or len(name) > LONGEST_NAME:
-        raise UserError(f'{file}: {name[:80]!r} is no name of a tensor')
+        raise UserError(f'{file}: {name[:80]!r} is not a name of a tensor')

@@ -59,7 +59,7 @@ def index_shards(index: pathlib.Path) -> dict[str, str]:
     """{tensor: name of the file with it} of an index file.
 
     Raises:
-      UserError: it is no index, or names files that are not beside it.
+      UserError: it is not an index, or names files that are not beside it.
     """
     shards = files_lib.read_json(index, _Index).weight_map
     if not shards:

@@ -85,10 +85,10 @@ def find(file: pathlib.Path) -> dict[str, Stored]:
     views = {name: view for name, view in content.items() if isinstance(view, _View)}
     for name in content:
         if not isinstance(name, str):
-            raise UserError(f'{file}: {name!r} is no name of a tensor')
+            raise UserError(f'{file}: {name!r} is not a name of a tensor')
         stored.check_name(file, name)
     for name in content.keys() - views.keys():
-        raise UserError(f'{file}: {name!r} is no tensor; a file of weights holds nothing else')
+        raise UserError(f'{file}: {name!r} is not a tensor; a file of weights holds nothing else')
     return {name: _stored(file, name, view, starts) for name, view in views.items()}
 
 

@@ -130,7 +130,7 @@ def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(data: bytes, number: int) -> str:
-    """A line, or the lines of a block, without their ends; ValueError if it is no text."""
+    """A line, or the lines of a block, without their ends; ValueError if it is not a text."""
     lines = data.removesuffix(b'\n').split(b'\n')
     return '\n'.join(readers.decoded(line, number + i) for i, line in enumerate(lines))
 

@@ -222,7 +222,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     notes = exported.Notes.read(folder)
     sentences = None if notes else sentence_files.read(folder)
     place = sentences.encoder if sentences else folder
-    # First, as a folder without config.json is no model, whatever its vocabulary.
+    # First, as a folder without config.json is not a model, whatever its vocabulary.
     source = hf_checkpoint.open(str(place), notes and notes.model)
     tokenizer = tokenizers.load(str(place), '')
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):

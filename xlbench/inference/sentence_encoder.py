@@ -29,7 +29,7 @@ class SentenceEncoder:
       batch_size: texts that are encoded together.
 
     Raises:
-      UserError: it is no encoder.
+      UserError: it is not an encoder.
     """
 
     def __init__(self, spec: str, batch_size: int = 64):

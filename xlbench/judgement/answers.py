@@ -119,7 +119,7 @@ def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet
         )
     sheet = sheets.get(file.judge)
     if sheet is None:
-        raise UserError(f'{path} is from {shortened(file.judge)}, who is no judge of this study')
+        raise UserError(f'{path} is from {shortened(file.judge)}, who is not a judge of this study')
     if file.page != sheet.page:
         raise UserError(f'{path} is from another page than that of {shortened(file.judge)}')
     lines = [f'{a.item}\t{a.aspect}\t{a.text}\t{a.rating or a.choice}' for a in file.answers]

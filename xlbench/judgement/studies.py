@@ -165,7 +165,7 @@ def read(path: str) -> Study:
     """
     study = files.read_json(path, Study)
     if study.format != FORMAT:
-        raise UserError(f'{path} is no key of a study: its format is {shortened(study.format)}')
+        raise UserError(f'{path} is not a key of a study: its format is {shortened(study.format)}')
     whole = list(range(len(study.items)))
     for sheet in study.sheets:
         systems = [sorted(study.items[i].shown) for i in sheet.order if i < len(study.items)]

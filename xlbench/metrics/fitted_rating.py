@@ -63,7 +63,10 @@ def load(path: str) -> Fit:
     """
     fit = files.read_json(path, Fit, limits.JSON_BYTES)
     if fit.format != FORMAT:
-        raise UserError(f'{path} is no fitted rating: its format is {errors.shortened(fit.format)}')
+        raise UserError(
+            f'{path} is not a fitted rating: its format is '
+            f'{errors.shortened(fit.format)}'
+        )
     regressors.check(fit.model, len(fit.features), path)
     return fit
 

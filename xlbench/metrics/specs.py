@@ -121,7 +121,7 @@ def from_spec(spec: Spec, allow: Sequence[str] = ()) -> Metric:
 
 
 def function(path: str, allow: Sequence[str] = ()) -> types.FunctionType:
-    """A user's own function that is no metric, such as a segmenter; see `defined`."""
+    """A user's own function that is not a metric, such as a segmenter; see `defined`."""
     thing = defined(path, 'function', allow)
     if not isinstance(thing, types.FunctionType):
         raise errors.UserError(f'{path!r} is not a function')
@@ -129,7 +129,7 @@ def function(path: str, allow: Sequence[str] = ()) -> types.FunctionType:
 
 
 def defined(path: str, what: str, allow: Sequence[str] = ()) -> types.FunctionType | type:
-    """A user's own function or class that is no metric, by the same rules as a metric.
+    """A user's own function or class that is not a metric, by the same rules as a metric.
 
     Args:
         path: 'module:name' or 'tasks/FILE.py:name'.
@@ -156,7 +156,7 @@ def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Bas
         what: It is, for messages: 'type of evaluator'.
 
     Raises:
-        UserError: There is none, it may not be imported, or it is no subclass.
+        UserError: There is none, it may not be imported, or it is not a subclass.
     """
     from xlbench.config import signatures  # Metrics alone load without it.
 

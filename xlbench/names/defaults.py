@@ -21,7 +21,7 @@ def left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:
     """
     try:
         return {key: _as_json(value) for key, value in _defaults(config, path).items()}
-    except (UserError, KeyError, AttributeError, TypeError):  # It is no config of ours.
+    except (UserError, KeyError, AttributeError, TypeError):  # It is not a config of ours.
         return {}
 
 

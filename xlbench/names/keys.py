@@ -49,7 +49,7 @@ def is_sweep(config: Block) -> bool:
 
 
 def taken(config: Block, *path: str) -> Signature | None:
-    """Gives the keys that a block of a config may hold; None where it is no function's arguments.
+    """Gives the keys that a block of a config may hold; None where it has no function.
 
     Args:
       config: of a run or a sweep.

@@ -48,7 +48,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
         begun = files.read_json(path, Begun)
         before = begun.config
     except UserError as error:
-        raise UserError(f'{error}; this is no workdir to go on in, choose another') from None
+        raise UserError(f'{error}; this is not a workdir to go on in, choose another') from None
     if begun.scored is not None:
         raise UserError(
             f"{workdir} holds a system's scores of xlbench.score and no run; choose another "

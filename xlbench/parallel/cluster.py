@@ -133,7 +133,7 @@ def keep_memory(mesh: Mesh) -> None:
 def _seconds(environ: Mapping[str, str]) -> int:
     text = environ.get(WAIT) or '300'
     if not (text.isdigit() and int(text)):
-        raise UserError(f'{WAIT}={text!r} is no time to wait for processes; set whole seconds')
+        raise UserError(f'{WAIT}={text!r} is not a time to wait for processes; set whole seconds')
     return int(text)
 
 

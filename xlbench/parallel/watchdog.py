@@ -184,5 +184,8 @@ def _seconds(text: str | None) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float('inf'):
-        raise UserError(f'{HANG}={text!r} is no time to wait; set seconds, or 0 to wait for ever')
+        raise UserError(
+            f'{HANG}={text!r} is not a time to wait; set seconds, or 0 to wait for '
+            'ever'
+        )
     return seconds

@@ -69,8 +69,8 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
         name = given['name']
         if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
             raise errors.UserError(
-                f'{register.__name__}: {name!r} is no name of a task; letters, digits, "_" and "." '
-                'are, such as news_title_de'
+                f'{register.__name__}: {name!r} is not a name of a task; letters, digits, "_" and '
+                '"." are, such as news_title_de'
             )
         for argument, value in given.items():
             annotation = signature.parameters[argument].annotation

@@ -80,7 +80,7 @@ def _check_encoder(chosen: Tokenizer, view: str) -> None:
     if view != 'generation' and vocabularies.FAMILIES[chosen.family].needs_languages:
         raise errors.UserError(
             f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
-            f'from or into, so it is no vocabulary for {view}; take one of BERT, XLM-R or T5'
+            f'from or into, so it is not a vocabulary for {view}; take one of BERT, XLM-R or T5'
         )
 
 

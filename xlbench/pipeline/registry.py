@@ -24,7 +24,7 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
       UserError: there is none; or a task file has a mistake.
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
-        raise errors.UserError(f'{name!r} is no name of a task or mixture')
+        raise errors.UserError(f'{name!r} is not a name of a task or mixture')
     with _lock:
         return _get(name)
 

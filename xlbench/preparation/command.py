@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check_beam(flags: argparse.Namespace) -> None:
     """UserError on flags that do not go together."""
     if flags.beam_options and not flags.beam:
-        raise errors.UserError(f'{flags.beam_options[0]!r} is no flag; see --help')
+        raise errors.UserError(f'{flags.beam_options[0]!r} is not a flag; see --help')
     if flags.beam and (flags.workers or flags.new_vocabulary):
         raise errors.UserError(
             '--beam goes with neither --workers nor --new_vocabulary; for several workers, tell '

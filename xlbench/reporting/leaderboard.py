@@ -63,7 +63,7 @@ def check_free(path: pathlib.Path) -> None:
         is_one = False
     if not is_one or path.is_symlink():
         raise UserError(
-            f'{path} exists and is no file for the leaderboard; move it away or choose another '
+            f'{path} exists and is not a file for the leaderboard; move it away or choose another '
             '--output'
         )
 

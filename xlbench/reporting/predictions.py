@@ -71,7 +71,7 @@ def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction
         seen: The lines before it, by their ids.
 
     Raises:
-        UserError: It is no prediction, or its id is there already.
+        UserError: It is not a prediction, or its id is there already.
     """
     row = files.parse_json(line, Prediction, place)
     key = str(number if row.id is None else row.id)

@@ -273,7 +273,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         inner = sorted(path.parent.name for path in folder.glob('*/config.json'))
         hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
         raise errors.UserError(
-            f'{workdir} has no config.json, so it is no workdir of xlbench.train{hint}'
+            f'{workdir} has no config.json, so it is not a workdir of xlbench.train{hint}'
         )
     evaluations = {}
     for name in files.names(folder / 'eval'):

@@ -234,7 +234,7 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     if len(set(args.seeds)) < len(args.seeds):
         raise UserError(f'--seeds={",".join(args.seeds)} has one of them twice')
     if not 0 < args.steps <= 1:
-        raise UserError(f'--steps={args.steps} is no share above 0, up to 1')
+        raise UserError(f'--steps={args.steps} is not a share above 0, up to 1')
     if args.examples < 0:
         raise UserError(f'--examples={args.examples} is below 0')
     if args.size == 'paper' and (args.steps != 1 or args.examples):

@@ -168,7 +168,7 @@ class ResponseSet:
 
 
 def _lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
-    """The lines of a file of responses; UserError for one that is no text."""
+    """The lines of a file of responses; UserError for one that is not a text."""
     for number, line in enumerate(readers.lines(os.fspath(path)), 1):
         if isinstance(line, readers.BadRecord):
             raise UserError(str(line))

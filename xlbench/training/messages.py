@@ -107,7 +107,7 @@ def headline(scores: Mapping[str, Mapping[str, float]], best: str) -> str:
     """Picks the means of an evaluation that a line has room for; metrics.jsonl has all scores.
 
     The loss, the score that chooses the best checkpoint, the main one of each task, and the first
-    table of the paper that there is a score of. All scores of a task that is no benchmark's.
+    table of the paper that there is a score of. All scores of a task that is not a benchmark's.
 
     Args:
       scores: {task: {score: value}}, with the task 'mean'.

@@ -63,7 +63,7 @@ class LibreTranslate:
         try:
             known = self._ask('languages', None, list[_Language])
         except _Refused as error:
-            raise UserError(f'{self._url} is no LibreTranslate server: {error}') from None
+            raise UserError(f'{self._url} is not a LibreTranslate server: {error}') from None
         targets = {language.code: language.targets for language in known}
         if source not in targets:
             raise errors.unknown(f'source language of {self._url}', source, targets)
@@ -111,7 +111,7 @@ class LibreTranslate:
         try:
             request = urllib.request.Request(f'{self._url}/{path}', data, headers)
         except ValueError as error:
-            raise UserError(f'{self._url} is no address of a server: {error}') from None
+            raise UserError(f'{self._url} is not an address of a server: {error}') from None
         why = ''
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)

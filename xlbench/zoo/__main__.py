@@ -49,7 +49,8 @@ def _refuse_foreign(path: pathlib.Path) -> None:
     """Raises unless the path is free or holds a page of ours."""
     if files.is_foreign(path, [page.MARK]):
         raise errors.UserError(
-            f'{path} exists and is no page of xlbench.zoo; move it away or choose another --output'
+            f'{path} exists and is not a page of xlbench.zoo; move it away or choose another '
+            '--output'
         )
 
 

@@ -56,7 +56,7 @@ class Conventions:
             mark = manifest.get(key) or ()
             if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
                 raise UserError(
-                    f'the manifest of {manifest.get("task")} has {key} that is no list of ids; '
+                    f'the manifest of {manifest.get("task")} has {key} that is not a list of ids; '
                     'prepare it again with --force'
                 )
             marks.append(tuple(mark))

@@ -82,7 +82,7 @@ def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
       inner_cr: whether \\r may stand inside.
 
     Raises:
-      ValueError: it is no text, and why.
+      ValueError: it is not a text, and why.
     """
     text = raw.removeprefix(BOM) if number == 1 else raw
     text = text.removesuffix(b'\n').removesuffix(b'\r')

@@ -109,7 +109,7 @@ def _find(spec: str, root: str) -> str:
 
 
 def check_name(spec: str) -> None:
-    """Raises UserError for what is no vocabulary, as far as that is known without the hub.
+    """Raises UserError for what is not a vocabulary, as far as that is known without the hub.
 
     Args:
       spec: see the top of this file.

@@ -159,7 +159,10 @@ def _checked_settings(
             path = files.path(name)
             proto = sentencepiece_models.parse(path, data)
             if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
-                raise errors.UserError(f'{path} is no unigram model, as those of this family are')
+                raise errors.UserError(
+                    f'{path} is not a unigram model, as those of this family '
+                    'are'
+                )
             if proto.trainer_spec.unk_id != chosen.unk_id:
                 raise errors.UserError(
                     f'{path} has unknown text as piece {proto.trainer_spec.unk_id}, where models '

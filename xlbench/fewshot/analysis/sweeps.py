@@ -127,7 +127,7 @@ class Sweep:
             inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
             hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
             raise errors.UserError(
-                f'{workdir} has no results.jsonl, so it is no workdir of xlbench.fewshot, or no '
+                f'{workdir} has no results.jsonl, so it is not a workdir of xlbench.fewshot, or no '
                 f'adaptation of it is finished{hint}'
             )
         path = foreign.file(folder, 'config.json') or folder / 'config.json'

@@ -164,7 +164,7 @@ def _check(params: dict[str, np.ndarray], num_heads: int, folder: pathlib.Path) 
     wrong = [name for name, shape in wanted.items() if given.get(name) != shape]
     if layers != set(range(count)) or wrong or others:
         what = wrong[0] if wrong else (others or ['its layers'])[0]
-        raise UserError(f'{folder} is no checkpoint of BLEURT: {what} is missing or another one')
+        raise UserError(f'{folder} is not a checkpoint of BLEURT: {what} is missing or another one')
     if num_heads < 1 or hidden % num_heads:
         raise UserError(f'{folder}: {num_heads} heads cannot share {hidden} dimensions')
     return count

@@ -199,8 +199,8 @@ def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list
             ]
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UserError(
-            f'{path} is no table of paraphrases, gzipped lines of a probability, a phrase and its '
-            f'paraphrase: {error}'
+            f'{path} is not a table of paraphrases, gzipped lines of a probability, a phrase and '
+            f'its paraphrase: {error}'
         ) from None
     return rows
 
