@@ -39,7 +39,7 @@ from xlbench.benchmarks import MTG, MTG2, Scenario
 from xlbench.config import recipes
 
 SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
-# Chosen by plans; they take 74.9 of 95 GiB and 19.7 of 32 GiB a device. `fsdp` leaves every device
+# Chosen by plans; they take 35.8 of 95 GiB and 19.7 of 32 GiB a device. `fsdp` leaves every device
 # 128 or more columns of a kernel: narrower parts TPUs gather by adding up padded copies, at twice
 # the bytes.
 SLICES = {

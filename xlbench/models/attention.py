@@ -131,8 +131,8 @@ def _step_attention_on_tpu(q, k, v, bias, mask):
     batch, heads, queries, head_dim = q.shape
     paired = queries == 1 and heads // choice.parts('heads') % 2 == 0
     if paired:
-        pairs, own = (batch, heads // 2, 2, 1, head_dim), jnp.eye(2, dtype=q.dtype)[:, :, None]
-        rows = (q.reshape(pairs) * own).reshape(batch, heads // 2, 2, 2 * head_dim)
+        own = jnp.arange(2 * head_dim) // head_dim == jnp.arange(2)[:, None]
+        rows = jnp.where(own, q.reshape(batch, heads // 2, 1, 2 * head_dim), 0)
         # These move no byte: XLA lays values out as keys.
         k = k.reshape(batch, heads // 2, 2 * head_dim, -1)
         v = jnp.swapaxes(jnp.swapaxes(v, 2, 3).reshape(k.shape), 2, 3)
@@ -149,8 +149,7 @@ def _step_attention_on_tpu(q, k, v, bias, mask):
     total = jnp.sum(weights.astype(jnp.float32), axis=-1, keepdims=True)
     out = cpu_kernels.dot_heads(weights, v, (3, 2)) / total
     if paired:
-        out = jnp.sum(out.reshape(batch, heads // 2, 2, 2, head_dim) * own, axis=3)
-        out = out.reshape(q.shape)
+        out = jnp.sum(jnp.where(own, out, 0.0), axis=2).reshape(q.shape)
     return out[:, :, :queries].astype(q.dtype)
 
 
