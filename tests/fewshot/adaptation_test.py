@@ -11,7 +11,13 @@ import pytest
 from flax import traverse_util
 
 from xlbench import errors, machine, models
-from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, lanes as lanes_lib
+from xlbench.fewshot import (
+    adaptation,
+    corpus as corpus_lib,
+    lane_programs,
+    lanes as lanes_lib,
+    room as room_lib,
+)
 from xlbench.fewshot.frozen import FrozenEncoder
 from xlbench.fewshot.lanes import Lane, Recipe
 from xlbench.huggingface import bert as bert_names
@@ -27,6 +33,7 @@ BUCKETS, ROWS, WIDTH = 5, 6, 12
 # Some gradients are 0 but for rounding (a softmax's keys have a bias); this keeps them small.
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
 TABLE = lanes_lib.EMBEDDING
+PROGRAMS = ('begin', 'refill', 'advance', 'predict')
 
 
 @dataclasses.dataclass
@@ -326,7 +333,8 @@ def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
     ]
     assert max(differences) > 1e-3
     found = adapter(view, method, **options)
-    assert found.lanes_at_once(4, 1000) == 1 < adapter(view, method).lanes_at_once(4, 1000)
+    cached = adapter(view, method)
+    assert found.room(4).lanes_at_once(1000) == 1 < cached.room(4).lanes_at_once(1000)
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
@@ -378,18 +386,31 @@ def test_only_rows_of_the_embedding_table_that_occur_move():
 
 
 def test_streams_change_nothing(monkeypatch):
-    found = adapter('tagging', 'fc')
-    results = found.run(4, LANES, 2, LANES, streams=3)
+    adapted = adapter('tagging', 'fc')
+    adapted.compile(4, 2)
+    programs = [getattr(adapted._programs, name) for name in PROGRAMS]
+    compiled = [program._cache_size() for program in programs]
+    results = adapted.run(4, LANES, 2, LANES, streams=3)
     results = sorted(results, key=lambda result: LANES.index(result.lane))
+    assert [program._cache_size() for program in programs] == compiled
     assert_same(run('tagging', 'fc', at_once=2), results, tolerance=0)
+
+
+def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):
+    room = adapter('tagging', 'fc').room(4)
     monkeypatch.setattr(machine, 'cores', lambda: 4)
-    assert [found.streams(4, lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
-    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(found._shapes(4, 2)))
-    monkeypatch.setattr(machine, 'memory', lambda: 7 * size)
-    assert found.streams(4, 100, 2) == 2  # Of 5.6 such states, each with as much again.
-    assert adapter('tagging', 'fc', devices=4).streams(4, 100, 4) == 1
+    assert [room.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
+    assert room.may_compile_beside(2, 2) and not room.may_compile_beside(2, 1)
+    monkeypatch.setattr(machine, 'one_heap', True)
+    assert room.may_keep(2, 2)
+    monkeypatch.setattr(machine, 'memory', lambda: 7 * room.bytes(2))
+    assert room.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
+    assert not room.may_compile_beside(2, 2) and not room.may_keep(2, 2)
+    monkeypatch.setattr(machine, 'memory', lambda: None)
+    assert room.streams(100, 2) == 1
+    assert adapter('tagging', 'fc', devices=4).room(4).streams(100, 4) == 1
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 2**30)  # As a GPU says it.
-    assert found.streams(4, 100, 2) == 1
+    assert room.streams(100, 2) == 1 and not room.may_keep(2, 1)
 
 
 def test_parameters_are_returned_where_asked_for():
@@ -444,21 +465,21 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
 
 
 def test_as_many_lanes_as_memory_holds(monkeypatch):
-    found = adapter('tagging', 'fc')
-    assert found.lanes_at_once(4, 1000) > 1  # They fit a cache.
-    assert found.lanes_at_once(4, 3) == 3
-    one, two = (found._memory(4, slots) for slots in (1, 2))
+    room, of_four = (adapter('tagging', 'fc', devices=count).room(4) for count in (1, 4))
+    assert room.lanes_at_once(1000) > 1  # They fit a cache.
+    assert room.lanes_at_once(3) == 3
+    one, two = (room.step_bytes(slots) for slots in (1, 2))
     assert two > one
-    limit = (one + 4.5 * (two - one)) / adaptation.MEMORY_SHARE
+    limit = (one + 4.5 * (two - one)) / room_lib.MEMORY_SHARE
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: limit)
-    assert found.lanes_at_once(4, 1000) == 5
-    assert found.lanes_at_once(4, 2) == 2
+    assert room.lanes_at_once(1000) == 5
+    assert room.lanes_at_once(2) == 2
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 1)
-    assert found.lanes_at_once(4, 1000) == 1
+    assert room.lanes_at_once(1000) == 1
     monkeypatch.undo()
-    assert adapter('tagging', 'fc', devices=4).lanes_at_once(4, 6) == 8
-    monkeypatch.setattr(adaptation, 'CPU_CACHE', 1)
-    assert adapter('tagging', 'fc', devices=4).lanes_at_once(4, 6) == 4
+    assert of_four.lanes_at_once(6) == 8
+    monkeypatch.setattr(room_lib, 'CPU_CACHE', 1)
+    assert of_four.lanes_at_once(6) == 4
 
 
 def test_what_is_refused():

@@ -11,6 +11,7 @@ xlbench.fewshot.attention WORKDIR` makes table 5.
   source         the source-trained model
   frozen         an encoder that stays as it is
   lane_programs  what the devices do with lanes
+  room           the room for lanes in memory, caches and cores
   streams        iterators that are read side by side, in threads
   adaptation     adapts one model to one language in one way
   predictions    files of predicted labels
@@ -37,6 +38,7 @@ __all__ = [
     'predictions',
     'report',
     'results',
+    'room',
     'runner',
     'settings',
     'source',

@@ -3,7 +3,7 @@
 A lane is one adaptation: a bucket of shots, a learning rate and a seed. One compiled program trains
 a fixed number of lanes side by side, each on one device of the mesh and without communication; a
 lane that ends leaves its slot to the next one. On a CPU several such programs run at the same time
-(`Adapter.streams`). The result of a lane does not depend on the other lanes.
+(`Room.streams`). The result of a lane does not depend on the other lanes.
 
 An epoch is one pass over the bucket, by default a single step. After each epoch the development set
 is predicted, still on the device; the best parameters are kept, training stops when they have not
@@ -28,7 +28,7 @@ import jax
 import numpy as np
 from flax import traverse_util
 from jax import numpy as jnp
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 from xlbench import machine
 from xlbench.data import features
@@ -40,7 +40,6 @@ from xlbench.fewshot.frozen import FrozenEncoder, Head, stacked
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms
 from xlbench.fewshot.lanes import (
     EMBEDDING,
-    LANES,
     METHODS,
     POOLERS,
     TAGGING_METHODS,
@@ -53,15 +52,10 @@ from xlbench.fewshot.lanes import (
     early_stopping,
     put,
 )
+from xlbench.fewshot.room import Room
 from xlbench.fewshot.streams import merged
 from xlbench.metrics import tagging
-from xlbench.parallel import partitioning
-from xlbench.training import memory
 from xlbench.training.objectives.contract import Objective, Params
-
-# Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
-MEMORY_SHARE = 0.8
-CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
 
 
 class _Ended(NamedTuple):
@@ -177,18 +171,46 @@ class Adapter:
         for lane in lanes:
             if not sizes[lane.bucket]:
                 raise UserError(f'bucket {lane.bucket} of {shots} shots is empty; leave it out')
-        self._test(shots)  # Of both there is one for all streams.
+        read = self._data(shots), self._test(shots)  # Of both there is one for all streams.
         waiting, streams = collections.deque(lanes), max(streams, 1)
-        keeps = self._may_keep(shots, at_once, streams) and machine.keep_freed_memory()
-        yield from merged([self._stream(shots, waiting, at_once, keep) for _ in range(streams)])
+        keeps = self.room(shots).may_keep(at_once, streams) and machine.keep_freed_memory()
+        yield from merged(
+            [self._stream(shots, read, waiting, at_once, keep) for _ in range(streams)]
+        )
         if keeps:
             machine.return_freed_memory()  # The next group's arrays have other sizes.
 
+    def compile(self, shots: int, at_once: int) -> None:
+        """Compiles what `run` calls, by calling it with slots that have no lane.
+
+        It may be called in a thread beside a `run` of other shots, see `Room.may_compile_beside`.
+
+        Args:
+          shots: of the corpus.
+          at_once: slots.
+        """
+        data, empty = self._data(shots), assigned([None] * at_once)
+        nowhere = np.zeros(at_once, bool)
+        state = self._programs.begin(data, empty)
+        if at_once > 1:
+            state = self._programs.refill(state, data, empty, nowhere)
+        state, _ = self._programs.advance(state, data, np.int32(0))
+        self._programs.predict(state, data, self._test(shots), nowhere)
+
+    def room(self, shots: int) -> Room:
+        """How many lanes of so many shots there is room for."""
+        return Room(self._programs, self._data(shots), self._mesh, self._rereads)
+
     def _stream(
-        self, shots: int, waiting: collections.deque[Lane], at_once: int, keep: Collection[Lane]
+        self,
+        shots: int,
+        read: tuple[LaneData, Eval],
+        waiting: collections.deque[Lane],
+        at_once: int,
+        keep: Collection[Lane],
     ) -> Iterator[Result]:
         """Adapts the lanes that `waiting` still has whenever a slot is free."""
-        data, test, slots = self._data(shots), self._test(shots), [None] * at_once
+        (data, test), slots = read, [None] * at_once
         state, done, ended = None, np.zeros((at_once, 2), int), []
         while True:
             # A program is compiled once, by the first stream that calls it. Nothing in here waits
@@ -274,78 +296,6 @@ class Adapter:
         if self._method.fresh:
             whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
         return traverse_util.unflatten_dict(whole | adapted, sep='/')
-
-    # ------------------------------------------------------------------------------------- memory
-
-    def lanes_at_once(self, shots: int, most: int) -> int:
-        """How many lanes to train side by side: as many as a device's memory holds.
-
-        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
-        many as its cache holds, so that their state is not fetched anew at every step.
-
-        Args:
-          shots: of the corpus.
-          most: no more than so many, or the next multiple of the mesh's axis 'data'.
-        """
-        ways = self._mesh.shape['data']
-        most = -(-most // ways)
-        limit = partitioning.memory_limit(self._mesh)
-        if limit is None and self._rereads:
-            return ways  # What the encoder makes of one bucket fills the cache.
-        if limit is None:
-            slots = jax.tree.leaves(self._shapes(shots, ways))
-            lane = sum(x.size * x.dtype.itemsize for x in slots) / ways
-            return ways * int(max(1, min(most, CPU_CACHE // lane)))
-        one, two = (self._memory(shots, n * ways) for n in (1, 2))
-        fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
-        return ways * int(max(1, min(most, fit)))
-
-    def streams(self, shots: int, lanes: int, at_once: int) -> int:
-        """How many programs of `at_once` lanes to run at the same time.
-
-        Much of what one program does on a CPU keeps one core busy, and the others wait. A program
-        is the same however many of it run, so that no result depends on this number.
-
-        Args:
-          shots: of the corpus.
-          lanes: how many there are to adapt.
-          at_once: slots of a program.
-        """
-        if self._mesh.size > 1 or partitioning.memory_limit(self._mesh) is not None:
-            return 1
-        size = self._stream_bytes(shots, at_once)
-        fit = int(MEMORY_SHARE * (machine.memory() or size) // size)
-        return max(1, min(machine.cores(), -(-lanes // at_once), fit))
-
-    def _may_keep(self, shots: int, at_once: int, streams: int) -> bool:
-        """Whether the memory that an epoch frees may be kept for the next one, on a CPU.
-
-        The process then needs no new pages for it: a tenth of the time of an adaptation. What is
-        kept may lie where the next array does not fit, so that there is to be room for it twice.
-        """
-        if self._mesh.size > 1 or partitioning.memory_limit(self._mesh) is not None:
-            return False
-        room = MEMORY_SHARE * (machine.memory() or 0)
-        return machine.one_heap and 2 * streams * self._stream_bytes(shots, at_once) <= room
-
-    def _stream_bytes(self, shots: int, at_once: int) -> int:
-        """About what a stream takes: gradients and activations need as much as its state."""
-        slots = jax.tree.leaves(self._shapes(shots, at_once))
-        return 2 * sum(x.size * x.dtype.itemsize for x in slots)
-
-    def _shapes(self, shots: int, slots: int) -> State:
-        """The state of so many lanes, without its values."""
-        state = jax.eval_shape(self._programs.begin, self._data(shots), assigned([None] * slots))
-        sharding = NamedSharding(self._mesh, LANES)
-        return jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), state
-        )
-
-    def _memory(self, shots: int, slots: int) -> int:
-        """Bytes that `slots` lanes take on each device."""
-        data = self._data(shots)
-        program = self._programs.advance.lower(self._shapes(shots, slots), data, np.int32(1))
-        return memory.step_bytes(program.compile().memory_analysis())
 
     # --------------------------------------------------------------------------------------- data
 

@@ -3,10 +3,12 @@
 import contextlib
 import dataclasses
 import gc
+import itertools
 import pathlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from dataclasses import replace
 from typing import Annotated
 
@@ -192,8 +194,12 @@ class Runner:
             self._adapt.recipe(groups[0].method),
             frozen,
         )
-        for group in groups:
-            self._run_group(group, adapter, corpus)
+        with futures.ThreadPoolExecutor(1) as beside:
+            compiled = None
+            for group, following in itertools.zip_longest(groups, groups[1:]):
+                if compiled is not None:
+                    compiled.result()
+                compiled = self._run_group(group, adapter, corpus, beside, following)
 
     def _zero_shot(self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder) -> None:
         predicted = frozen.predict(corpus.test)
@@ -208,30 +214,51 @@ class Runner:
         self._check()
 
     def _run_group(
-        self, group: Group, adapter: adaptation.Adapter, corpus: corpus_lib.Corpus
-    ) -> None:
-        """Adapts to what is left of a group."""
+        self,
+        group: Group,
+        adapter: adaptation.Adapter,
+        corpus: corpus_lib.Corpus,
+        beside: futures.Executor,
+        following: Group | None,
+    ) -> futures.Future[None] | None:
+        """Adapts to what is left of a group.
+
+        Args:
+          group: of the adapter's method.
+          adapter: to the language.
+          corpus: of it.
+          beside: compiles the programs of the next group while this one's run.
+          following: the next group of the same adapter.
+
+        Returns:
+          What `beside` does, if there is anything.
+        """
         examples, left = corpus.bucket_sizes(group.shots), self._left(group)
         for lane in left:
             if not examples[lane.bucket]:
                 self._add(replace(group.row(self._task, lane), examples=0, status='empty'))
         left = [lane for lane in left if examples[lane.bucket]]
         if not left:
-            return
+            return None
         num_buckets = corpus.num_buckets(group.shots)
         # No more than there are buckets: how many lanes there are may change when a sweep grows.
         at_once = self._lanes_at_once(group, adapter, num_buckets)
         # Who says how many run at once means all of them.
-        streams = 1 if self._adapt.at_once else adapter.streams(group.shots, len(left), at_once)
+        room = adapter.room(group.shots)
+        streams = 1 if self._adapt.at_once else room.streams(len(left), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(left)} adaptations, {at_once * streams} at once'
         )
-        said, scores = time.monotonic(), []
+        said, scores, compiled = time.monotonic(), [], None
+        may_compile = following and room.may_compile_beside(at_once, streams)
+        del room  # And the data of this group with it, when the next one's is there.
         keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
         # An error does not go on before the streams have ended.
         with contextlib.closing(adapter.run(group.shots, left, at_once, keep, streams)) as adapted:
             for result in adapted:
+                if may_compile and not compiled:  # This group's own programs are there by now.
+                    compiled = beside.submit(self._compile, following, adapter, corpus)
                 row = self._row(group, result, corpus)
                 if result.params is not None:
                     self._keep(group, result.lane, result.params)
@@ -242,6 +269,15 @@ class Runner:
                     self.log.line(self._progress.line(row.metric, scores))
                 self._check()
         self._track(group, scores)
+        return compiled
+
+    def _compile(
+        self, group: Group, adapter: adaptation.Adapter, corpus: corpus_lib.Corpus
+    ) -> None:
+        """Compiles the programs of a group, unless none of its buckets has an example."""
+        if any(corpus.bucket_sizes(group.shots)):
+            at_once = self._lanes_at_once(group, adapter, corpus.num_buckets(group.shots))
+            adapter.compile(group.shots, at_once)
 
     def _row(self, group: Group, result: Result, corpus: corpus_lib.Corpus) -> Row:
         """The row of an adaptation that has ended."""
@@ -266,7 +302,7 @@ class Runner:
         """Reads how many lanes run at once from plan.json, or chooses and notes it there."""
         known = self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
-            chosen = self._adapt.at_once or adapter.lanes_at_once(group.shots, most)
+            chosen = self._adapt.at_once or adapter.room(group.shots).lanes_at_once(most)
             self._at_once[group.name] = chosen
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]

@@ -1,0 +1,110 @@
+"""The room for lanes: in the memory of devices, and in the caches and cores of a CPU."""
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+
+from xlbench import machine
+from xlbench.fewshot.lane_programs import LaneData, LanePrograms
+from xlbench.fewshot.lanes import LANES, State, assigned
+from xlbench.parallel import partitioning
+from xlbench.training import memory
+
+# Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
+MEMORY_SHARE = 0.8
+CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
+
+
+class Room:
+    """How many lanes run at the same time, and what else may, of one number of shots.
+
+    Args:
+      programs: that run them.
+      data: that they read.
+      mesh: lanes are cut over its axis 'data'.
+      rereads: whether a frozen encoder reads the shots at every step.
+    """
+
+    def __init__(self, programs: LanePrograms, data: LaneData, mesh: Mesh, rereads: bool):
+        self._programs, self._data, self._mesh, self._rereads = programs, data, mesh, rereads
+
+    def lanes_at_once(self, most: int) -> int:
+        """How many lanes to train side by side: as many as a device's memory holds.
+
+        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
+        many as its cache holds, so that their state is not fetched anew at every step.
+
+        Args:
+          most: no more than so many, or the next multiple of the mesh's axis 'data'.
+        """
+        ways = self._mesh.shape['data']
+        most = -(-most // ways)
+        limit = partitioning.memory_limit(self._mesh)
+        if limit is None and self._rereads:
+            return ways  # What the encoder makes of one bucket fills the cache.
+        if limit is None:
+            return ways * int(max(1, min(most, CPU_CACHE * ways // self.bytes(ways))))
+        one, two = (self.step_bytes(n * ways) for n in (1, 2))
+        fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
+        return ways * int(max(1, min(most, fit)))
+
+    def streams(self, lanes: int, at_once: int) -> int:
+        """How many programs of `at_once` lanes to run at the same time.
+
+        Much of what one program does on a CPU keeps one core busy, and the others wait. A program
+        is the same however many of it run, so that no result depends on this number.
+
+        Args:
+          lanes: how many there are to adapt.
+          at_once: slots of a program.
+        """
+        if not self._is_one_cpu:
+            return 1
+        return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
+
+    def may_compile_beside(self, at_once: int, streams: int) -> bool:
+        """Whether the next programs may be compiled beside so many streams, on a CPU.
+
+        Most of a program is compiled on one core, and the streams keep the others busy. Memory has
+        to hold a state more, see `Adapter.compile`.
+        """
+        return streams > 1 and self._streams_that_fit(at_once) > streams
+
+    def may_keep(self, at_once: int, streams: int) -> bool:
+        """Whether the memory that an epoch frees may be kept for the next one, on a CPU.
+
+        The process then needs no new pages for it: a tenth of the time of an adaptation. What is
+        kept may lie where the next array does not fit, so that there is to be room for it twice.
+        """
+        if not self._is_one_cpu or not machine.one_heap:
+            return False
+        return self._streams_that_fit(at_once) >= 2 * streams
+
+    def bytes(self, slots: int) -> int:
+        """Bytes of the state of so many lanes."""
+        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(self._shapes(slots)))
+
+    def step_bytes(self, slots: int) -> int:
+        """Bytes that `slots` lanes take on each device."""
+        program = self._programs.advance.lower(self._shapes(slots), self._data, np.int32(1))
+        return memory.step_bytes(program.compile().memory_analysis())
+
+    @property
+    def _is_one_cpu(self) -> bool:
+        return self._mesh.size == 1 and partitioning.memory_limit(self._mesh) is None
+
+    def _streams_that_fit(self, at_once: int) -> int:
+        """How many streams a CPU's memory holds; 0 where its size is not known.
+
+        Gradients and activations of a stream need about as much as its state.
+        """
+        size = 2 * self.bytes(at_once)
+        return int(MEMORY_SHARE * (machine.memory() or 0) // size)
+
+    def _shapes(self, slots: int) -> State:
+        """The state of so many lanes, without its values."""
+        state = jax.eval_shape(self._programs.begin, self._data, assigned([None] * slots))
+        sharding = NamedSharding(self._mesh, LANES)
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), state
+        )
