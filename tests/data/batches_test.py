@@ -542,6 +542,25 @@ def test_evaluation_has_every_example_once_the_widest_and_longest_first(tasks):
     assert_equal_batches(list(feed_), found)  # It can be iterated again.
 
 
+def test_shapes_that_fit_the_examples_of_an_evaluation(tasks):
+    limits = {'inputs': 24, 'targets': 16}
+    shapes = batches.best_shapes(tasks, limits)
+    assert 1 < len(shapes) <= 6 and list(shapes) == sorted(shapes)
+    longest = np.minimum(np.concatenate([task.lengths() for task in tasks]).max(0), (24, 16))
+    assert (np.array(shapes[-1]) >= longest).all() and shapes[-1] <= (24, 16)
+    feed_ = evaluate(tasks[0], lengths=limits, allowed=shapes)
+    whole = evaluate(tasks[0], lengths=limits)
+    assert {shape[1:] for shape in feed_.shapes} <= set(shapes)
+    real, positions = zip(*map(tokens, (feed_, whole)), strict=True)
+    assert real[0] == real[1] and positions[0] < positions[1]
+
+
+def tokens(feed_):
+    """The real tokens of all batches, and their positions."""
+    segments = [batch[f'{side}_segment_ids'] for batch in feed_ for side in ('encoder', 'decoder')]
+    return sum((x > 0).sum() for x in segments), sum(x.size for x in segments)
+
+
 @pytest.mark.parametrize('count', [2, 4])
 def test_evaluation_is_shared_row_by_row(tasks, count):
     whole = list(evaluate(tasks[1]))

@@ -141,6 +141,9 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
         'python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python '
         '--vocab_size=250112': Step(skip=ELSEWHERE),
+        'python tests/speed/evaluation.py --torch_python=TORCH_ENV/bin/python': Step(
+            skip=ELSEWHERE
+        ),
     },
     'migration.md': {
         f'{FINETUNE}:mt5_base,mixture=news_title_de,steps=3000,batch_size=32 '
