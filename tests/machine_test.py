@@ -1,8 +1,11 @@
+import gc
 import platform
 import subprocess
 import sys
 
 import pytest
+
+from xlbench import machine
 
 KEEPS = """
 import resource
@@ -68,3 +71,16 @@ def test_memory_of_other_threads_is_kept_in_one_heap():
 
     assert pages_again('one_heap') < 0.1
     assert pages_again('own_heaps') > 0.9
+
+
+def test_garbage_is_collected_late_until_a_program_has_begun():
+    usual = gc.get_threshold()
+    machine.put_off_collecting()
+    assert gc.get_threshold()[0] == 1_000_000
+    machine.put_off_collecting()
+    machine.collect_as_ever()
+    assert gc.get_threshold() == usual
+    machine.put_off_collecting()
+    gc.collect()  # As Python does it by itself after so many objects.
+    assert gc.get_threshold() == usual
+    assert machine._end_of_putting_off not in gc.callbacks

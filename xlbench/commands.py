@@ -32,7 +32,8 @@ def check_first(
     """Answers --help and what is wrong with a command line, and ends the program; else returns.
 
     To be called at the top of a program, above the imports of what takes seconds. Ctrl-C during
-    them is one line as well.
+    them is one line as well, and garbage is collected late: a program that works for long calls
+    `machine.collect_as_ever` when it has begun.
 
     Args:
       check: of a command line and the program's docstring: raises UserError for a slip.
@@ -45,6 +46,7 @@ def check_first(
         if reason := machine.too_few_files() or machine.too_little_memory():
             raise UserError(reason)
 
+    machine.put_off_collecting()
     if code := errors.run_main(main, argv):
         raise SystemExit(code)
     errors.end_on_interrupt()

@@ -22,7 +22,7 @@ from xlbench.models.lora import Lora
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
-from xlbench.training import memory, objectives, optimizers, train_step
+from xlbench.training import memory, objectives, optimizers
 from xlbench.training.experiment import (
     Data,
     Evaluator,
@@ -31,6 +31,7 @@ from xlbench.training.experiment import (
     stage_batches,
     stage_data,
 )
+from xlbench.training.initialiser import Initialiser
 
 
 def build(config: ConfigDict, workdir: str = '') -> Experiment:
@@ -59,7 +60,8 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'], labels_of(data, config.model))
     lora = Lora(**config.lora)
-    shapes, shardings = train_step.params_like(model, objective, mesh, lora)
+    initialise = Initialiser(model, objective, mesh, lora)
+    shapes, shardings = initialise.shapes, initialise.shardings
     if workdir:
         tokenizer = tokenizers.of_workdir(workdir, config_lib.read_about(workdir))
     else:
@@ -90,7 +92,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Experiment(
-        mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals,
+        mesh, data, model, lora, objective, initialise, shapes, shardings, mask, tokenizer, evals,
     )  # fmt: skip
 
 

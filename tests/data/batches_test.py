@@ -440,6 +440,15 @@ def test_errors_of_the_thread_reach_the_loop(tmp_path, prefetch):
         assert_equal_batches([next(again)], [batch])
 
 
+def test_the_first_batch_may_be_seen_before_it_is_taken(tasks):
+    plain = take(tasks, 3)
+    with feed(tasks) as stream:
+        position = stream.position()
+        assert_equal_batches([stream.first()], plain[:1])
+        assert stream.position() == position
+        assert_equal_batches([next(stream) for _ in range(3)], plain)
+
+
 def test_closing_ends_the_threads(tasks):
     before = set(threading.enumerate())
     stream = feed(tasks, prefetch=4)

@@ -12,7 +12,7 @@ import tiny
 from xlbench.data import features
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import memory, optimizers, train_step
+from xlbench.training import initialiser, memory, optimizers, train_step
 
 
 class Linear(nn.Module):
@@ -73,6 +73,24 @@ def make(trainable=('.*',), first_step=0, skip=False, accumulate=1, **options):
     )
     step = train_step.TrainStep(step, jax.random.key(1), **options)
     return state, step, objective, mesh
+
+
+def test_what_is_compiled_ahead_makes_the_same_parameters_and_the_same_step():
+    state, step, objective, mesh = make()
+    initialise = initialiser.Initialiser(Linear(), objective, mesh, None)
+    initialise.compile_ahead(jax.random.key(9))
+    params = initialise(jax.random.key(0))
+    jax.tree.map(np.testing.assert_array_equal, params, state.params)
+    assert jax.tree.map(lambda x: x.sharding, params) == initialise.shardings
+    data = partitioning.put_batch(batch(), mesh)
+    later = make()
+    like = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state
+    )
+    later[1].lower(like, data)
+    expected, others = step(state, data), later[1](later[0], data)
+    jax.tree.map(np.testing.assert_array_equal, expected, others)
+    assert len(later[1].compile_seconds) == 1
 
 
 def by_hand(kernel, offset, data, rate):

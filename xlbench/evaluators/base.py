@@ -302,11 +302,13 @@ def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
     splits = tagging.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
-    for start in range(0, len(numbers), 256):
-        for record in prepared.read(numbers[start : start + 256]):
+    start, count = 0, 4
+    while start < len(numbers):
+        for record in prepared.read(numbers[start : start + count]):
             seen.update(splits(record['targets_pretokenized']))
         if len(seen) > 1:  # As a rule after the first few.
             return ''
+        start, count = start + count, 256
     return pairs.about_targets(f'{prepared.name}/{prepared.split}', len(numbers), seen)
 
 

@@ -53,6 +53,7 @@ def check(charsmap: bytes) -> None:
     texts.decode()
     ends = np.flatnonzero(np.frombuffer(texts, np.uint8) == 0)
     seen = np.zeros(len(units), bool)
+    children, of_bases = _children(units)
     nodes = np.zeros(1, np.int64)
     while len(nodes):
         seen[nodes] = True
@@ -66,13 +67,23 @@ def check(charsmap: bytes) -> None:
             raise ValueError('one of its texts is too long')
         if any(texts[value] & 0xC0 == 0x80 for value in values.tolist()):
             raise ValueError('its trie points into a character')
-        children = [np.zeros(0, np.int64)]
-        for first in range(0, len(nodes), 4096):
-            places = (bases[first : first + 4096, None] ^ _LABELS).ravel()
-            is_child = units[places] & 0x800000FF == np.tile(_LABELS, len(places) // 255)
-            children.append(places[is_child])
-        nodes = np.unique(np.concatenate(children))
+        bases = np.unique(bases)
+        first, last = (np.searchsorted(of_bases, bases, side) for side in ('left', 'right'))
+        ranges = zip(first.tolist(), last.tolist(), strict=True)
+        nodes = np.concatenate([children[slice(*places)] for places in ranges])
         nodes = nodes[~seen[nodes]]
+
+
+def _children(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The units that have a label, and of each the base from which that label leads to it.
+
+    They are in the order of their bases.
+    """
+    labels = units & 0x800000FF  # Of a value, the highest bit is set.
+    children = np.flatnonzero((labels > 0) & (labels < 256))
+    bases = children ^ labels[children]
+    order = np.argsort(bases, kind='stable')
+    return children[order], bases[order]
 
 
 def read(charsmap: bytes) -> dict[str, str]:

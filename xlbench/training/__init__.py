@@ -7,12 +7,13 @@
   occurring    which rows those are in a run
   optimizers   optimizers, schedules, and which parameters move
   checkpoints  what a run saves and resumes from
+  initialiser  fresh parameters
   init_from    parameters from other runs and public checkpoints
   memory       refuses sizes that cannot fit
   messages     what a run prints
   experiment   what a run is made of
   evaluation   evaluations while it trains, and the best score
-  later        imports what only further steps need
+  later        what waits for the first step
   loop         stages of steps, evaluations and checkpoints
   nonfinite    what is written down of steps that are not finite
 """
@@ -22,6 +23,7 @@ __all__ = [
     'evaluation',
     'experiment',
     'init_from',
+    'initialiser',
     'later',
     'loop',
     'losses',

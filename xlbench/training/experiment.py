@@ -20,6 +20,7 @@ from xlbench.files import Json, Setting
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training import train_step
+from xlbench.training.initialiser import Initialiser
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Mask, Params, Shapes, Shardings
 
@@ -151,6 +152,7 @@ class Experiment:
       model: a Linen module.
       lora: what is adapted, if anything.
       objective: what the model is trained for.
+      initialise: makes fresh parameters.
       shapes: of the parameters.
       shardings: of the parameters.
       mask: tree of bools, the trainable parameters.
@@ -163,6 +165,7 @@ class Experiment:
     model: nn.Module
     lora: Lora
     objective: Objective
+    initialise: Initialiser
     shapes: Shapes
     shardings: Shardings
     mask: Mask

@@ -1,19 +1,18 @@
-"""Imports what a run needs after its first step, while that step runs."""
+"""Begins, when a run has dispatched its first step, what would have kept that step waiting."""
 
 import functools
 import importlib
 import threading
 
-# Together they take most of a second. Grain reads batches ahead from the second one on.
-_MODULES = ('grain', 'xlbench.training.checkpoints.orbax_manager')
+from xlbench import machine
 
 
 @functools.cache
 def begin() -> None:
-    """Begins to import them, in a thread, once; whoever needs one before waits for it alone."""
-    threading.Thread(target=_import, name='imports').start()
+    """Begins to import, in a thread, what saves checkpoints; collects garbage as ever.
 
-
-def _import() -> None:
-    for module in _MODULES:
-        importlib.import_module(module)
+    Orbax takes most of a second to import. Whoever needs it before waits for it alone.
+    """
+    machine.collect_as_ever()
+    name = 'xlbench.training.checkpoints.orbax_manager'
+    threading.Thread(target=importlib.import_module, args=[name], name='imports').start()

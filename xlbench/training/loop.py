@@ -126,30 +126,14 @@ class Trainer:
         before = self._first_step(stage)
         self.log.rewind(step, again=again, after=before, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
-        self._divide_best(stage, before)
+        if line := self.progress.divide_best(stage, self._begun):
+            self.log.line(line)
         if changed := names.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
     def _first_step(self, stage: str) -> int:
         """The step that a stage begins after."""
         return self._begun[stage]
-
-    def _divide_best(self, stage: str, first_step: int) -> None:
-        """Gives the best checkpoint of all stages, which earlier versions kept, to its stage.
-
-        Of a stage before, it stays that stage's; the best of this one begins with what comes.
-        """
-        best, chosen = self.progress.best, self.progress.chosen
-        if not best or best.step > first_step:
-            return
-        stages = list(self.config.stages)
-        owner = [name for name in stages if self._first_step(name) < best.step][-1]
-        self.progress.best, self.progress.stale = None, 0
-        self.progress.chosen = {owner: best.step, **chosen}
-        self.log.line(
-            f'the best checkpoint so far, step {best.step}, is of stage {owner}: an earlier '
-            f'version kept one for all stages; stage {stage} chooses among its steps from now on'
-        )
 
     def _optimizer(self, name: str) -> tuple[optax.GradientTransformation, optax.Schedule]:
         """The optimizer of a stage, and its learning rate by step."""
@@ -161,8 +145,7 @@ class Trainer:
 
     def _fresh_params(self) -> Params:
         rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
-        of = self.experiment
-        return train_step_lib.init_params(of.model, of.objective, of.mesh, rng, of.lora)
+        return self.experiment.initialise(rng)
 
     def _first_params(self) -> Params:
         with self.watch.paused('making parameters'):
@@ -192,23 +175,39 @@ class Trainer:
             return
         first_step = self._first_step(name)
         tx, schedule = self._optimizer(name)
-        if self.progress.stage != name:
-            params = self._params_for(name)
-            mask = experiment.mask
-            self.state = train_step_lib.init_state(tx, params, mask, first_step, self.rows)
-            self.progress.stage, self.progress.position = name, None
-            self.progress.best, self.progress.stale = None, 0
-        tasks, _ = stage_data(experiment.data, stage)
-        batches = self._feed(name)
         train_step = self._train_step(tx, schedule, first_step)
-        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
-        for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
-            self.log.line(f'every device holds all of {line}')
-        for line in messages.data_table(name, stage, batches, tasks):
-            self.log.line(line)
-        with contextlib.closing(batches):
+        begins = self.progress.stage != name
+        if begins:
+            self.progress.position = None
+        with contextlib.closing(self._feed(name)) as batches:
+            if self.state is None and jax.process_count() == 1:
+                self._trace_ahead(tx, train_step, batches)
+            if begins:
+                params, mask = self._params_for(name), experiment.mask
+                self.state = train_step_lib.init_state(tx, params, mask, first_step, self.rows)
+                self.progress.stage = name
+                self.progress.best, self.progress.stale = None, 0
+            shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
+            for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
+                self.log.line(f'every device holds all of {line}')
+            tasks, _ = stage_data(experiment.data, stage)
+            for line in messages.data_table(name, stage, batches, tasks):
+                self.log.line(line)
             self._loop(name, train_step, batches, first_step + stage.num_steps)
         self._end_stage(name)
+
+    def _trace_ahead(
+        self,
+        tx: optax.GradientTransformation,
+        train_step: train_step_lib.TrainStep,
+        batches: batches_lib.TrainBatches,
+    ) -> None:
+        """Traces a run's first step while the program that makes its parameters is compiled."""
+        of = self.experiment
+        with self.watch.paused('compiling'):
+            of.initialise.compile_ahead(self.rng)
+            like = train_step_lib.state_like(tx, of.shapes, of.shardings, of.mask, self.rows)
+            train_step.lower(like, partitioning.put_batch(batches.first(), of.mesh))
 
     def _feed(self, name: str) -> batches_lib.TrainBatches:
         """The batches of a stage, from where the run has come to."""
@@ -251,7 +250,6 @@ class Trainer:
         self.log.line(messages.compile_line(step, self.experiment.mesh))
         memory.check_step(step.memory, self.experiment.mesh, self.config)
         step.keeps_memory = memory.may_keep(step.memory, self.experiment.mesh)
-        later.begin()
 
     def _params_for(self, stage: str) -> Params:
         """Returns the parameters that a stage starts from."""
@@ -295,6 +293,7 @@ class Trainer:
             self.flying.append(Flight(step, batches, self.progress.position, metrics))
             self.progress.position = Position(**batches.position())
             self._land(STEPS_AHEAD)
+            later.begin()
             last = step == end_step
             if step % config.log_every == 0 or last:
                 self._log_window(name, step, clock, train_step.flops)

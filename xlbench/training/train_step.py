@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from xlbench import machine
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
+from xlbench.training.initialiser import Initialiser
 from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.training.rows import Rows
 from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
@@ -59,23 +60,15 @@ def init_params(
     model: nn.Module, objective: Objective, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
 ) -> Params:
     """Fresh parameters, each device filling only its own part."""
-
-    def init(rng: jax.Array) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
-        return _boxed_params(model, objective, rng, lora)
-
-    boxed = jax.jit(init).eval_shape(rng)
-    shardings = partitioning.param_shardings(boxed, mesh)
-    shardings = nn.meta.replace_boxed(boxed, shardings)
-    # The same function, so that jax need not trace it again.
-    return nn.unbox(jax.jit(init, out_shardings=shardings)(rng))
+    return Initialiser(model, objective, mesh, lora)(rng)
 
 
 def params_like(
     model: nn.Module, objective: Objective, mesh: Mesh, lora: Lora | None = None
 ) -> tuple[Shapes, Shardings]:
     """(shapes, shardings) of the model's parameters; computes nothing on a device."""
-    boxed = jax.eval_shape(lambda: _boxed_params(model, objective, jax.random.key(0), lora))
-    return nn.unbox(boxed), partitioning.param_shardings(boxed, mesh)
+    initialiser = Initialiser(model, objective, mesh, lora)
+    return initialiser.shapes, initialiser.shardings
 
 
 def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
@@ -85,13 +78,6 @@ def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
         shapes,
         shardings,
     )
-
-
-def _boxed_params(
-    model: nn.Module, objective: Objective, rng: jax.Array, lora: Lora | None
-) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
-    params = model.init(rng, *objective.example_inputs())['params']
-    return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
 
 
 class Skipping(NamedTuple):
@@ -242,6 +228,8 @@ class TrainStep:
     ):
         self._step, self._rng = step, rng
         self._compiled: dict[tuple[tuple[int, ...], ...], jax.stages.Compiled] = {}
+        # What is compiled next, if `lower` was called, and the seconds that it took.
+        self._lowered: tuple[jax.stages.Lowered, float] | None = None
         self._on_compile, self._compiling = on_compile, compiling
         self.compile_seconds: list[float] = []
         self.memory: CompiledMemory | None = None
@@ -260,12 +248,27 @@ class TrainStep:
             machine.return_freed_memory()
         return result
 
+    def lower(self, state: TrainState, batch: Batch) -> None:
+        """Traces and lowers the step for the first batch, before there is a state.
+
+        Args:
+          state: of shapes with shardings.
+          batch: of the shapes of the first one.
+        """
+        start = time.monotonic()
+        lowered = self._lower(state, batch)
+        self._lowered = lowered, time.monotonic() - start
+
+    def _lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
+        with partitioning.activate(state.step.sharding.mesh):
+            return jitted(self._step, state).lower(state, batch, self._rng)
+
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
-        step = jitted(self._step, state)
+        (lowered, seconds), self._lowered = self._lowered or (None, 0.0), None
         with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
-            compiled = step.lower(state, batch, self._rng).compile()
-        self.compile_seconds.append(time.monotonic() - start)
+            compiled = (lowered or self._lower(state, batch)).compile()
+        self.compile_seconds.append(seconds + time.monotonic() - start)
         self._calls = 0
         self.memory = compiled.memory_analysis()
         self.flops = (compiled.cost_analysis() or {}).get('flops')

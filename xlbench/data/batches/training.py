@@ -1,9 +1,11 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
 import functools
+import importlib
+import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,6 +42,15 @@ class TaskShare(NamedTuple):
 def _default_row_multiple(batch_size: int) -> int:
     """The largest divisor of the batch size up to an eighth of it: fine enough for all shapes."""
     return next(n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
+
+
+@functools.cache
+def _grain() -> Future[types.ModuleType]:
+    """Grain, which a thread imports while the first steps run: that takes half a second."""
+    thread = ThreadPoolExecutor(1, 'grain')
+    imported = thread.submit(importlib.import_module, 'grain')
+    thread.shutdown(wait=False)
+    return imported
 
 
 class _Reader:
@@ -151,8 +162,10 @@ class TrainBatches:
         self._feed = self._fingerprint(seed, kind, parts)
         self._reader = _Reader(self._planner, self._build, self._check_position(position))
         self._prefetch = options.prefetch
+        # What `first` has read, with its place, until it is taken.
+        self._first: tuple[dict[str, int], Batch] | None = None
         self._has_begun = self._is_closed = False
-        # In whose thread the reader runs from the second batch on.
+        # In whose thread the reader runs, as soon as Grain is imported.
         self._ahead: grain.DatasetIterator[Batch] | None = None
 
     def _order(
@@ -210,19 +223,26 @@ class TrainBatches:
     def __next__(self) -> Batch:
         """The next batch: this process's rows.
 
-        The first one is read at once, without Grain, whose import takes half a second.
+        The first few are read at once, until there is Grain, whose thread reads the others ahead.
         """
         if self._is_closed:
             raise ValueError('the feed is closed')
         if not self._has_begun:
-            batch, self._has_begun = next(self._reader), True
+            batch = self.first()
+            self._first, self._has_begun = None, True
             return batch
         if self._ahead is None:
-            import grain
-
-            of_thread = grain.experimental.ThreadPrefetchDatasetIterator
+            if not self._prefetch or not _grain().done():
+                return next(self._reader)
+            of_thread = _grain().result().experimental.ThreadPrefetchDatasetIterator
             self._ahead = of_thread(self._reader, self._prefetch)
         return next(self._ahead)
+
+    def first(self) -> Batch:
+        """The first batch, which stays the next one; to be called before it is taken."""
+        if self._first is None:
+            self._first = self._reader.get_state(), next(self._reader)
+        return self._first[1]
 
     def position(self) -> dict[str, int]:
         """Where the next batch stands, in whole numbers; `position=` of a new feed continues there.
@@ -230,8 +250,11 @@ class TrainBatches:
         `window` and `batch` are the place; `feed` is a fingerprint of data and settings, so that
         continuing with others is refused.
         """
-        source = self._reader if self._ahead is None else self._ahead
-        return dict(source.get_state()) | {'feed': self._feed}
+        if self._first is not None:
+            place, _ = self._first
+        else:
+            place = (self._ahead or self._reader).get_state()
+        return place | {'feed': self._feed}
 
     def _build(self, window: mixing.Window, index: int) -> Batch:
         planned = window.batches[index]
@@ -350,5 +373,5 @@ class TrainBatches:
     def __enter__(self) -> 'TrainBatches':
         return self
 
-    def __exit__(self, *_: type | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: type | BaseException | types.TracebackType | None) -> None:
         self.close()

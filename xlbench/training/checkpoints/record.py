@@ -120,6 +120,29 @@ class Progress(msgspec.Struct):
                     return f'it names step {at} as chosen for stage {stage!r}'
         return ''
 
+    def divide_best(self, stage: str, begun: Mapping[str, int]) -> str:
+        """Gives the best checkpoint of all stages, which earlier versions kept, to its stage.
+
+        Of a stage before, it stays that stage's; the best of this one begins with what comes.
+
+        Args:
+          stage: that is trained.
+          begun: the step that each stage begins after, in their order.
+
+        Returns:
+          the change in a line, '' if there is none.
+        """
+        best = self.best
+        if not best or best.step > begun[stage]:
+            return ''
+        owner = [name for name, step in begun.items() if step < best.step][-1]
+        self.best, self.stale = None, 0
+        self.chosen = {owner: best.step, **self.chosen}
+        return (
+            f'the best checkpoint so far, step {best.step}, is of stage {owner}: an earlier '
+            f'version kept one for all stages; stage {stage} chooses among its steps from now on'
+        )
+
 
 class Record(msgspec.Struct):
     """All that stands in the file.
