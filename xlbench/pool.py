@@ -1,5 +1,6 @@
 """Jobs in processes, few of them under way at a time."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import TypeVar, TypeVarTuple
 
 from xlbench.errors import UserError
+from xlbench.in_flight import in_flight
 
 Args = TypeVarTuple('Args')
 Result = TypeVar('Result')
@@ -74,15 +76,35 @@ class Pool:
                 yield work(*job)
             return
         begun: set[futures.Future[Result]] = set()
-        try:
+        with _blaming_the_machine():
             for job in jobs:
                 begun.add(self._executor.submit(work, *job))
                 if len(begun) >= self.workers + 2:
                     done, begun = futures.wait(begun, return_when=futures.FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             yield from (future.result() for future in futures.as_completed(begun))
-        except futures.process.BrokenProcessPool as error:
-            raise UserError(
-                'a worker process died, perhaps for lack of memory; the same command goes on from '
-                'here, also with fewer --workers'
-            ) from error
+
+    def run_in_order(
+        self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
+    ) -> Iterator[Result]:
+        """Like `run`, with the results in the order of the jobs."""
+        if self._executor is None:
+            yield from (work(*job) for job in jobs)
+            return
+        executor = self._executor
+        with _blaming_the_machine():
+            begun = in_flight(jobs, lambda job: executor.submit(work, *job), depth=self.workers + 2)
+            for _, future in begun:
+                yield future.result()
+
+
+@contextlib.contextmanager
+def _blaming_the_machine() -> Iterator[None]:
+    """A worker that ends without a result in this block is a UserError."""
+    try:
+        yield
+    except futures.process.BrokenProcessPool as error:
+        raise UserError(
+            'a worker process died, perhaps for lack of memory; the same command goes on from '
+            'here, also with fewer --workers'
+        ) from error

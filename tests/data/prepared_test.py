@@ -311,10 +311,30 @@ def test_records_are_packed_alike_together_and_alone():
     mixed = [*alike, {**alike[0], 'lang': 'de'}]
     for given in (records, alike, mixed, [*records[:1], *alike[1:]], []):
         expected = [prepared.format.encode(record) for record in given]
-        assert prepared.format.encode_all(given) == expected
+        packed = prepared.pack(given)
+        assert packed.data == expected
+        lengths = [[len(record[side]) for side in ('inputs', 'targets')] for record in given]
+        assert packed.lengths.tolist() == lengths
     for wrong in (np.array([-1], np.int32), np.ones((1, 1), np.int32), np.ones(1)):
         with pytest.raises(ValueError, match="'inputs'"):
-            prepared.format.encode_all([*alike, {**alike[0], 'inputs': wrong}])
+            prepared.pack([*alike, {**alike[0], 'inputs': wrong}])
+
+
+def test_columns_hold_what_records_hold():
+    rows = [np.arange(n, dtype=np.int32) for n in (3, 0, 2)]
+    ids = prepared.Ids.joined(rows, before=[7, 8], behind=[1])
+    expected = [[7, 8, 0, 1, 2, 1], [7, 8, 1], [7, 8, 0, 1, 1]]
+    assert [row.tolist() for row in ids.rows()] == expected
+    assert ids.sizes().tolist() == [6, 3, 5] and len(ids) == 3
+    assert len(prepared.Ids.joined([], [7], [1])) == 0
+    columns = {'inputs': ids, 'targets': ids, 'id': ['a', 'b', 'c']}
+    records = prepared.records(columns)
+    assert [record['id'] for record in records] == ['a', 'b', 'c']
+    packed = prepared.pack(columns)
+    assert packed.data == [prepared.encode(record) for record in records]
+    assert packed.lengths.tolist() == [[6, 6], [3, 3], [5, 5]] and packed.largest == (8, 8)
+    part = packed.part(1, 9)
+    assert (part.data, part.lengths.tolist()) == (packed.data[1:], [[3, 3], [5, 5]])
 
 
 def test_lengths_of_large_data_stay_in_their_file(tmp_path, monkeypatch):
@@ -544,9 +564,7 @@ def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
         'import sys, xlbench.data.prepared; '
         'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
     )
-    subprocess.run(
-        [sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parents[2]
-    )
+    subprocess.run([sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parents[2])
 
 
 def test_whoever_waits_sees_all_or_nothing(tmp_path):

@@ -1,6 +1,8 @@
 """Tests of xlbench/prepare.py and xlbench/preparation."""
 
+import functools
 import glob
+import itertools
 import json
 import os
 import pathlib
@@ -26,6 +28,7 @@ from xlbench import errors, pipeline
 from xlbench.data import features, prepared, tokenizers
 from xlbench.preparation import (
     command,
+    encoding,
     examples as examples_lib,
     jobs as jobs_lib,
     mixtures,
@@ -403,14 +406,18 @@ def test_help_needs_no_tensorflow():
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
-    original = examples_lib.examples
+    original = examples_lib.encoded_texts
 
-    def examples(task, split):
-        yield from original(task, split)
+    def encoded_texts(task, split):
+        encoding, texts = original(task, split)
+        return encoding, and_then_change(texts)
+
+    def and_then_change(texts):
+        yield from texts
         path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
         path.write_text(path.read_text() + 'more\n')
 
-    monkeypatch.setattr(examples_lib, 'examples', examples)
+    monkeypatch.setattr(examples_lib, 'encoded_texts', encoded_texts)
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de')
     assert not [p for p in tree(root) if 'manifest' in p]
@@ -458,6 +465,51 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
         assert (
             examples_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
         )
+
+
+def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_path):
+    arguments = {'root': str(root), 'vocabulary': 'sample'}
+    job, place = jobs_lib.Job('mtg_qg_en_de', 'train'), root / 'prepared'
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 2)
+    jobs_lib.prepare_one(job, workers.Shared.make(), **arguments)
+    expected = tree(place)
+    monkeypatch.setattr(jobs_lib, 'ENCODERS_FROM_BYTES', 0)
+    monkeypatch.setattr(tokenizers.SentencePieceTokenizer, 'uses_cores', False)
+    started = []
+    original = encoding.pack_elsewhere
+    monkeypatch.setattr(
+        encoding, 'pack_elsewhere', lambda *args: started.append(args[2]) or original(*args)
+    )
+    again = {'force': True, 'encoders': 2, **arguments}
+    assert jobs_lib.prepare_one(job, workers.Shared.make(), **again).manifest['num_examples'] == 7
+    assert tree(place) == expected and started == [2]
+    damage(root, 'en', 7, b'no answer')
+    with pytest.raises(errors.UserError, match=r'train\.src:7: 1 TAB-separated columns'):
+        jobs_lib.prepare_one(job, workers.Shared.make(), **again)
+    assert tree(place) == expected
+
+
+TEMPLATES = ('{a}', '{b}', 'x: {a}', '{a} <answer> {b}', '{{{a}}}{b}.')
+
+
+def test_steps_do_the_same_with_texts_and_tensors(root):
+    records = {'a': ['Rom', 'Häuser \u2603', ''], 'b': ['eins', '', 'drei'], 'id': ['1', '2', '3']}
+    dataset = tf.data.Dataset.from_tensors(records)
+    pipeline.use_vocabulary('sample', str(root))
+    steps = [
+        functools.partial(pipeline.format_text, inputs=one, targets=other, keep=('id',))
+        for one, other in itertools.product(TEMPLATES, repeat=2)
+    ]
+    made = [(step, pipeline.on_texts(step)(records), step(dataset)) for step in steps]
+    tag = functools.partial(pipeline.tag_target_language, lang='de')
+    made += [(tag, pipeline.on_texts(tag)(texts), tag(tensors)) for _, texts, tensors in made]
+    for step, texts, tensors in made:
+        (expected,) = tensors.as_numpy_iterator()
+        assert {k: [x.encode() for x in v] for k, v in texts.items()} == {
+            k: v.tolist() for k, v in expected.items()
+        }, step
+    assert texts['inputs'][0].startswith('<de> ')
+    assert pipeline.on_texts(upper) is None
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):
@@ -650,11 +702,11 @@ def test_what_another_process_prepares_is_waited_for_and_used(root, monkeypatch,
 
     said = []
     monkeypatch.setattr(prepared.writer, '_say', lambda line: (said.append(line), waits.set()))
-    examples = examples_lib.examples
+    texts = examples_lib.encoded_texts
     monkeypatch.setattr(
         examples_lib,
-        'examples',
-        lambda task, split: (read.append(task.name), examples(task, split))[1],
+        'encoded_texts',
+        lambda task, split: (read.append(task.name), texts(task, split))[1],
     )
     thread = threading.Thread(target=prepare_elsewhere)
     thread.start()
@@ -687,14 +739,14 @@ def test_one_command_trains_a_vocabulary_and_prepares_with_it(root):
     assert main(*texts, *sizes) == 0
     assert main(*shared, f'--vocabulary={two}') == 0
     assert one.read_bytes() == two.read_bytes()
-    places = [
-        prepared.folder(str(root), str(path), 'mtg_qg_en_de', 'train') for path in (one, two)
-    ]
+    places = [prepared.folder(str(root), str(path), 'mtg_qg_en_de', 'train') for path in (one, two)]
     assert places[0] != places[1]
     shards = [sorted(pathlib.Path(place).glob('*.array_record')) for place in places]
-    assert shards[0] and [[path.read_bytes() for path in of_one] for of_one in shards] == [
-        [path.read_bytes() for path in shards[0]]
-    ] * 2
+    assert (
+        shards[0]
+        and [[path.read_bytes() for path in of_one] for of_one in shards]
+        == [[path.read_bytes() for path in shards[0]]] * 2
+    )
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')
@@ -729,13 +781,16 @@ def test_number_of_workers(monkeypatch):
     assert planning.num_workers(None, jobs, large) == 5
     assert planning.num_workers(3, jobs, small) == 3
     assert planning.num_workers(3, [], small) == 1
+    assert planning.num_processes(None) == 8 and planning.num_processes(3) == 3
 
 
 def test_an_error_in_a_worker_comes_out():
-    shared = workers.Shared.make()
+    shared, done = workers.Shared.make(), []
     with pytest.raises(errors.UserError, match='job 2 is bad'):
-        list(workers.run(worker_jobs.job, [2, 2], 2, shared))
-    assert sorted(workers.run(worker_jobs.job, [1, 3, 4], 2, shared)) == [1, 3, 4]
+        # At most four are under way, so that three have ended before the last one begins.
+        for number in workers.run(worker_jobs.job, [1, 3, 4, 5, 6, 7, 2], 2, shared):
+            done.append(number)
+    assert len(done) >= 3 and set(done) <= {1, 3, 4, 5, 6, 7}
     assert list(workers.run(worker_jobs.job, [5], 1, shared)) == [5]
     assert shared.examples.value >= 4
 

@@ -61,16 +61,12 @@ from xlbench.pipeline.preprocessors import (
     classification_encoder,
     classification_preprocessors,
     cut_passage,
-    format_text,
     has_views,
     retrieval_preprocessors,
-    tag_target_language,
     tagging_encoder,
     tagging_preprocessors,
-    text_map,
     text_preprocessors,
     view_preprocessors,
-    works_on_batches,
 )
 from xlbench.pipeline.registration import (
     register_classification_task,
@@ -98,6 +94,14 @@ from xlbench.pipeline.sources import (
 )
 from xlbench.pipeline.summaries import (
     register_summarisation_tasks,
+)
+from xlbench.pipeline.text_steps import (
+    Texts,
+    format_text,
+    on_texts,
+    tag_target_language,
+    text_map,
+    works_on_batches,
 )
 from xlbench.pipeline.translations import (
     add_translation_task,
@@ -132,6 +136,7 @@ __all__ = [
     'Read',
     'RecordSource',
     'Shots',
+    'Texts',
     'TokenizeViews',
     'Vocabulary',
     'add_mixture',
@@ -155,6 +160,7 @@ __all__ = [
     'mistake',
     'mixing_rate',
     'mixture_rates',
+    'on_texts',
     'register_classification_task',
     'register_dialogue_tasks',
     'register_summarisation_tasks',

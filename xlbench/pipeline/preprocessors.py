@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -14,65 +13,7 @@ from xlbench.data import features, vocabularies
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.pipeline.binding import tokenizer
 from xlbench.pipeline.labels import Labels, as_labels
-
-
-def text_map(fn: Callable[..., dict[str, tf.Tensor]]) -> Callable[..., tf.data.Dataset]:
-    """Like seqio.map_over_dataset, for a function that is right for batches of texts, too."""
-    mapped = seqio.map_over_dataset(fn)
-    mapped.works_on_batches = True
-    return mapped
-
-
-def works_on_batches(preprocessor: Callable[..., tf.data.Dataset]) -> bool:
-    """Whether a preprocessor was made by `text_map`."""
-    while isinstance(preprocessor, functools.partial):
-        preprocessor = preprocessor.func
-    return getattr(preprocessor, 'works_on_batches', False)
-
-
-# TensorFlow rewrites functions for conditions on tensors, at each use, which takes longer than all
-# else that it does with a task. The following have none.
-_unconverted = tf.autograph.experimental.do_not_convert
-
-
-@_unconverted
-@text_map
-def format_text(
-    example: dict[str, tf.Tensor], inputs: str, targets: str, keep: Sequence[str] = ()
-) -> dict[str, tf.Tensor]:
-    """Fills fields into templates.
-
-    Args:
-      example: the fields of a record.
-      inputs: template of the model's input.
-      targets: template of the text to generate.
-      keep: fields that stay as they are, such as an id.
-
-    Example: {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'} with
-      inputs '{passage} <answer> {answer}' and targets '{target}' ->
-      {'inputs': 'Rome is old. <answer> Rome', 'targets': 'What is old?'}
-    """
-    result = {name: example[name] for name in keep}
-    for name, template in (('inputs', inputs), ('targets', targets)):
-        parts: list[str | tf.Tensor] = []
-        for literal, field, _, _ in string.Formatter().parse(template):
-            parts += [literal] if literal else []
-            parts += [example[field]] if field is not None else []
-        result[name] = tf.strings.join(parts)
-    return result
-
-
-@_unconverted
-@text_map
-def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, tf.Tensor]:
-    """Writes the target language at the start of the input, if the vocabulary's model reads it so.
-
-    The MTG paper (arXiv:2108.07140, section 4.1) puts the tag of the target language at the start
-    of mT5's input without saying how it is spelled. Example, lang 'de': 'Rome' -> '<de> Rome'
-    """
-    if tokenizer().tags != 'target_in_source':
-        return example
-    return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
+from xlbench.pipeline.text_steps import format_text, tag_target_language
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:

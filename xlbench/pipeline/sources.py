@@ -118,20 +118,19 @@ class RecordSource(seqio.FunctionDataSource):
     def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
         """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
         bad = policy()
-        columns: dict[str, list[str]] = {name: [] for name in self.fields}
-        first = columns[self.fields[0]]
-        for record in self._read(split, *paths):
-            if isinstance(record, readers.BadRecord):
-                bad.add(record)
-                continue
-            if isinstance(record, readers.LeftOut):
-                bad.left_out[record.reason] += 1
-                continue
-            for name, column in columns.items():
-                column.append(record[name])
-            if len(first) == CHUNK:
-                yield columns
-                columns = {name: [] for name in self.fields}
-                first = columns[self.fields[0]]
-        if first:
-            yield columns
+        records: list[readers.Record] = []
+        for item in self._read(split, *paths):
+            if isinstance(item, dict):
+                records.append(item)
+                if len(records) == CHUNK:
+                    yield self._columns(records)
+                    records = []
+            elif isinstance(item, readers.BadRecord):
+                bad.add(item)
+            else:
+                bad.left_out[item.reason] += 1
+        if records:
+            yield self._columns(records)
+
+    def _columns(self, records: Sequence[readers.Record]) -> dict[str, list[str]]:
+        return {name: [record[name] for record in records] for name in self.fields}

@@ -5,6 +5,7 @@
   planning    which jobs these are, and which of them are done
   jobs        one task and split -> a folder
   examples    its examples
+  encoding    how their texts become ids, also in processes of their own
   vocabulary  a new vocabulary from the texts of tasks
   workers     jobs in fresh processes
   beam        the same jobs as an Apache Beam program
@@ -12,13 +13,14 @@
   measuring   the lengths of a task's texts
   loading     imports of what needs TensorFlow
 
-Of these, cards, command, loading and workers start without TensorFlow.
+Of these, cards, command, encoding, loading and workers start without TensorFlow.
 """
 
 __all__ = [
     'beam',
     'cards',
     'command',
+    'encoding',
     'examples',
     'jobs',
     'loading',

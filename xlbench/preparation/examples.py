@@ -1,16 +1,17 @@
 """One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import seqio
 import tensorflow as tf
 
 from xlbench import errors, pipeline
+from xlbench.data import prepared
 from xlbench.data.readers import Record
 from xlbench.pipeline import seqio_tasks
+from xlbench.preparation.encoding import Encoding, Side
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 _ENDS = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
@@ -34,9 +35,21 @@ class TextSteps:
     prefix: pipeline.AddPrefix | None = None
     has_views: bool = False
 
-    def prefixes(self) -> dict[str, np.ndarray]:
-        """What stands before the ids of each feature, [length] int32."""
-        return self.prefix.prefixes() if self.prefix else {}
+    def encoding(self, task: seqio.Task) -> Encoding:
+        """How the texts of a task with these steps become ids, with the vocabulary in use."""
+        prefixes = self.prefix.prefixes() if self.prefix else {}
+        eos = (pipeline.tokenizer().eos_id,)
+        return Encoding(
+            {
+                name: Side(
+                    feature.vocabulary.is_target,
+                    before=tuple(prefixes[name].tolist()) if name in prefixes else (),
+                    behind=eos if feature.add_eos else (),
+                )
+                for name, feature in task.output_features.items()
+            },
+            self.has_views,
+        )
 
 
 def text_steps(task: seqio.Task) -> TextSteps | None:
@@ -121,40 +134,58 @@ def _text_dataset(
     return dataset.prefetch(4)
 
 
+def _text_function(
+    task: seqio.Task, steps: Sequence[Preprocessor]
+) -> Callable[[pipeline.Texts], pipeline.Texts] | None:
+    """What steps do to the fields of a task's records; None if it takes TensorFlow to do it."""
+    functions = [pipeline.on_texts(step) for step in steps]
+    if not isinstance(task.source, pipeline.RecordSource) or None in functions:
+        return None
+
+    def apply(texts: pipeline.Texts) -> pipeline.Texts:
+        for function in functions:
+            texts = function(texts)
+        return texts
+
+    try:
+        fields = apply({name: [] for name in task.source.fields})
+    except KeyError:  # A template has a field that the records lack; SeqIO's pipeline says which.
+        return None
+    return apply if set(task.output_features) <= set(fields) else None
+
+
+def _read_texts(
+    task: seqio.Task, split: str, steps: Sequence[Preprocessor]
+) -> Iterator[pipeline.Texts] | None:
+    """The texts of a task after some steps, in batches; None if they are not plain by then."""
+    if (function := _text_function(task, steps)) is not None:
+        return map(function, task.source.chunks(split, task.source.paths(split)))
+    dataset = _text_dataset(task, split, steps)
+    return None if dataset is None else _decoded(dataset)
+
+
+def _decoded(dataset: tf.data.Dataset) -> Iterator[pipeline.Texts]:
+    """Batches of TensorFlow as texts."""
+    for batch in dataset.as_numpy_iterator():
+        yield {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
+
+
+def encoded_texts(task: seqio.Task, split: str) -> tuple[Encoding, Iterator[pipeline.Texts]] | None:
+    """The texts of a task in order, in batches, and how they become the examples.
+
+    None for a task that does more than that; see `examples`.
+    """
+    steps = text_steps(task)
+    texts = None if steps is None else _read_texts(task, split, steps.before)
+    return None if texts is None else (steps.encoding(task), texts)
+
+
 def _text_examples(
-    task: seqio.Task, dataset: tf.data.Dataset, steps: TextSteps
+    encoding: Encoding, batches: Iterable[pipeline.Texts]
 ) -> Iterator[list[Example]]:
     """Tokenises batches of texts."""
-    tokenizer, prefixes = pipeline.tokenizer(), steps.prefixes()
-    eos = np.array([tokenizer.eos_id], np.int32)
-    none = np.zeros(0, np.int32)
-    for batch in dataset.as_numpy_iterator():
-        columns: dict[str, Sequence[str] | list[np.ndarray]] = {}
-        for name, values in batch.items():
-            texts = [value.decode() for value in values.tolist()]
-            feature = task.output_features.get(name)
-            if feature is None:
-                columns[name] = texts
-                continue
-            ends = prefixes.get(name, none), eos if feature.add_eos else none
-            if steps.has_views and name == 'inputs':
-                ids = tokenizer.encode_views(texts, [ends[0]] * len(texts))
-            else:
-                ids = tokenizer.encode_batch(texts, feature.vocabulary.is_target)
-            columns[name] = _between(ends, ids)
-            columns[f'{name}_pretokenized'] = texts
-        names = tuple(columns)
-        yield [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _between(ends: tuple[np.ndarray, np.ndarray], rows: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Each row of ids, [length] int32, with what stands before and behind it."""
-    before, behind = ends
-    # One array of all of them, which is then cut: for each row alone it takes several times longer.
-    joined = np.concatenate([part for row in rows for part in (before, row, behind)])
-    around = before.size + behind.size
-    stops = list(itertools.accumulate(row.size + around for row in rows))
-    return [joined[a:b] for a, b in zip([0, *stops], stops, strict=False)]
+    tokenizer = pipeline.tokenizer()
+    return (prepared.records(encoding.columns(tokenizer, batch)) for batch in batches)
 
 
 def _seqio_examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
@@ -200,18 +231,23 @@ def encoder(task: seqio.Task, split: str) -> Encode | None:
     steps = text_steps(task)
     if steps is None or not _on_batches(task, steps.before):
         return None
-    if _text_dataset(task, split, steps.before) is None:
+    function = _text_function(task, steps.before)
+    if function is None and _text_dataset(task, split, steps.before) is None:
         return None
-    spec = task.source.batches(split).element_spec
 
     def encode(rows: Sequence[Record]) -> Iterator[list[Example]]:
+        starts = range(0, len(rows), BATCH)
         columns = (
-            {name: [row[name] for row in rows[start : start + BATCH]] for name in spec}
-            for start in range(0, len(rows), BATCH)
+            {name: [row[name] for row in rows[i : i + BATCH]] for name in task.source.fields}
+            for i in starts
         )
-        batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
-        texts = _text_dataset(task, split, steps.before, batches)
-        yield from _text_examples(task, texts, steps)
+        if function is not None:
+            texts = map(function, columns)
+        else:
+            spec = task.source.batches(split).element_spec
+            batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
+            texts = _decoded(_text_dataset(task, split, steps.before, batches))
+        return _text_examples(steps.encoding(task), texts)
 
     return encode
 
@@ -221,12 +257,8 @@ def examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
     if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
         yield from step.encode(source_records(task, split))
         return
-    steps = text_steps(task)
-    dataset = None if steps is None else _text_dataset(task, split, steps.before)
-    if dataset is None:
-        yield from _seqio_examples(task, split)
-    else:
-        yield from _text_examples(task, dataset, steps)
+    encoded = encoded_texts(task, split)
+    yield from _seqio_examples(task, split) if encoded is None else _text_examples(*encoded)
 
 
 def texts(task: seqio.Task, split: str) -> Iterator[str]:
@@ -235,8 +267,8 @@ def texts(task: seqio.Task, split: str) -> Iterator[str]:
         for batch in source_records(task, split):
             yield from (record[name] for record in batch for name in step.texts)
         return
-    dataset = _plain_texts(task, split)
-    if dataset is None:
+    batches = _plain_texts(task, split)
+    if batches is None:
         if brought := seqio_tasks.vocabulary_of(task):
             raise errors.UserError(
                 f'task {task.name} brings its own vocabulary, so that none is trained on it; name '
@@ -246,9 +278,9 @@ def texts(task: seqio.Task, split: str) -> Iterator[str]:
             f'task {task.name} does not end in tokenisation of plain text, so that a vocabulary '
             'cannot be trained on it; name other tasks in --mixture'
         )
-    for batch in dataset.as_numpy_iterator():
+    for batch in batches:
         for name in task.output_features:
-            yield from (value.decode() for value in batch[name].tolist())
+            yield from batch[name]
 
 
 def text_rows(task: seqio.Task, split: str) -> Iterator[Record]:
@@ -256,18 +288,18 @@ def text_rows(task: seqio.Task, split: str) -> Iterator[Record]:
 
     Where no vocabulary is bound, see pipeline.bound, they have no language tags.
     """
-    dataset = _plain_texts(task, split)
-    if dataset is None:
+    batches = _plain_texts(task, split)
+    if batches is None:
         raise errors.UserError(
             f'task {task.name} does not end in tokenisation of plain text, so that its texts are '
             'not known; name a task that reads a text and writes one'
         )
-    for batch in dataset.as_numpy_iterator():
-        for values in zip(*(column.tolist() for column in batch.values()), strict=True):
-            yield {name: value.decode() for name, value in zip(batch, values, strict=True)}
+    for batch in batches:
+        for values in zip(*batch.values(), strict=True):
+            yield dict(zip(batch, values, strict=True))
 
 
-def _plain_texts(task: seqio.Task, split: str) -> tf.data.Dataset | None:
+def _plain_texts(task: seqio.Task, split: str) -> Iterator[pipeline.Texts] | None:
     """The texts of a task before tokenisation, in batches; None if it does not end in that."""
     steps = text_steps(task)
-    return None if steps is None else _text_dataset(task, split, steps.before)
+    return None if steps is None else _read_texts(task, split, steps.before)

@@ -16,7 +16,7 @@ from xlbench.data import postprocess, prepared, readers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
 from xlbench.in_flight import in_flight
 from xlbench.pipeline import seqio_tasks
-from xlbench.preparation import examples
+from xlbench.preparation import encoding, examples
 from xlbench.preparation.workers import Shared
 
 
@@ -221,8 +221,18 @@ def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done |
     return None if manifest.get('unseen') and not waited else Done(job, manifest, True)
 
 
+# Of less text, other processes would learn the same words, and the job would soon be done.
+ENCODERS_FROM_BYTES = 128 * 2**20
+
+
 def prepare_one(
-    job: Job, shared: Shared, *, root: str, vocabulary: str, force: bool = False
+    job: Job,
+    shared: Shared,
+    *,
+    root: str,
+    vocabulary: str,
+    force: bool = False,
+    encoders: int = 1,
 ) -> Done:
     """Prepares one task and split, or takes what another process has prepared in the meantime.
 
@@ -232,6 +242,7 @@ def prepare_one(
       root: the data root.
       vocabulary: see xlbench/data/tokenizers.
       force: make it in any case.
+      encoders: processes that may tokenise, if the job is large.
     """
     place = prepared.folder(root, vocabulary, job.task, job.split)
     try:
@@ -241,7 +252,7 @@ def prepare_one(
             prepared.alone(place) as waited,
         ):
             there = None if force else made_meanwhile(root, vocabulary, job, waited)
-            return there or _prepare_one(job, shared, root, vocabulary)
+            return there or _prepare_one(job, shared, root, vocabulary, encoders)
     except OSError as error:  # A full disk, a folder that is not ours.
         said = error
         if trouble := errors.storage_trouble(error):
@@ -249,8 +260,7 @@ def prepare_one(
         raise errors.UserError(f'{job} cannot be prepared: {said}') from error
 
 
-def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str) -> Done:
-    task = pipeline.get(job.task)
+def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str, encoders: int) -> Done:
     manifest = manifest_of(job, root, [input_entry(p, root) for p in input_paths(job)])
     policy = readers.BadRecords(shared.allow_skip)
     place = prepared.folder(root, vocabulary, job.task, job.split)
@@ -258,11 +268,13 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str) -> Done:
         prepared.Writer(place, manifest=manifest) as writer,
         futures.ThreadPoolExecutor(1) as thread,
     ):
-        # The next batch is tokenised, outside Python's lock, while the last one is written.
         total = 0
+        if sum(entry['bytes'] for entry in manifest['inputs']) < ENCODERS_FROM_BYTES:
+            encoders = 1
         with reading(job, policy):
-            batches = examples.examples(task, job.split)
-            write = functools.partial(thread.submit, writer.write_batch)
+            batches = _packed(job, root, vocabulary, encoders)
+            # What is read and tokenised next, partly outside Python's lock, comes while one writes.
+            write = functools.partial(thread.submit, writer.write_packed)
             for batch, written in in_flight(batches, write, depth=1):
                 written.result()
                 total += len(batch)
@@ -270,6 +282,17 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str) -> Done:
         skipped = [skipped_entry(bad, root) for bad in policy.skipped]
         complete(manifest, job, root, total, skipped, policy.left_out)
     return just_made(root, vocabulary, job)
+
+
+def _packed(job: Job, root: str, vocabulary: str, encoders: int) -> Iterator[prepared.Packed]:
+    """The examples of a job in order, in batches."""
+    task = pipeline.get(job.task)
+    encoded = examples.encoded_texts(task, job.split)
+    if encoded is None:
+        return map(prepared.pack, examples.examples(task, job.split))
+    if encoders > 1 and not pipeline.tokenizer().uses_cores:
+        return encoding.pack_elsewhere(*encoded, encoders, vocabulary, root)
+    return encoding.pack_beside(*encoded, pipeline.tokenizer())
 
 
 @contextlib.contextmanager

@@ -52,7 +52,9 @@ def prepare(
         # Large ones first, so that no worker begins the largest when the others are done.
         todo = [job for job in plan.jobs if job not in results]
         todo.sort(key=lambda job: -plan.sizes[job].bytes)
+        encoders = planning.num_processes(workers)
         workers = planning.num_workers(workers, todo, plan.sizes)
+        encoders //= workers
         shared = workers_lib.Shared.make(skip_bad)
         total = sum(plan.sizes[job].examples for job in todo)
         count = functools.partial(getattr, shared.examples, 'value')
@@ -70,7 +72,9 @@ def prepare(
             if elsewhere:
                 elsewhere(todo, finished)
             else:
-                work = functools.partial(prepare_one, root=root, vocabulary=vocabulary, force=force)
+                work = functools.partial(
+                    prepare_one, root=root, vocabulary=vocabulary, force=force, encoders=encoders
+                )
                 threads = tokenizers.num_threads() // workers
                 for done in workers_lib.run(work, todo, workers, shared, threads):
                     finished(done)

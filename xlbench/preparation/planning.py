@@ -125,11 +125,15 @@ def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
     return Done(job, manifest, True)
 
 
-def num_workers(workers: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) -> int:
-    """How many processes work on jobs; `workers` is what the user asks for, if anything."""
-    if workers is None:
-        large = sum(sizes[job].bytes for job in jobs) >= WORKERS_FROM_BYTES
-        workers = min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS) if large else 1
+def num_processes(asked: int | None) -> int:
+    """How many processes may work in all; `asked` is what the user wants, if anything."""
+    return asked or min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS)
+
+
+def num_workers(asked: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) -> int:
+    """How many processes work on a job each; `asked` is what the user wants, if anything."""
+    large = sum(sizes[job].bytes for job in jobs) >= WORKERS_FROM_BYTES
+    workers = num_processes(asked) if asked or large else 1
     return max(min(workers, len(jobs)), 1)
 
 

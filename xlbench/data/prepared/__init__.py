@@ -13,6 +13,13 @@ Prepared data may have been downloaded, so nothing in it is trusted: JSON, msgpa
 only, every size is checked, and no name in it can lead out of its folder.
 """
 
+from xlbench.data.prepared.columns import (
+    Columns,
+    Ids,
+    Packed,
+    pack,
+    records,
+)
 from xlbench.data.prepared.format import (
     FORMAT,
     LENGTHS,
@@ -65,9 +72,12 @@ __all__ = [
     'MANIFEST',
     'MAX_RECORD_BYTES',
     'SHARD_EXAMPLES',
+    'Columns',
+    'Ids',
     'InputEntry',
     'Manifest',
     'NotPrepared',
+    'Packed',
     'Prepared',
     'Record',
     'ShardEntry',
@@ -86,6 +96,8 @@ __all__ = [
     'open_optional',
     'open_recorded',
     'open_task',
+    'pack',
+    'records',
     'scratch',
     'stale_at_once',
     'stale_reason',

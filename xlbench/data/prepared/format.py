@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgpack
 import numpy as np
@@ -18,6 +18,7 @@ MAX_RECORD_BYTES = 64 * 2**20
 # No file system takes a longer name.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}')
 MIXTURE_KEYS = frozenset({'name', 'code'})
+SIDES = ('inputs', 'targets')  # What every example has.
 
 
 Record = dict[str, str | np.ndarray]  # One example: texts, and ids [length] int32.
@@ -84,33 +85,10 @@ def encode(record: Mapping[str, str | np.ndarray]) -> bytes:
         if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
             raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
         fields[name] = array.astype('<i4').tobytes()
-    return _checked_size(msgpack.packb(fields, use_bin_type=True))
+    return checked_size(msgpack.packb(fields, use_bin_type=True))
 
 
-def encode_all(records: Sequence[Mapping[str, str | np.ndarray]]) -> list[bytes]:
-    """What `encode` makes of each record; checks records of one kind together, which is faster."""
-    names = sorted(records[0]) if records else []
-    columns = [_column([record.get(name) for record in records]) for name in names]
-    if None in columns or any(len(record) != len(names) for record in records):
-        return [encode(record) for record in records]
-    packer = msgpack.Packer(use_bin_type=True)
-    rows = zip(*columns, strict=True)
-    return [_checked_size(packer.pack(dict(zip(names, row, strict=True)))) for row in rows]
-
-
-def _column(values: Sequence[str | np.ndarray | None]) -> list[str] | list[bytes] | None:
-    """The values of a feature as they are packed; None if they need a look at each of them."""
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        return list(values)
-    if kinds != {np.ndarray} or {(x.dtype, x.ndim) for x in values} != {(np.dtype('<i4'), 1)}:
-        return None
-    if np.concatenate(values).min(initial=0) < 0:
-        return None
-    return [array.tobytes() for array in values]
-
-
-def _checked_size(data: bytes) -> bytes:
+def checked_size(data: bytes) -> bytes:
     """The bytes of a record; ValueError if they are too many."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
@@ -119,7 +97,7 @@ def _checked_size(data: bytes) -> bytes:
 
 def decode(data: bytes) -> Record:
     """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
-    _checked_size(data)
+    checked_size(data)
     try:
         fields = msgpack.unpackb(
             data,

@@ -15,15 +15,15 @@ import numpy as np
 from array_record.python import array_record_module
 
 from xlbench import errors, files, locks
-from xlbench.data.prepared import freshness
+from xlbench.data.prepared import columns, freshness
 from xlbench.data.prepared.format import (
     FORMAT,
     LENGTHS,
     MANIFEST,
     MIXTURE_KEYS,
+    SIDES,
     NotPrepared,
     Record,
-    encode_all,
     hash_file,
     json_bytes,
     safe_name,
@@ -115,28 +115,25 @@ class _Shard:
 
     def __init__(self, path: str, first: int, vocabulary_size: int):
         self.path = path
-        self.lengths: list[tuple[int, int]] = []
+        self.lengths: list[np.ndarray] = []  # Of each batch, see `columns.Packed`.
+        self.examples = 0
         self._first = first
         self._size = vocabulary_size
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, packed: columns.Packed) -> None:
         """Appends examples."""
-        lengths = [self._check_ids(records, name) for name in ('inputs', 'targets')]
-        for data in encode_all(records):
+        for side, (name, largest) in enumerate(zip(SIDES, packed.largest, strict=True)):
+            sizes = packed.lengths[:, side]
+            if not sizes.all():
+                number = self._first + self.examples + int(np.argmin(sizes))
+                raise ValueError(f'{name} of example {number} is empty; eos is the least')
+            if largest >= self._size:
+                raise ValueError(f'{name} has id {largest} beyond a vocabulary of {self._size}')
+        for data in packed.data:
             self._file.write(data)
-        self.lengths += zip(*lengths, strict=True)
-
-    def _check_ids(self, records: Sequence[Record], name: str) -> list[int]:
-        """How many ids each record has."""
-        columns = [np.asarray(record[name]).reshape(-1) for record in records]
-        sizes = [ids.size for ids in columns]
-        if 0 in sizes:
-            number = self._first + len(self.lengths) + sizes.index(0)
-            raise ValueError(f'{name} of example {number} is empty; eos is the least')
-        if columns and (most := np.concatenate(columns).max()) >= self._size:
-            raise ValueError(f'{name} has id {most} beyond a vocabulary of {self._size}')
-        return sizes
+        self.lengths.append(packed.lengths)
+        self.examples += len(packed)
 
     def close(self) -> None:
         """Ends it; more than once is harmless."""
@@ -152,17 +149,22 @@ class _Shard:
         os.replace(self.path, path)
         return {
             'file': os.path.basename(path),
-            'examples': len(self.lengths),
+            'examples': self.examples,
             'bytes': os.path.getsize(path),
             'sha256': hash_file(path),
         }
 
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Records in lists that are worth checking together."""
+def _batches(records: Iterable[Record]) -> Iterator[columns.Packed]:
+    """Records packed together, as many as it is worth."""
     iterator = iter(records)
     while batch := list(itertools.islice(iterator, _BATCH)):
-        yield batch
+        yield columns.pack(batch)
+
+
+def _joined(lengths: Sequence[np.ndarray]) -> np.ndarray:
+    """The lengths of several batches or shards, [examples, 2] int32."""
+    return np.concatenate([np.zeros((0, 2), '<i4'), *lengths])
 
 
 def write_shard(
@@ -199,7 +201,7 @@ def write_shard(
     finally:
         shard.close()
     lengths = io.BytesIO()
-    np.save(lengths, np.array(shard.lengths, '<i4').reshape(-1, 2), allow_pickle=False)
+    np.save(lengths, _joined(shard.lengths), allow_pickle=False)
     files.write(os.path.join(parts, f'{os.path.basename(path)}.npy'), lengths.getvalue())
     return shard.finish(path)
 
@@ -254,14 +256,19 @@ class Writer:
         finally:
             self._scratch.__exit__(None, None, None)
 
-    def write_batch(self, records: Sequence[Record]) -> None:
+    def write_batch(self, records: Iterable[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
+        for packed in _batches(records):
+            self.write_packed(packed)
+
+    def write_packed(self, packed: columns.Packed) -> None:
+        """Appends what `columns.pack` has made of examples."""
         start = 0
-        while start < len(records):
-            if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
+        while start < len(packed):
+            if not self._shards or self._shards[-1].examples == self._shard_examples:
                 self._next_shard()
-            room = min(self._shard_examples - len(self._shards[-1].lengths), _BATCH)
-            self._shards[-1].write(records[start : start + room])
+            room = self._shard_examples - self._shards[-1].examples
+            self._shards[-1].write(packed.part(start, start + room))
             start += room
 
     def _next_shard(self) -> None:
@@ -277,15 +284,15 @@ class Writer:
 
     def _finish(self) -> None:
         parts, shards = os.path.join(self.temporary, _PARTS), list(self._adopted)
-        columns = [
+        lengths_of_shards = [
             np.load(os.path.join(parts, f'{shard["file"]}.npy'), allow_pickle=False)
             for shard in shards
         ]
         shutil.rmtree(parts, ignore_errors=True)
         for index, shard in enumerate(self._shards):
-            columns.append(np.array(shard.lengths, '<i4'))
+            lengths_of_shards.append(_joined(shard.lengths))
             shards.append(shard.finish(shard_path(self.temporary, index, len(self._shards))))
-        lengths = np.concatenate([np.zeros((0, 2), '<i4'), *columns])
+        lengths = _joined(lengths_of_shards)
         lengths_path = os.path.join(self.temporary, LENGTHS)
         with open(lengths_path, 'wb') as file:
             np.save(file, lengths, allow_pickle=False)

@@ -31,6 +31,8 @@ class MarianTokenizer(HuggingFaceTokenizer):
       name: what to call it.
     """
 
+    uses_cores = True
+
     family = 'marian'
     has_bytes = False
 

@@ -150,10 +150,12 @@ class RepeatedWords:
 
     def _looked_up(self, words: Sequence[str]) -> np.ndarray | None:
         """The ids of a text; None if a word of it is not known, or the library has to say."""
-        data = [self._first[words[0]], *map(self._later.__getitem__, words[1:])]
+        pieces = map(self._later.__getitem__, words)
+        if self._first is not self._later:
+            pieces = [self._first[words[0]], *map(self._later.__getitem__, words[1:])]
         try:
             # Not a view of the bytes, which nobody may write to.
-            return np.frombuffer(bytearray().join(data), np.int32)
+            return np.frombuffer(bytearray().join(pieces), np.int32)
         except TypeError:  # A word is None.
             return None
 
@@ -176,7 +178,7 @@ class RepeatedWords:
     def _add(self, memory: '_Memory', before: str, words: Iterable[str]) -> None:
         """Adds words with what stands before them."""
         words = [word for word in words if len(word) <= _LONGEST_WORD]
-        plain = [word for word in words if self._is_plain(word)]
+        plain = self._plain(words)
         if self._holds_added(' '.join(plain)):
             plain = [word for word in plain if not self._holds_added(word)]
         memory.update(dict.fromkeys(words))
@@ -189,26 +191,28 @@ class RepeatedWords:
         encodings = self._tokenizer.encode_batch(
             groups, is_pretokenized=True, add_special_tokens=False
         )
-        found: list[bytes] = []
+        ids: list[bytes] = []
         for group, encoding in zip(groups, encodings, strict=True):
-            ids = np.array(encoding.ids, np.int32)
-            ends = np.searchsorted(np.array(encoding.word_ids, np.int64), range(1, len(group)))
-            found += [part.tobytes() for part in np.split(ids, ends)]
-        return found
+            data = np.array(encoding.ids, np.int32).tobytes()
+            numbers = np.array(encoding.word_ids, np.int64)
+            stops = (4 * np.searchsorted(numbers, np.arange(1, len(group) + 1))).tolist()
+            ids += [data[a:b] for a, b in zip([0, *stops], stops, strict=False)]
+        return ids
 
     def _holds_added(self, text: str) -> bool:
         """Whether a token that was added to the vocabulary may be sought, and found, in a text."""
         normalized = self._normalized(text)
         return any(token in text or token in normalized for token in self._added)
 
-    def _is_plain(self, word: str) -> bool:
-        """Whether a word between spaces stays one, with nothing that joins these spaces."""
-        for character in word:
-            if character not in self._characters:
-                self._characters[character] = self._stays(character)
-            if not self._characters[character]:
-                return False
-        return unicodedata.category(word[0])[0] != 'M' and word[0] not in _JOINS_BEFORE
+    def _plain(self, words: Sequence[str]) -> list[str]:
+        """The words that stay one each between spaces, with nothing that joins these spaces."""
+        characters = set(''.join(words))
+        for character in characters - self._characters.keys():
+            self._characters[character] = self._stays(character)
+        odd = {character for character in characters if not self._characters[character]}
+        odd_first = odd | {first for first in {word[0] for word in words} if _joins(first)}
+        plain = [word for word in words if word[0] not in odd_first]
+        return [word for word in plain if odd.isdisjoint(word)] if odd else plain
 
     def _stays(self, character: str) -> bool:
         """Whether a character is neither a space nor a control, and becomes no space or nothing."""
@@ -222,6 +226,11 @@ class RepeatedWords:
     def _normalized(self, text: str) -> str:
         normalizer = self._tokenizer.normalizer
         return normalizer.normalize_str(text) if normalizer else text
+
+
+def _joins(character: str) -> bool:
+    """Whether a character may be one with a space before it."""
+    return unicodedata.category(character)[0] == 'M' or character in _JOINS_BEFORE
 
 
 def _has_space(text: str) -> bool:

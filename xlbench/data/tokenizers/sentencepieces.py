@@ -25,6 +25,7 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     family = 't5'
+    uses_cores = True
 
     def __init__(self, path: str, name: str, config: Settings | None = None):
         import sentencepiece

@@ -66,6 +66,7 @@ class Tokenizer(abc.ABC):
       tags: how the model learns the target language. 'target_in_source': the pipeline writes
         `<de> ` at the start of the input. 'own': the model's own tokens say it, or it has one
         target language only.
+      uses_cores: whether one `encode_batch` keeps all cores busy.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Tokenizer(abc.ABC):
     sha256: str
     family: str = 'other'
     tags: str = 'target_in_source'
+    uses_cores: bool = False
     _language_ids: Mapping[str, int] = {}
     _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
