@@ -12,7 +12,7 @@ from xlbench.data.readers.records import BadRecord
 
 BOM = b'\xef\xbb\xbf'
 # Each read of a file lets other threads have Python's lock, and waits for it afterwards.
-_BUFFER = 2**20
+_BUFFER = 2**18
 UTF16 = (b'\xff\xfe', b'\xfe\xff')
 
 
