@@ -5,8 +5,10 @@ is what XLA:CPU multiplies fastest and what tensor parallelism shards on one axi
 always float32; `matmul_dtype` is the type of a product's operands (see cpu_kernels.py).
 """
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import flax.linen as nn
 import jax
@@ -17,11 +19,36 @@ from jax.typing import DTypeLike
 
 from xlbench.models import placement
 from xlbench.models.cpu_kernels import product
+from xlbench.models.fused import choice
 
 Initializer = Callable[..., jax.Array]
 
 KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (loops.REMAT).
 kept = functools.partial(checkpoint_name, name=KEPT)
+
+
+_IN_LOOP = contextvars.ContextVar('_IN_LOOP', default=False)
+
+
+@contextlib.contextmanager
+def in_loop() -> Iterator[None]:
+    """Inside, layers are traced that are rounds of a loop."""
+    token = _IN_LOOP.set(True)
+    try:
+        yield
+    finally:
+        _IN_LOOP.reset(token)
+
+
+def recomputed(f: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """f, of whose intermediate results the backward pass of a loop keeps none, except on CPUs.
+
+    A loop writes down whatever its backward pass reads. Arithmetic without products waits for the
+    memory of accelerators, and doing it twice takes less time than to write and read it. Outside
+    loops XLA decides that by itself.
+    """
+    return jax.checkpoint(f) if _IN_LOOP.get() and choice.platform() != 'cpu' else f
+
 
 ACTIVATIONS = {
     'relu': jax.nn.relu,
@@ -110,14 +137,18 @@ class Mlp(nn.Module):
         first, second = self.kernel_init, self.out_kernel_init or self.kernel_init
         stack = 2 if self.gated else 0
         y = dense(self.features, ('mlp', 'embed'), stack, kernel_init=first, name='wi')(x)
-        if self.gated:
-            gate, y = unstack(y)
-            y = ACTIVATIONS[self.activation](gate) * y
-        else:
-            y = ACTIVATIONS[self.activation](y)
+        y = recomputed(functools.partial(_activated, self.activation, self.gated))(y)
         y = placement.place(y, 'mlp')
         y = Dropout(self.dropout_rate, positions_shared(self.shared_dropout))(y, train)
         return dense(x.shape[-1], ('embed', 'mlp'), kernel_init=second, name='wo')(y)
+
+
+def _activated(activation: str, gated: bool, y: jax.Array) -> jax.Array:
+    """y [batch, length, features], if gated two such halves -> [batch, length, features]."""
+    if not gated:
+        return ACTIVATIONS[activation](y)
+    gate, y = unstack(y)
+    return ACTIVATIONS[activation](gate) * y
 
 
 class Dropout(nn.Module):

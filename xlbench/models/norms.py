@@ -1,9 +1,13 @@
 """Norms over the features, computed in float32, and vectors of length 1."""
 
+import functools
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+from xlbench.models.dense import recomputed
 
 
 class RMSNorm(nn.Module):
@@ -16,9 +20,13 @@ class RMSNorm(nn.Module):
         """x [..., embed] -> the same shape and type."""
         init = nn.with_logical_partitioning(nn.initializers.ones, ('embed',))
         scale = self.param('scale', init, (x.shape[-1],), jnp.float32)
-        wide = x.astype(jnp.float32)
-        mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        return (wide * lax.rsqrt(mean_square + self.epsilon) * scale).astype(x.dtype)
+        return recomputed(functools.partial(_rms_normed, self.epsilon))(x, scale)
+
+
+def _rms_normed(epsilon: float, x: jax.Array, scale: jax.Array) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+    return (wide * lax.rsqrt(mean_square + epsilon) * scale).astype(x.dtype)
 
 
 class LayerNorm(nn.Module):
@@ -34,10 +42,14 @@ class LayerNorm(nn.Module):
         zeros = nn.with_logical_partitioning(nn.initializers.zeros, axes)
         scale = self.param('scale', ones, shape, jnp.float32)
         bias = self.param('bias', zeros, shape, jnp.float32)
-        wide = x.astype(jnp.float32)
-        centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
-        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
-        return (centred * lax.rsqrt(variance + self.epsilon) * scale + bias).astype(x.dtype)
+        return recomputed(functools.partial(_layer_normed, self.epsilon))(x, scale, bias)
+
+
+def _layer_normed(epsilon: float, x: jax.Array, scale: jax.Array, bias: jax.Array) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+    return (centred * lax.rsqrt(variance + epsilon) * scale + bias).astype(x.dtype)
 
 
 def unit(x: jax.Array) -> jax.Array:
