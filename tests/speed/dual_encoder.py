@@ -104,8 +104,9 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
     args = parser.parse_args()
     if args.side:
-        # The first steps compile, and find where their memory lies (training/train_step.py).
-        return interleaved.serve(STEPS[args.side], args, warmups=8)
+        # Ours compile first, and find where their memory lies (training/train_step.py).
+        warmups = 8 if args.side == 'xlbench' else 3
+        return interleaved.serve(STEPS[args.side], args, warmups)
     pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
     seconds, _ = interleaved.compare(pythons, args.rounds, show=lambda loss: f' (loss {loss:.4f})')
     for side, times in seconds.items():

@@ -1,45 +1,47 @@
-r"""Times a train step as the model, the batch, the texts, the vocabulary and the devices grow.
+r"""Times a step as one size grows: the model, the batch, the texts, the vocabulary, the buckets.
 
-    python tests/speed/growth_model.py
-    python tests/speed/growth_model.py --only=length,vocabulary --rounds=5
+    python tests/speed/growth_model.py length
+    python tests/speed/growth_model.py vocabulary --rounds=9
+    python tests/speed/growth_model.py devices
 
 Along each axis one size grows and the others stay, but for rows: of longer texts there are fewer,
-so that every batch of that axis has as many tokens. A figure is the median of the rounds, on the
-first of this machine's CPU devices. Beside it stand what the compiler counts: products, memory of
-activations, seconds of compiling. The last row of an axis is the largest exponent between two
-neighbours: 1 where the seconds grow as the size does, 0 where they stay; of texts, where the tokens
-stay, 0 is a straight line, and 1 would be attention alone.
+so that every batch of that axis has as many tokens. A figure is the median of the rounds, as
+xlbench.train takes its steps on this machine's CPU. Beside it stand the products in a second, the
+compiler's memory of activations, and the seconds of compiling. The last row of an axis is the
+largest exponent between two neighbours: 1 where the seconds grow as the size does, 0 where they
+stay; of texts, where the tokens stay, 0 is a straight line, and 1 would be attention alone.
 
-Of devices, which are fakes on one machine, nothing is timed: what counts is what each of them has
-to compute, hold and send, as the compiler has it.
+    emb_dim     features of a model of two and two layers; products grow with the square
+    layers      of each stack
+    rows        of a batch
+    length      tokens of an input; a target has a quarter of them
+    vocabulary  rows of the two tables
+    buckets     of a few-shot sweep: heads and poolers on cached features, see fewshot.py
+    devices     nothing is timed, as they are fakes on one machine: what counts is what each of them
+                has to compute, hold and send, as the compiler has it
 """
 
 import dataclasses
 import itertools
 import math
-import os
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 
+import fewshot
 import interleaved
-
-DEVICES = 8
-os.environ['XLA_FLAGS'] = (
-    f'{os.environ.get("XLA_FLAGS", "")} --xla_force_host_platform_device_count={DEVICES}'
-)
-os.environ['JAX_PLATFORMS'] = 'cpu'
-
 import jax
-import jax.numpy as jnp
 import numpy as np
+import steps
 from ml_collections import ConfigDict
 
 from xlbench.configs import mtg_mt5
 from xlbench.data import features
-from xlbench.parallel import partitioning
 from xlbench.plan import devices as devices_lib, programs, study
-from xlbench.training import train_step
+
+MIB = 1 << 20
+WARM_UPS = 8  # Steps; the first ones compile, and find where their memory lies.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,8 @@ class Work:
     """One train step.
 
     Attributes:
-      emb_dim: of a model of two and two layers; its MLP has twice as many units.
+      emb_dim: of a model whose MLP has twice as many units.
+      layers: of each stack.
       rows: of a batch.
       length: tokens of an input; a target has a quarter of them.
       vocab_size: rows of the two tables.
@@ -55,6 +58,7 @@ class Work:
     """
 
     emb_dim: int = 256
+    layers: int = 2
     rows: int = 16
     length: int = 128
     vocab_size: int = 8192
@@ -68,9 +72,9 @@ class Work:
     def config(self) -> ConfigDict:
         """The config of the sample, in these sizes."""
         c = mtg_mt5.get_config('sample')
-        heads = self.emb_dim // 32
-        c.model.update(emb_dim=self.emb_dim, num_heads=heads, mlp_dim=2 * self.emb_dim)
-        c.model.vocab_size = self.vocab_size
+        c.model.update(emb_dim=self.emb_dim, num_heads=self.emb_dim // 32)
+        c.model.update(num_encoder_layers=self.layers, num_decoder_layers=self.layers)
+        c.model.update(mlp_dim=2 * self.emb_dim, vocab_size=self.vocab_size)
         c.batches.update(
             batch_size=self.rows, lengths=dict(inputs=self.length, targets=self.length // 4)
         )
@@ -83,10 +87,11 @@ class Work:
         return programs.make_job(self.config(), devices, self.vocab_size, 2)
 
 
-# {axis: (field of Work, {its size in words: the work})}
-AXES = {
-    'model': ('emb_dim', [Work(emb_dim=size) for size in (128, 256, 512, 1024)]),
-    'batch': ('rows', [Work(rows=rows) for rows in (2, 8, 32, 128)]),
+# {axis: (field of Work, its sizes)}
+AXES: dict[str, tuple[str, list[Work]]] = {
+    'emb_dim': ('emb_dim', [Work(emb_dim=size) for size in (128, 256, 512, 1024)]),
+    'layers': ('layers', [Work(layers=count) for count in (1, 2, 4, 8, 16)]),
+    'rows': ('rows', [Work(rows=rows) for rows in (2, 8, 32, 128)]),
     'length': (
         'length',
         [Work(rows=4096 // length, length=length) for length in (128, 256, 512, 1024, 2048, 4096)],
@@ -96,31 +101,7 @@ AXES = {
     ),
     'devices': ('devices', [Work(rows=64, emb_dim=512, devices=count) for count in (1, 2, 4, 8)]),
 }  # fmt: skip
-
-
-def timed(work: Work, rounds: int) -> tuple[float, str]:
-    """(seconds of a step, what the compiler says of it)."""
-    job = work.job()
-    jitted, shapes = programs.train_program(job)
-    began = time.perf_counter()
-    with partitioning.activate(job.mesh):
-        traced = jitted.trace(*shapes)
-        compiled = traced.lower().compile()
-    took = time.perf_counter() - began
-    key = jax.random.key(0)
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype, device=x.sharding), job.state)
-    state = zeros.replace(params=train_step.init_params(job.model, job.objective, job.mesh, key))
-    batch = partitioning.put_batch(full_batch(job), job.mesh)
-    seconds = []
-    for _ in range(rounds + 1):
-        began = time.perf_counter()
-        state, metrics = compiled(state, batch, key)
-        jax.block_until_ready(metrics)
-        seconds.append(time.perf_counter() - began)
-    median = statistics.median(seconds[1:])
-    speed = study.matmul_flops(traced.jaxpr.jaxpr) / median / 1e9
-    memory = compiled.memory_analysis().temp_size_in_bytes >> 20
-    return median, f'{speed:.0f} GFLOP/s, activations {memory} MiB, compiled in {took:.1f} s'
+BUCKETS = (1, 10, 40, 100, 400)
 
 
 def full_batch(job: programs.Job) -> dict[str, np.ndarray]:
@@ -134,61 +115,99 @@ def full_batch(job: programs.Job) -> dict[str, np.ndarray]:
     return features.VIEWS[job.objective.view]([[example]] * job.config.batches.batch_size, layout)
 
 
-def cost_of_a_device(work: Work) -> dict[str, float]:
-    """What each device computes, holds and sends in a step, by unit."""
+def median_seconds(step: Callable, rounds: int, warm_ups: int) -> float:
+    """The median of so many rounds, after some that do not count."""
+    seconds = []
+    for _ in range(warm_ups + rounds):
+        began = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[warm_ups:])
+
+
+def timed(work: Work, rounds: int) -> tuple[float, str]:
+    """(seconds of a step, what the compiler says of it)."""
     job = work.job()
-    device = devices_lib.describe(list(job.mesh.devices.flat), f'cpu:{work.devices}', None)
-    program = study.study('the train step', *programs.train_program(job), job, device)
-    sent = sum(row['wire_bytes'] for row in program['collectives'])
-    return {
-        'GFLOP': program['compiler_flops'] / 1e9,
-        'MiB held': program['memory']['needed'] / 2**20,
-        'MiB sent': sent / 2**20,
-    }
+    optimizer = dict(job.config.stages[job.stage].optimizer)
+    step = steps.xlbench_step(job.model, job.objective, full_batch(job), optimizer)
+    seconds = median_seconds(step, rounds, WARM_UPS)
+    speed = study.model_flops(job) / seconds / 1e9
+    memory = step.run.memory.temp_size_in_bytes / MIB
+    took = sum(step.run.compile_seconds)
+    note = f'{speed:.0f} GFLOP/s, activations {memory:.0f} MiB, compiled in {took:.1f} s'
+    return seconds, note
 
 
-def exponents(sizes: Sequence[float], costs: Sequence[float]) -> list[float]:
-    """Between neighbours; 1 where a cost grows as its size does."""
-    pairs = itertools.pairwise(zip(sizes, costs, strict=True))
-    return [math.log(b / a) / math.log(n / m) for (m, a), (n, b) in pairs]
+def of_seconds(axis: str, rounds: int) -> Iterator[interleaved.Value]:
+    """Rows of the tokens in a second as a size grows, and of how the seconds grow."""
+    field, works = AXES[axis]
+    steps.start('float32')
+    sizes, seconds = [getattr(work, field) for work in works], []
+    for work, size in zip(works, sizes, strict=True):
+        taken, note = timed(work, rounds)
+        seconds.append(taken)
+        named = f'a train step, {field} {size:,}'
+        yield interleaved.value(named, work.tokens / taken, 'tokens/s', note)
+    yield steepest(field, sizes, seconds)
 
 
-def of_devices(works: Sequence[Work]) -> Iterator[interleaved.Value]:
-    """Rows of what a device has to do, as there are more of them."""
+def of_buckets(rounds: int) -> Iterator[interleaved.Value]:
+    """Rows of the buckets in a second as a few-shot sweep has more of them."""
+    seconds = []
+    for count in BUCKETS:
+        args = types.SimpleNamespace(
+            method='fc_pooler', buckets=count, shots=32, epochs=50, dtype='float32', at_once=0,
+            streams=0,
+        )  # fmt: skip
+        seconds.append(median_seconds(fewshot.xlbench_step(args), rounds, warm_ups=2))
+        named = f'a few-shot sweep of heads and poolers, {count} buckets'
+        yield interleaved.value(named, count / seconds[-1], 'buckets/s')
+    yield steepest('buckets', BUCKETS, seconds)
+
+
+def steepest(field: str, sizes: Sequence[float], seconds: Sequence[float]) -> interleaved.Value:
+    """The row of the largest exponent between neighbours; 1 where seconds grow as the size does."""
+    pairs = itertools.pairwise(zip(sizes, seconds, strict=True))
+    exponents = [math.log(b / a) / math.log(n / m) for (m, a), (n, b) in pairs]
+    at = max(range(len(exponents)), key=exponents.__getitem__)
+    between = f'between {sizes[at]:,} and {sizes[at + 1]:,}'
+    return interleaved.value(f'seconds by {field}', exponents[at], 'exponent', between)
+
+
+def of_devices() -> Iterator[interleaved.Value]:
+    """Rows of what each device computes, holds and sends in a step, as there are more of them."""
+    works = AXES['devices'][1]
+    jax.config.update('jax_num_cpu_devices', max(work.devices for work in works))
     for work in works:
-        for unit, number in cost_of_a_device(work).items():
+        job = work.job()
+        device = devices_lib.describe(list(job.mesh.devices.flat), f'cpu:{work.devices}', None)
+        program = study.study('the train step', *programs.train_program(job), job, device)
+        costs = {
+            'GFLOP': program['compiler_flops'] / 1e9,
+            'MiB held': program['memory']['needed'] / MIB,
+            'MiB sent': sum(row['wire_bytes'] for row in program['collectives']) / MIB,
+        }
+        for unit, number in costs.items():
             named = f'a train step on {work.devices} devices, each'
             yield interleaved.value(named, number, unit, 'by the compiler')
 
 
-def of_seconds(axis: str, works: Sequence[Work], rounds: int) -> Iterator[interleaved.Value]:
-    """Rows of the seconds of a step as a size grows, and of how they grow."""
-    field, seconds = AXES[axis][0], []
-    sizes = [getattr(work, field) for work in works]
-    for work, size in zip(works, sizes, strict=True):
-        taken, note = timed(work, rounds)
-        seconds.append(taken)
-        yield interleaved.value(
-            f'a train step, {field} {size:,}', work.tokens / taken, 'tokens/s', note
-        )
-    found = exponents(sizes, seconds)
-    steepest = max(range(len(found)), key=found.__getitem__)
-    between = f'between {sizes[steepest]:,} and {sizes[steepest + 1]:,}'
-    yield interleaved.value(f'seconds by {field}', found[steepest], 'exponent', between)
-
-
 def main() -> None:
     """The command line."""
-    parser = interleaved.parser(__doc__, (), rounds=3)
-    parser.add_argument('--only', default=','.join(AXES), help='axes, with commas')
+    parser = interleaved.parser(__doc__, (), rounds=7)
+    parser.add_argument('axis', choices=(*AXES, 'buckets'))
     args = parser.parse_args()
+    jax.config.update('jax_platforms', 'cpu')
+    if args.axis == 'devices':
+        made = of_devices()
+    elif args.axis == 'buckets':
+        made = of_buckets(args.rounds)
+    else:
+        made = of_seconds(args.axis, args.rounds)
     rows: list[interleaved.Value] = []
-    for axis in args.only.split(','):
-        works = AXES[axis][1]
-        made = of_devices(works) if axis == 'devices' else of_seconds(axis, works, args.rounds)
-        for row in made:
-            print(f'{row["work"]}: {row["value"]:,.3g} {row["unit"]} ({row["note"]})', flush=True)
-            rows.append(row)
+    for row in made:
+        print(f'{row["work"]}: {row["value"]:,.3g} {row["unit"]} ({row["note"]})', flush=True)
+        rows.append(row)
     interleaved.write(args.json, rows)
 
 

@@ -57,6 +57,13 @@ def _torch(name: str, command: str, *more: str, limit: int = 400) -> Script:
     return Script(name, command, ('torch', *more), '--torch_python', limit)
 
 
+# Cases of memory.py, and axes of growth_model.py.
+MEMORY = {
+    'small': 'small:adamw:none,small:adafactor:none',
+    'base': 'base:adafactor:none',
+    'large': 'large:adafactor:none',
+}
+GROWING = ('emb_dim', 'layers', 'rows', 'length', 'vocabulary', 'buckets', 'devices')
 SCRIPTS = (
     _torch('train_step', 'train_step --rounds=5', 'transformers'),
     _torch('train_step_32k', 'train_step --rounds=5 --vocab_size=32128', 'transformers'),
@@ -66,7 +73,7 @@ SCRIPTS = (
         'train_step --rounds=5 --vocab_size=32128 --dtype=bfloat16',
         'transformers',
     ),
-    Script('memory', 'memory'),
+    *(Script(f'memory_{size}', f'memory --cases={cases}') for size, cases in MEMORY.items()),
     _torch('dual_encoder', 'dual_encoder --rounds=5', 'transformers'),
     _torch('dual_encoder_bf16', 'dual_encoder --rounds=5 --dtype=bfloat16', 'transformers'),
     _torch('beam_search', 'beam_search', 'transformers'),
@@ -82,7 +89,7 @@ SCRIPTS = (
     Script('start', 'start'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
-    Script('growth_model', 'growth_model'),
+    *(Script(f'growth_{axis}', f'growth_model {axis}') for axis in GROWING),
     Script('growth_data', 'growth_data --examples=1000,100000,10000000'),
     Script('answers', 'answers --rounds=3'),
     Script('processes', 'processes --processes=2 --rounds=3'),

@@ -29,8 +29,8 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
       optimizer: the block of a stage.
 
     Returns:
-      The step, which returns the batch's loss divided by its weight. Its attribute `parameters` is
-      their number.
+      The step, which returns the batch's loss divided by its weight. Its attributes: `parameters`,
+      their number, and `run`, the TrainStep.
     """
     import jax
 
@@ -57,5 +57,5 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
         jax.block_until_ready(state[0])
         return float(metrics['loss']) / float(metrics['weight'])
 
-    step.parameters = parameters
+    step.parameters, step.run = parameters, run
     return step
