@@ -1,1 +1,1 @@
-"""Experiment configs: plain Python, a file each."""
+"""Experiment configs in plain Python, one file each."""

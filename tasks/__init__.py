@@ -1,1 +1,1 @@
-"""The benchmarks as SeqIO tasks and mixtures: a file each, imported when a name asks for it."""
+"""The benchmarks as SeqIO tasks and mixtures: one file each, imported when a name asks for it."""

@@ -6,9 +6,9 @@ r"""The official files of the four benchmarks as data sets of TensorFlow Dataset
   data = tfds.load('xlbench_mtg/qg_en_de', data_dir='TFDS', **tfds_builders.reading('DATA'))
 
 'DATA' is a data root, with files as `python -m xlbench.data list` says; 'TFDS' is where TFDS keeps
-what it prepares. Nothing is downloaded: who owns a corpus decides how one gets it, and a file that
-is not there is an error that says where to look. The names of configs are those of our tasks,
-without the benchmark and without a second language that is the first one:
+what it prepares. Nothing is downloaded, because the owner of a corpus decides how to get it; if a
+file is missing, the error says where to look. The names of configs are those of our tasks, without
+the benchmark and without a second language that is the first one:
 
   xlbench_mtg/qg_en_de         passage, answer, target                   task mtg_qg_en_de
   xlbench_mrs/de               message, reply, and what REPLY_FIELDS has  mrs_retrieval_de_de

@@ -105,6 +105,6 @@ def _blaming_the_machine() -> Iterator[None]:
         yield
     except futures.process.BrokenProcessPool as error:
         raise UserError(
-            'a worker process died, perhaps for lack of memory; the same command goes on from '
-            'here, also with fewer --workers'
+            'a worker process died, perhaps for lack of memory; the same command continues '
+            'from here, also with fewer --workers'
         ) from error

@@ -1,3 +1,3 @@
-"""Small training and test sets of dev sets in many languages; see __main__.py."""
+"""Small training and test sets from dev sets in many languages; see __main__.py."""
 
 TASKS = ('xnli', 'pawsx')

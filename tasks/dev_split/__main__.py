@@ -2,18 +2,19 @@ r"""A small training set and test sets, made of dev sets in many languages.
 
   python -m xlbench.tasks.dev_split --root=data --task=xnli,pawsx --output=data/dev_split
 
-XNLI's and PAWS-X's dev sets have the same pairs in every language and are quickly had; their
-English training sets are large. This cuts the pairs in two, all that share an English first text on
-one side: the English ones of one part, two thirds, become the training set, and those of the other
-part, in each language whose dev set is there, its test set. So no test pair is a translation of one
-that was trained on. Pairs of a language's published few shots are left out of its test set, and
-those that nobody translated; the files of few shots are copied. The folder is a data root like any
-other:
+XNLI's and PAWS-X's dev sets have the same pairs in every language and are small; their English
+training sets are large. This program cuts the pairs into two parts; pairs with the same first
+English text are in the same part. The English pairs of the first part, two thirds, become the
+training set. The pairs of the other part become the test set of each language whose dev set is
+there, so no test pair is a translation of a training pair. Pairs in a language's published few
+shots, and pairs that nobody translated, are left out of its test set; the files of few shots are
+copied. The folder is a data root like any other:
 
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,task=xnli,languages=de+es+sw+zh \
       --config.source.model.from=FOLDER --config.source.data.root=data/dev_split --workdir=RUNS/xnli
 
-Scores on it compare with each other, and with no published ones. The same files give the same cut.
+Scores on it can be compared with each other, but not with published ones. The same files give the
+same cut.
 """
 
 import argparse

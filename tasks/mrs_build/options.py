@@ -1,4 +1,4 @@
-"""The options of a build, and the settings that decide about the files of each step."""
+"""The options of a build, and the settings on which the files of each step depend."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""The options of a build of one task, and the settings that decide about the files of each step."""
+"""The options for building one task, and the settings on which the files of each step depend."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""The first step: originals -> those that people shall correct, and those that stay rough.
+"""The first step: originals -> those that people correct, and those that stay rough.
 
   WORK/read/rough/000000.jsonl.gz     ["passage", "answer", "question"], some hundred a file
   WORK/read/sample/000000.jsonl.gz    likewise, in the order in which splits are filled

@@ -1,4 +1,4 @@
-"""What of a build people read: Table 6 and Table 2 of arXiv:2108.07140, of one's own data."""
+"""The tables of a build: Table 6 and Table 2 of arXiv:2108.07140, for your own data."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the sample corpora share: each is written whole into a folder below the data root, or not.
+"""Shared code of the sample corpora: each is written whole into a folder below the data root.
 
 `<root>/SAMPLE.json` lists the corpora that are complete; with that file, nothing in the root is
 real data.

@@ -125,8 +125,8 @@ def test_files_of_any_form_become_one(tmp_path, monkeypatch):
     [
         (['no.tsv'], 'there is no file no.tsv'),
         (['a,b,c'], 'a,b,c is not the names of two files with a comma between'),
-        (['x.tsv:1'], 'x.tsv:1: behind the colon stand two columns, such as 2,1'),
-        (['x.tsv:2,2'], 'behind the colon stand two columns'),
+        (['x.tsv:1'], 'x.tsv:1: after the colon there are two columns, such as 2,1'),
+        (['x.tsv:2,2'], 'after the colon there are two columns'),
     ],
 )
 def test_inputs_that_cannot_be(inputs, message):

@@ -56,7 +56,7 @@ def test_items_of_arrays_are_what_json_says(tmp_path, monkeypatch):
         ('[{"a": 1} {"a": 2}]', 1, 'no comma, behind object 1'),
         ('[{"a": 1}, {"a": 2', 1, "not JSON: Expecting ',' delimiter"),
         ('[{"a": 1}', 1, 'the file ends inside the list'),
-        ('[{"a": 1}] x', 1, 'there is something behind the list'),
+        ('[{"a": 1}] x', 1, 'something follows the list'),
         ('[{"a": "x', 0, 'not JSON: Unterminated string'),
         (b'[{"a": 1}, "\xff"]', 0, 'not UTF-8: byte 0xff'),
         ('[1]'.encode('utf-16'), 0, 'begins as UTF-16 does'),

@@ -166,7 +166,7 @@ def test_mutual_information_ranks_anew(model, short):
         best = sorted(range(3), key=lambda i: -scores[i])[:2]
         assert [p.text for p in new] == [old[i].text for i in best]
         assert [p.score for p in new] == pytest.approx([scores[i] for i in best], rel=1e-4)
-    with pytest.raises(UserError, match='one answer alone cannot be ranked anew; set num_beams'):
+    with pytest.raises(UserError, match='a single answer cannot be ranked again; set num_beams'):
         model.generate(texts, target_lang='de', source_lang='en', reranker=mmi)
 
 
@@ -572,7 +572,7 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
         (('--rerank=retriever', '--mmi_model=other'), 'both rank the answers; leave out one'),
         (('--rerank=other',), '--rerank=other is not a run whose objective is retrieval'),
         (('--mmi_model=retriever',), '--mmi_model=retriever is a retriever; --rerank takes those'),
-        (('--rerank=retriever', '--num_beams=1'), 'one answer alone cannot be ranked anew'),
+        (('--rerank=retriever', '--num_beams=1'), 'a single answer cannot be ranked again'),
         (('--rerank=retriever', '--rerank_weight=2'), 'rerank_weight is 2.0; 0 to 1 is allowed'),
     ):
         with pytest.raises(UserError, match=message):

@@ -56,7 +56,7 @@ def begin(
     if changed and not redo:
         raise UserError(
             f'{folder} was begun by another command: {"; ".join(changed.values())}; repeat that '
-            'command, name another --output, or let --redo do again what this changes'
+            'command, name another --output, or repeat the changed steps with --redo'
         )
     for step in changed:
         for name in affected(step):

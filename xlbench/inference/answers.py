@@ -94,7 +94,7 @@ class Reranker(abc.ABC):
         """
         if options.hypotheses < 2:
             raise UserError(
-                'one answer alone cannot be ranked anew; set num_beams, or draw several samples '
+                'a single answer cannot be ranked again; set num_beams, or draw several samples '
                 'with num_return'
             )
         return dataclasses.replace(options, num_return=options.hypotheses)

@@ -69,7 +69,7 @@ class _Labeller(Answerer[Texts, Answer]):
         """
         rows = self._tokenizer.language_rows
         if lang is not None and not rows:
-            raise UserError(f'{self.name} is told no language of its input; leave it out')
+            raise UserError(f'{self.name} takes no language of its input; leave it out')
         if lang is not None and lang not in rows:
             raise unknown(f'language of {self.name}', lang, rows)
 

@@ -210,7 +210,7 @@ def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -
             if task_files.is_in_a_workdir():
                 here = 'go to another folder than this one, whose config.json makes it a workdir'
             raise errors.UserError(
-                f'{what} {path!r} stands in a task file that is not here; {here}, or set '
+                f'{what} {path!r} is in a task file that is not here; {here}, or set '
                 'XLBENCH_TASKS to the folder that has it'
             )
         return _imported(lambda: task_files.load(file), path, str(file), what)

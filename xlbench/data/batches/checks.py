@@ -49,7 +49,7 @@ def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
             raise UserError(f'{task.name}/{task.split} has no examples; remove it from the mixture')
     labels = [(task.name, task.split) for task in prepared]
     if len(set(labels)) < len(labels):
-        raise UserError(f'a task stands twice in {", ".join(name for name, _ in labels)}')
+        raise UserError(f'a task is twice in {", ".join(name for name, _ in labels)}')
     first = prepared[0].manifest['vocabulary']
     for task in prepared[1:]:
         other = task.manifest['vocabulary']

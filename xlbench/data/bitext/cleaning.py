@@ -47,7 +47,7 @@ class Input:
         if colon and not os.path.exists(text):
             columns = tuple(int(n) - 1 if n.isdecimal() else -1 for n in numbers.split(','))
             if len(columns) != 2 or min(columns) < 0 or columns[0] == columns[1]:
-                raise UserError(f'{text}: behind the colon stand two columns, such as 2,1')
+                raise UserError(f'{text}: after the colon there are two columns, such as 2,1')
             return cls((path,), columns)
         if ',' in text and not os.path.exists(text):
             paths = tuple(text.split(','))

@@ -122,4 +122,4 @@ def _values(text: _Text) -> Iterator[Json]:
             raise ValueError('no comma' if character else 'the file ends inside the list')
     text.skip()
     if text.next():
-        raise ValueError('there is something behind the list')
+        raise ValueError('something follows the list')
