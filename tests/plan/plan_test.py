@@ -195,8 +195,9 @@ def test_a_plan_as_json_and_in_words(small_plan):
     assert (step['name'], decode['name']) == ('the train step', 'decoding of test')
     assert decode['beside'] == read['plan']['device_bytes']['optimizer_state'] > 0
     assert decode['unknown_loops'] >= 1
-    # A step is three forward passes; what its loss computes anew comes on top.
-    assert 1 <= step['matmul_flops'] / read['plan']['model_flops'] < 1.2
+    # A step is three forward passes, but for the look-up of relative positions, a small product
+    # with a constant, which has one gradient. What its loss computes anew comes on top.
+    assert 0.998 < step['matmul_flops'] / read['plan']['model_flops'] < 1.2
     assert step['estimate']['compiler_source'] == 'not given'
     text = '\n'.join(messages.lines_of(read))
     for words in ('mesh data 4 x fsdp 2 x tensor 1', 'per device: parameters', 'the train step',
