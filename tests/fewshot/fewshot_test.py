@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import children
 import jax
@@ -30,7 +31,15 @@ from xlbench import (
 )
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import __main__ as fewshot, command_lines, results, source as source_lib, sweep
+from xlbench.fewshot import (
+    __main__ as fewshot,
+    adaptation,
+    command_lines,
+    results,
+    room,
+    source as source_lib,
+    sweep,
+)
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
@@ -416,6 +425,24 @@ def small_sweep(run, root, **overrides) -> ml_collections.ConfigDict:
         adapt__methods=METHODS[view][-1:], adapt__learning_rates=(0.01,),
     )  # fmt: skip
     return tiny_sweep(root, view, **small | overrides)
+
+
+@pytest.mark.parametrize('run', ['tagging'], indirect=True)
+def test_the_next_group_s_programs_are_compiled_beside_this_one(run, root, tmp_path, monkeypatch):
+    compiled = []
+
+    def compile_(self, shots, at_once, original=adaptation.Adapter.compile):
+        compiled.append((shots, at_once, threading.current_thread() is threading.main_thread()))
+        original(self, shots, at_once)
+
+    monkeypatch.setattr(adaptation.Adapter, 'compile', compile_)
+    monkeypatch.setattr(room.Room, 'may_compile_beside', lambda *_: True)
+    config = small_sweep(run, root, adapt__shots=(1, 2))
+    sweep.sweep(config, str(tmp_path / 'run'))
+    assert compiled == [(2, config.adapt.at_once, False)]
+    rows = rows_of(tmp_path / 'run')
+    assert [row['shots'] for row in rows] == ['0', *'1' * 5, *'2' * 5]
+    assert all(row in rows_of(run[1]) for row in rows)
 
 
 def test_the_best_learning_rate_of_source_training_is_adapted(root, tmp_path, capsys):
