@@ -154,7 +154,7 @@ def test_a_registered_language_is_kept_as_json_and_comes_back(forget):
     assert languages.get('lo') == before
     unsafe = kept[0] | {'code': 'xx', 'segmenter': 'os:system()'}
     for strange in ([{'code': 'xx'}], [unsafe], [3], [kept[0] | {'code': []}]):
-        with pytest.raises(errors.UserError, match=r'of a language|is no language'):
+        with pytest.raises(errors.UserError, match=r'of a language|is not a language'):
             languages.restore(strange)
     # A function that only a file names is not imported.
     languages.restore([kept[0] | {'code': 'xx', 'name': 'x', 'segmenter': 'shutil:rmtree'}])

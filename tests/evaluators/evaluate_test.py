@@ -104,7 +104,7 @@ def test_texts_are_ranked_anew_as_predict_does_it(run, retriever_run, capsys):
     assert report.main([str(run), '--step=13', '--variants']) == 0
     said = capsys.readouterr().out
     assert all(f'| run, first9-beam-num_beams3-num_return2-{way} |' in said for way in ways)
-    with pytest.raises(UserError, match='one answer alone cannot be ranked'):
+    with pytest.raises(UserError, match='a single answer cannot be ranked again'):
         call(run, f'--rerank={retriever_run}')
     with pytest.raises(UserError, match='--rerank ranks texts that a model writes'):
         call(retriever_run, f'--rerank={retriever_run}', f'--output={run.parent / "other"}')

@@ -473,7 +473,7 @@ def test_what_stops_a_build(paths, tmp_path, capsys):
     assert 'given twice' in error(paths[0], paths[0])
     assert 'no file' in error('nowhere.zst')
     assert 'cannot be imported' in error(paths[0], '--toxicity=nowhere:function', '--redo')
-    assert 'no model of fastText' in error(paths[0], f'--language_model={paths[0]}', '--redo')
+    assert 'is not a model of fastText' in error(paths[0], f'--language_model={paths[0]}', '--redo')
     assert "unknown language 'ed'" in error(paths[0], f'--translations=ed={paths[0]}')
     assert 'not LANG=FILE' in error(paths[0], '--mapping=file')
     assert "'20x' is not a whole number of 2 or more" in error(paths[0], '--min_count=20x')

@@ -37,7 +37,7 @@ class Rules:
         if self.forced_first is None:
             return self
         return dataclasses.replace(
-            self, forced_first=jnp.repeat(self.forced_first[examples], num_texts)
+            self, forced_first=jnp.repeat(jnp.asarray(self.forced_first)[examples], num_texts)
         )
 
     def by_history(
