@@ -28,7 +28,7 @@ def test_limits():
         number, _, unit = text.partition(' ')
         said[name] = int(number.replace(',', '')) * units[unit]
     assert said == {limit.variable: limit.default for limit in limits.ALL}
-    assert limits._FREE == 1 << 20 and 'the first MiB is free' in WORDS
+    assert limits._FREE == 1 << 20 and 'the first MiB is not counted' in WORDS
 
 
 def test_limits_that_stay():
