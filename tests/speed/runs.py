@@ -97,17 +97,20 @@ SCRIPTS = (
 
 
 def chosen(only: str) -> list[Script]:
-    """The scripts that `--only` names, by run or by script; all, if it names none.
+    """The scripts that `--only` names; all, if it names none.
+
+    A name is that of a run, or else of a script, for all of its runs.
 
     Raises:
       SystemExit: a name is unknown.
     """
-    known = {name for script in SCRIPTS for name in (script.name, script.script)}
+    names = {script.name for script in SCRIPTS}
+    known = names | {script.script for script in SCRIPTS}
     asked = only.split(',') if only else known
     for name in asked:
         if name not in known:
             raise SystemExit(f'no script is called {name}; choose from: {", ".join(sorted(known))}')
-    return [x for x in SCRIPTS if x.name in asked or x.script in asked]
+    return [x for x in SCRIPTS if x.name in asked or x.script in set(asked) - names]
 
 
 def missing(script: Script, torch_python: str) -> str:
