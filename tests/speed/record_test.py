@@ -174,6 +174,8 @@ def test_the_page_shows_the_record():
 
 
 def test_commands_are_listed():
-    command = [sys.executable, str(SPEED), '--list', '--only=beam_search']
+    command = [sys.executable, str(SPEED), '--list', '--only=beam_search_32k,growth_model']
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert 'beam_search_32k      tests/speed/beam_search.py --vocab_size=32128' in answer
+    assert 'growth_rows          tests/speed/growth_model.py rows' in answer  # All of a script.
+    assert 'beam_search  ' not in answer
