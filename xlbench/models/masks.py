@@ -9,6 +9,9 @@ from xlbench.models.placement import constrain
 # Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
 # gives some average and not NaN; far above any real logit in float32.
 MASKED = -1e9
+# The logit of a key that only fills a block of a kernel: far below MASKED, so that its weight is 0
+# even in a row that sees nothing.
+ABSENT = -1e30
 
 
 @struct.dataclass

@@ -21,12 +21,10 @@ from jax.experimental.pallas import triton
 from jax.typing import DTypeLike
 
 from xlbench.models.fused import choice
-from xlbench.models.masks import MASKED
+from xlbench.models.masks import ABSENT, MASKED
 
 # Queries and keys of a tile: powers of two, whose numbers fit the registers of a program.
 BLOCK = 64
-# The logit of a key that only fills a block, as that of kernels.ABSENT.
-ABSENT = -1e30
 
 
 @dataclasses.dataclass(frozen=True)

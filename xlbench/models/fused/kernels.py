@@ -22,12 +22,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from xlbench.models.fused.choice import LANES
-from xlbench.models.masks import MASKED
+from xlbench.models.masks import ABSENT, MASKED
 
 SUBLANES = 8
-# The logit of a key that only fills a block: far below MASKED, so that its weight is 0 even in a
-# row that sees nothing.
-ABSENT = -1e30
 
 _NT = (((1,), (1,)), ((), ()))  # a b^T
 _NN = (((1,), (0,)), ((), ()))  # a b

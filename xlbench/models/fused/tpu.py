@@ -10,13 +10,8 @@ from jax.experimental.pallas import tpu as pltpu
 
 from xlbench.models.fused import choice
 from xlbench.models.fused.choice import LANES
-from xlbench.models.fused.kernels import (
-    ABSENT,
-    SUBLANES,
-    Form,
-    attention_backward,
-    attention_forward,
-)
+from xlbench.models.fused.kernels import SUBLANES, Form, attention_backward, attention_forward
+from xlbench.models.masks import ABSENT
 
 # Most queries and keys of a tile: its float32 numbers take 2 MiB of VMEM.
 FORWARD_BLOCKS = (512, 1024)
