@@ -73,6 +73,16 @@ def test_memory_of_other_threads_is_kept_in_one_heap():
     assert pages_again('own_heaps') > 0.9
 
 
+@pytest.mark.skipif(sys.platform != 'linux', reason='Linux alone says what a process holds')
+def test_memory_in_use_now():
+    before = machine.held_memory()
+    block = b'1' * (64 << 20)
+    grown = machine.held_memory() - before
+    del block
+    assert 0.9 < grown / (64 << 20) < 1.1
+    assert machine.held_memory() - before < grown / 2
+
+
 def test_garbage_is_collected_late_until_a_program_has_begun():
     usual = gc.get_threshold()
     machine.put_off_collecting()

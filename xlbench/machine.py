@@ -1,5 +1,6 @@
 """This machine and its limits; needs Python alone, as xlbench.doctor runs without packages."""
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -60,6 +61,15 @@ def peak_memory() -> int | None:
     return peak if sys.platform == 'darwin' else peak * 1024  # The others count in KiB.
 
 
+def held_memory() -> int | None:
+    """Bytes of memory that this process has in use now, or None where that is not known."""
+    try:
+        pages = int(pathlib.Path('/proc/self/statm').read_text(encoding='ascii').split()[1])
+    except OSError:  # No Linux.
+        return None
+    return pages * os.sysconf('SC_PAGE_SIZE')
+
+
 # mallopt(3): these numbers and -1 are glibc's.
 _TRIM_THRESHOLD, _MAPPED_AT_MOST, _HEAPS_AT_MOST = -1, -4, -8
 
@@ -88,8 +98,9 @@ def keep_freed_memory() -> bool:
 
 
 def return_freed_memory() -> None:
-    """Gives the system what `keep_freed_memory` kept and nobody has needed since."""
-    ctypes.CDLL(None).malloc_trim(0)
+    """Gives the system what was freed and is kept. Without glibc, nothing happens."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 # Objects that a program may make before Python looks for those that only refer to each other.

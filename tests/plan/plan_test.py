@@ -15,7 +15,7 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import config as config_lib, logs, runs
+from xlbench import config as config_lib, logs, machine, runs
 from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
@@ -203,6 +203,21 @@ def test_a_plan_as_json_and_in_words(small_plan):
     for words in ('mesh data 4 x fsdp 2 x tensor 1', 'per device: parameters', 'the train step',
                   'in a ring', 'decoding of test', 'is not known'):  # fmt: skip
         assert words in text
+
+
+def test_devices_of_a_cpu_share_the_memory_of_the_process(tiny_root, monkeypatch):
+    config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
+    monkeypatch.setattr(machine, 'held_memory', lambda: 8 * devices_lib.GIB)
+    results = [
+        plan_of(config, with_decoding=False, memory=memory, tries=0) for memory in (0.9, 1.1)
+    ]
+    assert [result['fits'] for result in results] == [False, True]
+    memory = results[0]['plan']['programs'][0]['memory']
+    arrays = memory['argument'] + memory['output'] + memory['temp'] - memory['alias']
+    assert memory['process'] == devices_lib.GIB
+    assert memory['needed'] == arrays + memory['generated_code'] + devices_lib.GIB
+    lines = '\n'.join(messages.lines_of(results[0]))
+    assert 'share of 8 in the process (Python, jax, compiled programs) 1 GiB; together' in lines
 
 
 def test_a_program_that_cannot_be_read_is_said(small_plan):
@@ -413,7 +428,10 @@ def test_the_command_in_a_process_of_its_own(tiny_root, tmp_path):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert 'mesh data 2 x fsdp 1 x tensor 1' in run.stdout
-    assert json.loads(output.read_text())['device']['count'] == 2
+    found = json.loads(output.read_text())
+    assert found['device']['count'] == 2
+    # Python and jax alone are that much.
+    assert found['plan']['programs'][0]['memory']['process'] > 50e6
 
 
 @pytest.mark.parametrize(
@@ -446,6 +464,7 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     assert found['device']['count'] == (4 if chips == 'v5e:2x2' else 8)
     assert found['device']['capacity'] == 16 * devices_lib.GIB and found['fits']
     step = found['plan']['programs'][0]
+    assert step['memory']['process'] == 0  # It has the memory of its machine.
     assert step['estimate']['compiler_seconds'] > 0
     assert 0 < step['estimate']['mfu']['roofline_least'] < 1
     assert {row['kind'] for row in step['collectives']} & {'all-gather', 'all-reduce'}

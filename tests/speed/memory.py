@@ -41,7 +41,7 @@ def flags(case: str, args: argparse.Namespace) -> list[str]:
 
 
 def planned(case: str, args: argparse.Namespace) -> dict[str, int]:
-    """Bytes by the plan: 'parameters', 'optimizer_state' and, all in all, 'needed'."""
+    """Bytes by the plan: parameters, optimizer_state, process and, all in all, needed."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / 'plan.json'
         command = [
@@ -50,7 +50,7 @@ def planned(case: str, args: argparse.Namespace) -> dict[str, int]:
         ]  # fmt: skip
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         plan = json.loads(file.read_text(encoding='utf-8'))['plan']
-    return plan['device_bytes'] | {'needed': plan['programs'][0]['memory']['needed']}
+    return plan['device_bytes'] | plan['programs'][0]['memory']
 
 
 def held(field: str) -> int:
@@ -110,7 +110,8 @@ def main() -> None:
         state = plan['parameters'] + plan['optimizer_state']
         note = (
             f'plan {plan["needed"] / GB:.2f} GB, of which parameters and optimizer state '
-            f'{state / GB:.2f} GB; before the first array {held["before"] / GB:.2f} GB'
+            f'{state / GB:.2f} GB and the process {plan["process"] / GB:.2f} GB; before the first '
+            f'array the process has {held["before"] / GB:.2f} GB'
         )
         ratio = held['peak'] / plan['needed']
         work = f'memory of a train step of mT5 ({case}) over that of its plan'

@@ -9,7 +9,7 @@ them. It reads no data, vocabulary or checkpoint.
 
   --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
-  --topology=cpu:8      so many devices on this machine's CPU
+  --topology=cpu:8      so many devices on this machine's CPU, and the process that they share
   --topology=h100:8     GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
                         estimated from the products of its steps
   --topology=local      the devices of this machine
@@ -53,7 +53,7 @@ from xlbench.plan.devices import Device
 from xlbench.plan.figures import Plan, Result, Trial
 from xlbench.training import objectives
 
-FORMAT = 2  # Of the JSON file.
+FORMAT = 3  # Of the JSON file.
 Changes = dict[str, int | str]  # {key with dots: value}
 LANES = 128  # Columns of a TPU's tile.
 # Of the mesh, what other sizes are tried of; replica and sequence stay as they are.

@@ -101,7 +101,8 @@ def _program_lines(
     yield (
         f'  memory: arguments {amount(memory["argument"])}, output {amount(memory["output"])} '
         f'(of it in place {amount(memory["alias"])}), activations and temporaries '
-        f'{amount(memory["temp"])}, code {amount(memory["generated_code"])}{kept}; '
+        f'{amount(memory["temp"])}, code {amount(memory["generated_code"])}{kept}'
+        f'{_process(memory["process"], device["count"])}; '
         f'together {amount(memory["needed"])}{limit}'
     )
     for entry in program['largest'][:3]:
@@ -143,6 +144,14 @@ def _program_lines(
             f'{program["unknown_trips"]} round(s) each'
         )
     yield from _estimate_lines(program['estimate'])
+
+
+def _process(size: int | None, devices: int) -> str:
+    """The process in words, of which a device has this many bytes; '' where it has none."""
+    if size == 0:
+        return ''
+    what = f'share of {devices} in the process' if devices > 1 else 'process'
+    return f', {what} (Python, jax, compiled programs) {amount(size)}'
 
 
 def _cut(text: str, most: int = 70, *, end: bool = False) -> str:

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import jax
 from jax.extend.core import Jaxpr, JaxprEqn
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import files
+from xlbench import files, machine
 from xlbench.errors import UserError
 from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
@@ -131,7 +132,7 @@ def study(
     if compiled is None:
         needed = program['refused']['needed']
         return program | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
-    program['memory'] = memory_of(compiled, also)
+    program['memory'] = memory_of(compiled, also, held_by_process(job.mesh))
     program['fits'] = (
         None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
@@ -161,8 +162,24 @@ def study(
     return program
 
 
-def memory_of(compiled: jax.stages.Compiled, also: int) -> dict[str, int]:
-    """Bytes of one device: what the compiler says, and 'needed' together with `also`."""
+def held_by_process(mesh: Mesh) -> int | None:
+    """Bytes of each device that a process takes beside its arrays; None where nobody knows.
+
+    That is Python, jax, and the programs that were compiled: CPU devices share the machine's memory
+    with them. This process has no arrays, and the same programs: what it holds is what a process
+    that trains would.
+    """
+    if mesh.devices.flat[0].platform != 'cpu':
+        return 0
+    machine.return_freed_memory()  # What the compiler needed for a while, training reuses.
+    held = machine.held_memory()
+    return held and held // mesh.size
+
+
+def memory_of(
+    compiled: jax.stages.Compiled, also: int, process: int | None
+) -> dict[str, int | None]:
+    """Bytes of one device: what the compiler says, and 'needed' with all that lies beside it."""
     memory = compiled.memory_analysis()
     sizes = {
         key: getattr(memory, f'{key}_size_in_bytes')
@@ -170,7 +187,8 @@ def memory_of(compiled: jax.stages.Compiled, also: int) -> dict[str, int]:
     }
     # What train_words.compile_line counts, and the program itself. What is aliased is in arguments
     # and outputs, and there only once.
-    return sizes | {'needed': sum(sizes.values()) - 2 * sizes['alias'] + also}
+    needed = sum(sizes.values()) - 2 * sizes['alias'] + also + (process or 0)
+    return sizes | {'process': process, 'needed': needed}
 
 
 def refused(message: str) -> Refusal:
