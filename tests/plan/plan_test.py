@@ -337,9 +337,7 @@ def test_parts_narrower_than_a_tile_are_found(tiny_root):
     notes = list(plan.remarks(job, None))
     assert not any('lanes' in line for line in notes)  # These are CPUs.
     assert 'decoding gathers the parameters that fsdp cuts, once a batch' in notes
-    alone = programs.make_job(
-        tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2
-    )
+    alone = programs.make_job(tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2)
     assert plan.narrowest(alone) == plan.LANES
 
 

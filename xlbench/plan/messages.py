@@ -85,9 +85,7 @@ def _hours_lines(hours: Hours, plan: Plan) -> Iterator[str]:
         yield f'{name}: {duration(3600 * number)}; evaluations come on top'
 
 
-def _program_lines(
-    program: Program, plan: Plan, device: Described
-) -> Iterator[str]:
+def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[str]:
     memory = program['memory']
     yield f'{program["name"]} (compiled in {duration(program["compile_seconds"])})'
     beside = program['beside']
