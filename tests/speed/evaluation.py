@@ -142,7 +142,7 @@ def whole(python: str, side: str, programs: str) -> tuple[float, list[list[int]]
     """(seconds, texts) of a process that starts, evaluates and ends."""
     drop = ('JAX_PERSISTENT', 'JAX_COMPILATION')
     environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
-    environment['JAX_COMPILATION_CACHE_DIR'] = programs
+    environment |= {'JAX_COMPILATION_CACHE_DIR': programs} | interleaved.memory_of(python)
     command = [python, *sys.argv, f'--side={side}', '--once']
     began = time.monotonic()
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)

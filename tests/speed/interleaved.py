@@ -21,16 +21,25 @@ arguments that returns the step to time:
 (bytes, say) is a row that `value` makes. `make speed` runs all scripts in turn (__main__.py).
 
 Nothing but the standard library is imported: the sides run under different interpreters.
+
+A peer runs with the C library keeping freed memory, as xlbench makes it do by itself: without that,
+the page faults of a train step take up to half of PyTorch's time.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
+
+# glibc's: no block is a mapping of its own, and no free one goes back to the operating system.
+KEEP_MEMORY = {
+    name: str(1 << 40) for name in ('MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_')
+}
 
 
 class Ratios(TypedDict):
@@ -73,6 +82,11 @@ def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentPars
     made.add_argument('--rounds', type=int, default=rounds)
     made.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
     return made
+
+
+def memory_of(python: str) -> dict[str, str]:
+    """The environment variables by which a peer's process keeps memory; ours needs none."""
+    return {} if python == sys.executable else KEEP_MEMORY
 
 
 def serve(make_step: Callable, args: argparse.Namespace, warmups: int = 1) -> None:
@@ -124,6 +138,7 @@ def time_sides(
         for side, python in pythons.items():
             worker = subprocess.Popen(
                 [python, sys.argv[0], f'--side={side}', *sys.argv[1:], *more],
+                env=os.environ | memory_of(python),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

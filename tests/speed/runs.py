@@ -39,7 +39,7 @@ class Script:
     command: str
     peers: tuple[str, ...] = ()
     option: str = ''
-    limit: int = 400
+    limit: int = 900
 
     @property
     def script(self) -> str:
@@ -52,7 +52,7 @@ class Script:
         return f'tests/speed/{name}.py {arguments}'.strip()
 
 
-def _torch(name: str, command: str, *more: str, limit: int = 400) -> Script:
+def _torch(name: str, command: str, *more: str, limit: int = 900) -> Script:
     """A script whose peer is PyTorch, with further modules."""
     return Script(name, command, ('torch', *more), '--torch_python', limit)
 
