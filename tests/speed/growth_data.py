@@ -189,27 +189,27 @@ def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
     write_shard_file(args.folder)
     made = []
 
-    def add(work: str, number: float, unit: str) -> None:
-        made.append(interleaved.value(work, number, unit))
-        print(f'{work}: {number:.4g} {unit}', flush=True)
+    def add(work: str, counted: str, size: int, number: float, unit: str) -> None:
+        made.append(interleaved.grown(work, counted, size, number, unit))
+        print(f'{made[-1]["work"]}: {number:.4g} {unit}', flush=True)
 
     for size in sizes(args.examples):
         write_set(args.folder, f'examples_{size}', size)
         seen = child(args, 'examples', size)
-        add(f'{size:,} examples: to the first batch', seen['first'], 's')
-        add(f'{size:,} examples: memory at the first batch', seen['memory'], 'MB')
-        add(f'{size:,} examples: a batch', 1000 * seen['batch'], 'ms')
+        add('a prepared set to its first batch', 'examples', size, seen['first'], 's')
+        add('a prepared set to its first batch', 'examples', size, seen['memory'], 'MB')
+        add('a batch of a prepared set', 'examples', size, 1000 * seen['batch'], 'ms')
     for number in range(max(sizes(args.tasks))):
         write_set(args.folder, f'task_{number}', TASK_EXAMPLES)
     for size in sizes(args.tasks):
         seen = child(args, 'tasks', size)
-        add(f'mixture of {size} tasks: to the first batch', seen['first'], 's')
-        add(f'mixture of {size} tasks: a batch', 1000 * seen['batch'], 'ms')
+        add('a mixture to its first batch', 'tasks', size, seen['first'], 's')
+        add('a batch of a mixture', 'tasks', size, 1000 * seen['batch'], 'ms')
     for size in sizes(args.buckets):
         seen = child(args, 'buckets', size)
-        add(f'sweep over {size} buckets: planning and stacking', 1000 * seen['stacked'], 'ms')
-        add(f'sweep over {size} buckets: writing all results', 1000 * seen['added'], 'ms')
-        add(f'sweep over {size} buckets: reading them', 1000 * seen['read'], 'ms')
+        add('plan and stack a sweep', 'buckets', size, 1000 * seen['stacked'], 'ms')
+        add('write all results of a sweep', 'buckets', size, 1000 * seen['added'], 'ms')
+        add('read all results of a sweep', 'buckets', size, 1000 * seen['read'], 'ms')
     return made
 
 

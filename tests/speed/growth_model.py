@@ -125,29 +125,30 @@ def median_seconds(step: Callable, rounds: int, warm_ups: int) -> float:
     return statistics.median(seconds[warm_ups:])
 
 
-def timed(work: Work, rounds: int) -> tuple[float, str]:
-    """(seconds of a step, what the compiler says of it)."""
+def timed(work: Work, rounds: int) -> tuple[float, dict[str, float]]:
+    """(seconds of a step, figures by unit)."""
     job = work.job()
     optimizer = dict(job.config.stages[job.stage].optimizer)
     step = steps.xlbench_step(job.model, job.objective, full_batch(job), optimizer)
     seconds = median_seconds(step, rounds, WARM_UPS)
-    speed = study.model_flops(job) / seconds / 1e9
-    memory = step.run.memory.temp_size_in_bytes / MIB
-    took = sum(step.run.compile_seconds)
-    note = f'{speed:.0f} GFLOP/s, activations {memory:.0f} MiB, compiled in {took:.1f} s'
-    return seconds, note
+    return seconds, {
+        'tokens/s': work.tokens / seconds,
+        'GFLOP/s': study.model_flops(job) / seconds / 1e9,
+        'MiB of activations': step.run.memory.temp_size_in_bytes / MIB,
+        's of compiling': sum(step.run.compile_seconds),
+    }
 
 
 def of_seconds(axis: str, rounds: int) -> Iterator[interleaved.Value]:
-    """Rows of the tokens in a second as a size grows, and of how the seconds grow."""
+    """Rows of a step's figures as a size grows, and of how its seconds grow."""
     field, works = AXES[axis]
     steps.start('float32')
     sizes, seconds = [getattr(work, field) for work in works], []
     for work, size in zip(works, sizes, strict=True):
-        taken, note = timed(work, rounds)
+        taken, by_unit = timed(work, rounds)
         seconds.append(taken)
-        named = f'a train step, {field} {size:,}'
-        yield interleaved.value(named, work.tokens / taken, 'tokens/s', note)
+        for unit, number in by_unit.items():
+            yield interleaved.grown('a train step', field, size, number, unit)
     yield steepest(field, sizes, seconds)
 
 
@@ -160,8 +161,9 @@ def of_buckets(rounds: int) -> Iterator[interleaved.Value]:
             streams=0,
         )  # fmt: skip
         seconds.append(median_seconds(fewshot.xlbench_step(args), rounds, warm_ups=2))
-        named = f'a few-shot sweep of heads and poolers, {count} buckets'
-        yield interleaved.value(named, count / seconds[-1], 'buckets/s')
+        speed = count / seconds[-1]
+        work = 'a few-shot sweep of heads and poolers'
+        yield interleaved.grown(work, 'buckets', count, speed, 'buckets/s')
     yield steepest('buckets', BUCKETS, seconds)
 
 
@@ -188,8 +190,8 @@ def of_devices() -> Iterator[interleaved.Value]:
             'MiB sent': sum(row['wire_bytes'] for row in program['collectives']) / MIB,
         }
         for unit, number in costs.items():
-            named = f'a train step on {work.devices} devices, each'
-            yield interleaved.value(named, number, unit, 'by the compiler')
+            named = 'each device in a train step, by the compiler'
+            yield interleaved.grown(named, 'devices', work.devices, number, unit)
 
 
 def main() -> None:
@@ -206,7 +208,7 @@ def main() -> None:
         made = of_seconds(args.axis, args.rounds)
     rows: list[interleaved.Value] = []
     for row in made:
-        print(f'{row["work"]}: {row["value"]:,.3g} {row["unit"]} ({row["note"]})', flush=True)
+        print(f'{row["work"]}: {row["value"]:,.3g} {row["unit"]} {row["note"]}', flush=True)
         rows.append(row)
     interleaved.write(args.json, rows)
 

@@ -80,12 +80,17 @@ def facts_line(record: Record) -> str:
 
 
 def table(record: Record) -> str:
-    """All figures as Markdown: comparisons, figures without a peer, what is missing, where from."""
+    """All figures as Markdown: comparisons, figures without a peer, series, what is missing."""
     ratios, values, missing = [], [], []
+    series: dict[tuple[str, ...], list[str]] = {}
     for run in record['runs']:
         name = f'`{run["name"]}`'
         for row in run['rows']:
-            if 'value' in row:
+            if 'series' in row:
+                key = (row['series']['work'], row['unit'], row['series']['size'], name)
+                point = f'{row["series"]["at"]:,}: {_number(row["value"])}'
+                series.setdefault(key, []).append(point)
+            elif 'value' in row:
                 cells = (row['work'], f'{_number(row["value"])} {row["unit"]}', row['note'], name)
                 values.append(cells)
             else:
@@ -100,6 +105,10 @@ def table(record: Record) -> str:
     if values:
         heads = ('figures without a peer', 'value', 'note', 'run')
         parts.append(_markdown(heads, values, right=(1,)))
+    if series:
+        heads = ('figures as a size grows', 'unit', 'size', 'figure at each size', 'run')
+        rows = [(*key[:3], '; '.join(points), key[3]) for key, points in series.items()]
+        parts.append(_markdown(heads, rows, right=()))
     if missing:
         parts.append('\n'.join(missing))
     return '\n\n'.join([*parts, _origin(record)])

@@ -78,6 +78,14 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
         a_record(
             a_run('a', [comparison([2, 2, 2], note='bound|by memory')], date='2026-11-22 10:00'),
             a_run('b', [interleaved.value('memory of a step', 12_345.6, 'MB')], load=0.125),
+            a_run(
+                'grown',
+                [
+                    interleaved.grown('a step', 'layers', layers, number, unit)
+                    for layers in (1, 1_000)
+                    for unit, number in (('tokens/s', 20_000 / layers), ('MiB', 8 + layers))
+                ],
+            ),
             a_run('c', left_out='torch missing'),
         )
     )
@@ -89,6 +97,11 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
         '| figures without a peer | value | run |',
         '| --- | ---: | --- |',
         '| memory of a step | 12,346 MB | `b` |',
+        '',
+        '| figures as a size grows | unit | size | figure at each size | run |',
+        '| --- | --- | --- | --- | --- |',
+        '| a step | tokens/s | layers | 1: 20,000; 1,000: 20 | `grown` |',
+        '| a step | MiB | layers | 1: 9; 1,000: 1,008 | `grown` |',
         '',
         '- `c` was left out: torch missing',
         '',
