@@ -55,7 +55,7 @@ from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.files import Setting
 from xlbench.inference import reranking
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
 from xlbench.training import checkpoints as checkpoints_lib, memory, objectives
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv, __doc__)
     cluster.join()
     cluster.keep_programs()
-    cluster.run_inline()
+    freed_memory.run_inline()
     evaluate(args)
 
 

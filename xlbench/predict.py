@@ -95,7 +95,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.parallel import cluster, environment
+from xlbench.parallel import cluster, environment, freed_memory
 from xlbench.progress import Progress
 from xlbench.training import memory
 
@@ -120,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
     given = 'jsonl' if args.field is not None and not args.input_format else given
     file = _open_input(args.input)
     cluster.keep_programs()
-    cluster.run_inline()
+    freed_memory.run_inline()
     langs = args.source_lang, args.target_lang
     asked = _ask(args, None if given == 'jsonl' else langs)
     model = asked.model

@@ -25,7 +25,7 @@ from ml_collections import ConfigDict
 
 from xlbench import dry_run, files, locks, names, runs, sessions, tracking
 from xlbench.evaluators import baselines
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.reporting import screen
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> None:
             print(line)
         return
     cluster.keep_programs()
-    cluster.run_inline()
+    freed_memory.run_inline()
     train(config, workdir, joined)
 
 

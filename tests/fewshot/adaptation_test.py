@@ -401,16 +401,20 @@ def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):
     monkeypatch.setattr(machine, 'cores', lambda: 4)
     assert [room.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
     assert room.may_compile_beside(2, 2) and not room.may_compile_beside(2, 1)
+    monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
+    assert not room.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'one_heap', True)
-    assert room.may_keep(2, 2)
+    assert room.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'memory', lambda: 7 * room.bytes(2))
     assert room.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
-    assert not room.may_compile_beside(2, 2) and not room.may_keep(2, 2)
+    assert not room.may_compile_beside(2, 2) and not room.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'memory', lambda: None)
     assert room.streams(100, 2) == 1
     assert adapter('tagging', 'fc', devices=4).room(4).streams(100, 4) == 1
-    monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 2**30)  # As a GPU says it.
-    assert room.streams(100, 2) == 1 and not room.may_keep(2, 1)
+    monkeypatch.setattr(machine, 'memory', lambda: 2**30)
+    assert room.streams(100, 2) > 1 and room.keep_freed(2, 1)
+    monkeypatch.setattr(partitioning, 'is_one_cpu', lambda mesh: False)
+    assert room.streams(100, 2) == 1 and not room.keep_freed(2, 1)
 
 
 def test_parameters_are_returned_where_asked_for():

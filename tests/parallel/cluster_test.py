@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 
-import jax
 import pytest
 import quick_compilation
 
-from xlbench import errors, machine
-from xlbench.parallel import cluster, environment, partitioning, peers
+from xlbench import errors
+from xlbench.parallel import cluster, environment, peers
 from xlbench.parallel.environment import Place
 from xlbench.parallel.peers import Peers
 
@@ -369,18 +368,3 @@ def test_a_process_that_never_starts_is_named():
         assert process.returncode == 75
         assert out == '' and err.count('\n') == 1
         assert err.startswith(f'error: process 2 of 3 did not come to 127.0.0.1:{port}')
-
-
-@pytest.mark.parametrize('peak, inline, count', [(40, True, 1), (60, True, 0), (40, False, 0)])
-def test_memory_is_kept_where_the_process_could_hold_it_twice(monkeypatch, peak, inline, count):
-    kept = []
-    monkeypatch.setattr(cluster, 'inline', inline)
-    monkeypatch.setattr(cluster, '_keeps_memory', False)
-    monkeypatch.setattr(machine, 'memory', lambda: 100)
-    monkeypatch.setattr(machine, 'peak_memory', lambda: peak)
-    monkeypatch.setattr(machine, 'keep_freed_memory', lambda: not kept.append(1))
-    cluster.keep_memory(partitioning.make_mesh(devices=jax.devices()))  # Programs of several.
-    assert not kept
-    for _ in range(2):
-        cluster.keep_memory(partitioning.make_mesh(devices=jax.devices()[:1]))
-    assert len(kept) == count

@@ -55,9 +55,9 @@ def xlbench_step(args: argparse.Namespace):
     import jax.numpy as jnp
 
     from xlbench import decoding, models
-    from xlbench.parallel import cluster, partitioning
+    from xlbench.parallel import freed_memory, partitioning
 
-    cluster.run_inline()  # As `xlbench.predict` does.
+    freed_memory.run_inline()  # As `xlbench.predict` does.
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
     types = {'dtype': args.dtype}
@@ -82,7 +82,7 @@ def xlbench_step(args: argparse.Namespace):
     )
 
     def step():
-        cluster.keep_memory(mesh)
+        freed_memory.keep_by_peak(mesh)
         tokens = jax.device_get(decode(params, batch).tokens)
         assert tokens.shape == (args.batch_size, 1, args.targets), tokens.shape
         assert not (tokens == 1).any()

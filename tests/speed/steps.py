@@ -13,9 +13,9 @@ def start(dtype: str) -> dict[str, str]:
     """
     import jax
 
-    from xlbench.parallel import cluster
+    from xlbench.parallel import freed_memory
 
-    cluster.run_inline()
+    freed_memory.run_inline()
     return {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': dtype}
 
 
@@ -47,7 +47,7 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
     function = train_step.make_train_step(model, objective, tx, schedule, mask)
 
     def compiled(run):
-        run.keeps_memory = memory.may_keep(run.memory, mesh)
+        run.keeps_memory = memory.keep_freed(run.memory, mesh)
 
     run = train_step.TrainStep(function, jax.random.key(1), on_compile=compiled)
     batch = partitioning.put_batch(dict(batch), mesh)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import tiny
 
+from xlbench import machine
 from xlbench.data import features
 from xlbench.errors import UserError
-from xlbench.parallel import partitioning
+from xlbench.parallel import freed_memory, partitioning
 from xlbench.training import initialiser, memory, optimizers, train_step
 
 
@@ -283,19 +284,18 @@ def test_first_steps_return_memory_that_later_ones_keep(monkeypatch):
     assert len(calls) == 9
 
 
-def test_memory_is_kept_only_by_inline_steps_of_one_cpu_with_room_for_them(monkeypatch):
+def test_memory_is_kept_by_inline_steps_with_room_for_what_they_free_twice(monkeypatch):
     class Stats:
         argument_size_in_bytes = output_size_in_bytes = alias_size_in_bytes = 10
         temp_size_in_bytes = 20
 
-    monkeypatch.setattr(memory.machine, 'keep_freed_memory', lambda: True)
-    monkeypatch.setattr(memory, 'device', lambda mesh: 50)
-    one, two = (partitioning.make_mesh(devices=jax.devices()[:count]) for count in (1, 2))
-    monkeypatch.setattr(memory.cluster, 'inline', False)
-    assert not memory.may_keep(Stats, one)
-    monkeypatch.setattr(memory.cluster, 'inline', True)
-    assert memory.may_keep(Stats, one)
-    assert not memory.may_keep(Stats, two)
-    assert not memory.may_keep(None, one)
-    monkeypatch.setattr(memory, 'device', lambda mesh: 49)
-    assert not memory.may_keep(Stats, one)
+    monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
+    monkeypatch.setattr(machine, 'memory', lambda: 50)
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    monkeypatch.setattr(freed_memory, 'inline', False)
+    assert not memory.keep_freed(Stats, mesh)
+    monkeypatch.setattr(freed_memory, 'inline', True)
+    assert memory.keep_freed(Stats, mesh)
+    assert not memory.keep_freed(None, mesh)
+    monkeypatch.setattr(machine, 'memory', lambda: 49)
+    assert not memory.keep_freed(Stats, mesh)

@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 from xlbench.data.batches import Batch
 from xlbench.evaluators.base import Check, Task
 from xlbench.in_flight import in_flight
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import freed_memory, partitioning
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
 # memory given back, at the pace of the device.
@@ -46,7 +46,7 @@ def score_examples(
     with partitioning.activate(mesh):
         for _, result in in_flight(task.batches, begin, BATCHES_AHEAD):
             results.append(jax.block_until_ready(result))
-            cluster.keep_memory(mesh)
+            freed_memory.keep_by_peak(mesh)
             check()
     rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
     real = rows['index'] >= 0

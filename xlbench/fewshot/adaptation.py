@@ -173,7 +173,7 @@ class Adapter:
                 raise UserError(f'bucket {lane.bucket} of {shots} shots is empty; leave it out')
         read = self._data(shots), self._test(shots)  # Of both there is one for all streams.
         waiting, streams = collections.deque(lanes), max(streams, 1)
-        keeps = self.room(shots).may_keep(at_once, streams) and machine.keep_freed_memory()
+        keeps = self.room(shots).keep_freed(at_once, streams)
         yield from merged(
             [self._stream(shots, read, waiting, at_once, keep) for _ in range(streams)]
         )

@@ -7,7 +7,7 @@ from jax.sharding import Mesh, NamedSharding
 from xlbench import machine
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms
 from xlbench.fewshot.lanes import LANES, State, assigned
-from xlbench.parallel import partitioning
+from xlbench.parallel import freed_memory, partitioning
 from xlbench.training import memory
 
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
@@ -58,7 +58,7 @@ class Room:
           lanes: how many there are to adapt.
           at_once: slots of a program.
         """
-        if not self._is_one_cpu:
+        if not partitioning.is_one_cpu(self._mesh):
             return 1
         return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
 
@@ -70,15 +70,15 @@ class Room:
         """
         return streams > 1 and self._streams_that_fit(at_once) > streams
 
-    def may_keep(self, at_once: int, streams: int) -> bool:
-        """Whether the memory that an epoch frees may be kept for the next one, on a CPU.
+    def keep_freed(self, at_once: int, streams: int) -> bool:
+        """Lets the process keep what an epoch frees for the next one, on a CPU; whether it does.
 
-        The process then needs no new pages for it: a tenth of the time of an adaptation. What is
-        kept may lie where the next array does not fit, so that there is to be room for it twice.
+        It then needs no new pages for it, which take a tenth of the time of an adaptation.
         """
-        if not self._is_one_cpu or not machine.one_heap:
+        if not machine.one_heap:
             return False
-        return self._streams_that_fit(at_once) >= 2 * streams
+        held = streams * self._stream_bytes(at_once) / MEMORY_SHARE
+        return freed_memory.keep(self._mesh, held, held)
 
     def bytes(self, slots: int) -> int:
         """Bytes of the state of so many lanes."""
@@ -89,17 +89,13 @@ class Room:
         program = self._programs.advance.lower(self._shapes(slots), self._data, np.int32(1))
         return memory.step_bytes(program.compile().memory_analysis())
 
-    @property
-    def _is_one_cpu(self) -> bool:
-        return self._mesh.size == 1 and partitioning.memory_limit(self._mesh) is None
-
     def _streams_that_fit(self, at_once: int) -> int:
-        """How many streams a CPU's memory holds; 0 where its size is not known.
+        """How many streams a CPU's memory holds; 0 where its size is not known."""
+        return int(MEMORY_SHARE * (machine.memory() or 0) // self._stream_bytes(at_once))
 
-        Gradients and activations of a stream need about as much as its state.
-        """
-        size = 2 * self.bytes(at_once)
-        return int(MEMORY_SHARE * (machine.memory() or 0) // size)
+    def _stream_bytes(self, at_once: int) -> int:
+        """Of a stream: its gradients and activations need about as much as its state."""
+        return 2 * self.bytes(at_once)
 
     def _shapes(self, slots: int) -> State:
         """The state of so many lanes, without its values."""

@@ -2,6 +2,7 @@
 
   partitioning    the mesh, and which array is cut along which of its axes
   length_batches  rows of different lengths through compiled programs
+  freed_memory    whether programs of a CPU find it again
   environment     which process of a run this is, from variables and metadata
   cluster         joins the processes of a run, and ends them with the right code
   peers           who came, how each ended, which one was lost, where each is
@@ -14,6 +15,7 @@
 __all__ = [
     'cluster',
     'environment',
+    'freed_memory',
     'length_batches',
     'partitioning',
     'peers',

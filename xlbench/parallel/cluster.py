@@ -31,9 +31,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
-from jax.sharding import Mesh
 
-from xlbench import errors, machine
+from xlbench import errors
 from xlbench.errors import UserError
 from xlbench.parallel.environment import VARIABLES, find
 from xlbench.parallel.peers import START_AGAIN, Incomplete, Peers, Verdict
@@ -55,10 +54,6 @@ GONE = re.compile(
 
 # The other processes, once there are any.
 peers: Peers | None = None
-# Whether `run_inline` was called.
-inline = False
-# Whether `keep_memory` has had an effect.
-_keeps_memory = False
 
 
 def join() -> str:
@@ -104,30 +99,6 @@ def keep_programs() -> None:
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
         jax.config.update(SHORTEST, 0.0)
-
-
-def run_inline() -> None:
-    """A CPU's program runs in the thread that calls it, whose memory the next program finds again.
-
-    Programs of several devices do not. To be called before jax touches a device.
-    """
-    global inline
-    inline = True
-    jax.config.update('jax_cpu_enable_async_dispatch', False)
-
-
-def keep_memory(mesh: Mesh) -> None:
-    """Lets a CPU's programs find again what earlier ones have freed, see machine.keep_freed_memory.
-
-    To be called when a program has run. What it freed may lie where the next array does not fit: so
-    nothing is kept unless this process could hold twice as much as it has held so far.
-    """
-    global _keeps_memory
-    if _keeps_memory or not inline or mesh.size > 1 or mesh.local_devices[0].platform != 'cpu':
-        return
-    limit, peak = machine.memory(), machine.peak_memory()
-    if limit and peak and 2 * peak <= limit:
-        _keeps_memory = machine.keep_freed_memory()
 
 
 def _seconds(environ: Mapping[str, str]) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import freed_memory, partitioning
 from xlbench.trees import Params
 
 Result = TypeVar('Result')
@@ -89,6 +89,6 @@ class LengthBatches:
           kind: which program it is, where there are several.
         """
         self._compiled.add((kind, *(array.shape for array in arrays.values())))
-        cluster.keep_memory(self._mesh)
+        freed_memory.keep_by_peak(self._mesh)
         with partitioning.activate(self._mesh):
             return program(params, partitioning.put_batch(arrays, self._mesh), *more)

@@ -352,6 +352,11 @@ def peak_flops(mesh: Mesh, kind: str = '') -> float | None:
     return mesh.size * _PEAK_FLOPS[max(names, key=len)] if names else None
 
 
+def is_one_cpu(mesh: Mesh) -> bool:
+    """Whether a mesh is a single device, and that a CPU."""
+    return mesh.size == 1 and mesh.devices.flat[0].platform == 'cpu'
+
+
 def memory_limit(mesh: Mesh) -> int | None:
     """Bytes that one device offers, or None where it does not say."""
     stats = mesh.local_devices[0].memory_stats() or {}

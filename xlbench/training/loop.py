@@ -249,7 +249,7 @@ class Trainer:
     def _compiled(self, step: train_step_lib.TrainStep) -> None:
         self.log.line(messages.compile_line(step, self.experiment.mesh))
         memory.check_step(step.memory, self.experiment.mesh, self.config)
-        step.keeps_memory = memory.may_keep(step.memory, self.experiment.mesh)
+        step.keeps_memory = memory.keep_freed(step.memory, self.experiment.mesh)
 
     def _params_for(self, stage: str) -> Params:
         """Returns the parameters that a stage starts from."""

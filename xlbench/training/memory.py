@@ -17,7 +17,7 @@ from xlbench.config.decoding import Options
 from xlbench.errors import UserError
 from xlbench.files import Setting
 from xlbench.models.transformer import TransformerConfig
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import freed_memory, partitioning
 from xlbench.progress import quantity
 from xlbench.training import objectives
 from xlbench.training.train_step import CompiledMemory
@@ -88,25 +88,16 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
         )
 
 
-def may_keep(stats: CompiledMemory | None, mesh: Mesh) -> bool:
-    """Lets the process keep what a train step frees for the next; whether it does so from now on.
-
-    It does on one CPU device, where steps run in the thread that calls them (see
-    `cluster.run_inline`): that thread's blocks are kept. They may lie in two places, so that there
-    must be room for what a step needs between its beginning and its end twice.
+def keep_freed(stats: CompiledMemory | None, mesh: Mesh) -> bool:
+    """Lets the process keep what an inline train step frees; whether it does so from now on.
 
     Args:
       stats: `TrainStep.memory`; None: it does not.
       mesh: of the run.
     """
-    devices, limit = mesh.devices.flat, device(mesh)
-    if stats is None or limit is None or len(devices) > 1 or devices[0].platform != 'cpu':
+    if stats is None or not freed_memory.inline:
         return False
-    return (
-        cluster.inline
-        and step_bytes(stats) + stats.temp_size_in_bytes <= limit
-        and machine.keep_freed_memory()
-    )
+    return freed_memory.keep(mesh, step_bytes(stats), stats.temp_size_in_bytes)
 
 
 def of_training(config: ConfigDict) -> str:
@@ -241,9 +232,7 @@ def config_of(block: Mapping[str, Any]) -> TransformerConfig:
         options['num_labels'] = 1
     model = models.config(**options)
     if (layers := num_layers(model)) > MOST_LAYERS:
-        raise UserError(
-            f'config.model has {layers:,} layers; at most {MOST_LAYERS:,} are allowed'
-        )
+        raise UserError(f'config.model has {layers:,} layers; at most {MOST_LAYERS:,} are allowed')
     return model
 
 
