@@ -2,6 +2,7 @@
 
   attention  attention over all devices, with its gradient
   choice     whether a model takes it
+  forms      sizes of a call, arrays in whole blocks
   gpu        what one GPU computes
   kernels    what a TPU's core does
   tpu        what one TPU computes
@@ -10,6 +11,7 @@
 __all__ = [
     'attention',
     'choice',
+    'forms',
     'gpu',
     'kernels',
     'tpu',

@@ -9,7 +9,6 @@ from that vector. Its gradient is summed tile by tile over those tiles whose dif
 same, those of one diagonal of blocks, in one program.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
@@ -20,39 +19,16 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jax.typing import DTypeLike
 
-from xlbench.models.fused import choice
+from xlbench.models.fused import choice, forms
+from xlbench.models.fused.forms import padded
 from xlbench.models.masks import ABSENT, MASKED
 
 # Queries and keys of a tile: powers of two, whose numbers fit the registers of a program.
 BLOCK = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class _Form:
-    """The sizes of one call on one device.
-
-    Attributes:
-      batch, heads, head_dim: as they are.
-      queries, keys: lengths without what fills blocks.
-      causal: whether a query sees no later key.
-    """
-
-    batch: int
-    heads: int
-    head_dim: int
-    queries: int
-    keys: int
-    causal: bool
-
-    @property
-    def blocks_q(self) -> int:
-        """Blocks of queries."""
-        return -(-self.queries // BLOCK)
-
-    @property
-    def blocks_k(self) -> int:
-        """Blocks of keys."""
-        return -(-self.keys // BLOCK)
+class _Form(forms.Form):
+    """The sizes of one call on one GPU."""
 
     @property
     def diagonals(self) -> int:
@@ -60,17 +36,10 @@ class _Form:
         return self.blocks_q + self.blocks_k - 1
 
 
-def _filled(x: jax.Array, blocks: int, axis: int = 1, value: float = 0.0) -> jax.Array:
-    """x with an axis filled up to so many blocks."""
-    short = blocks * BLOCK - x.shape[axis]
-    pads = [(0, short if place == axis else 0) for place in range(x.ndim)]
-    return jnp.pad(x, pads, constant_values=value) if short else x
-
-
 def _differences(by_difference: jax.Array, form: _Form) -> jax.Array:
-    """[heads, queries + keys] -> entry n is for key minus query = n + 1 - blocks_q * BLOCK."""
-    before = form.blocks_q * BLOCK - form.queries
-    length = (form.blocks_q + form.blocks_k) * BLOCK
+    """[heads, queries + keys] -> entry n is for key minus query = n + 1 - padded_q."""
+    before = form.padded_q - form.queries
+    length = form.padded_q + form.padded_k
     return jnp.pad(by_difference, ((0, 0), (before, length)))[:, :length]
 
 
@@ -95,7 +64,7 @@ def _logits(form: _Form, i, j, q, k, bias_ref, query_ids, key_ids) -> jax.Array:
     query = i * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 0)
     key = j * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 1)
     if bias_ref is not None:
-        s = s + triton.load(bias_ref.at[key - query + (form.blocks_q * BLOCK - 1)])
+        s = s + triton.load(bias_ref.at[key - query + (form.padded_q - 1)])
     if key_ids is not None:
         s = jnp.where(query_ids[:, None] == key_ids[None, :], s, MASKED)
     if form.causal:
@@ -225,9 +194,9 @@ def _part(form: _Form) -> pl.BlockSpec:
     return pl.BlockSpec((None, BLOCK, form.head_dim), lambda block, head, row: (row, block, head))
 
 
-def _whole(form: _Form, blocks: int) -> pl.BlockSpec:
+def _whole(form: _Form, length: int) -> pl.BlockSpec:
     """All blocks of an array [batch, length, heads * head_dim]."""
-    shape = (None, blocks * BLOCK, form.head_dim)
+    shape = (None, length, form.head_dim)
     return pl.BlockSpec(shape, lambda block, head, row: (row, 0, head))
 
 
@@ -270,16 +239,13 @@ def _call(
 
 def _prepared(head_dim: int, causal: bool, q, k, v, by_difference, query_ids, key_ids):
     """The sizes, and all inputs in whole blocks."""
-    (batch, queries, features), keys = q.shape, k.shape[1]
-    form = _Form(batch, features // head_dim, head_dim, queries, keys, causal)
+    form = _Form.of(q, k, head_dim, causal, BLOCK, BLOCK)
     bias = None if by_difference is None else _differences(by_difference, form)
-    blocks = (form.blocks_q, form.blocks_k)
-    ids = [
-        None if x is None else _filled(x, count)
-        for x, count in zip((query_ids, key_ids), blocks, strict=True)
-    ]
-    q, k, v = (_filled(x, n) for x, n in ((q, blocks[0]), (k, blocks[1]), (v, blocks[1])))
-    return form, (q, k, v, bias, *ids)
+    queries, keys = form.padded_q, form.padded_k
+    if query_ids is not None:
+        query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
+    q, k, v = padded(q, queries), padded(k, keys), padded(v, keys)
+    return form, (q, k, v, bias, query_ids, key_ids)
 
 
 def forward(
@@ -296,7 +262,7 @@ def forward(
         _forward_kernel,
         form,
         (form.blocks_q, form.heads, form.batch),
-        [_part(form), *[_whole(form, form.blocks_k)] * 2, *_small(*small)],
+        [_part(form), *[_whole(form, form.padded_k)] * 2, *_small(*small)],
         [
             (jax.ShapeDtypeStruct(q.shape, out_dtype), _part(form)),
             *[(of_row, _statistic(None))] * 2,
@@ -320,10 +286,11 @@ def backward(
     form, arrays = _prepared(head_dim, causal, *inputs)
     q, k, _, *small = arrays
     # Queries that only fill a block give no key any weight.
-    largest = _filled(largest[:, :, 0], form.blocks_q, 2, -ABSENT)
-    arrays = (*arrays, _filled(g, form.blocks_q), largest, _filled(mean[:, :, 0], form.blocks_q, 2))
+    largest = padded(largest[:, :, 0], form.padded_q, 2, -ABSENT)
+    mean = padded(mean[:, :, 0], form.padded_q, 2)
+    arrays = (*arrays, padded(g, form.padded_q), largest, mean)
     part, small = _part(form), _small(*small)
-    whole_q, whole_k = _whole(form, form.blocks_q), _whole(form, form.blocks_k)
+    whole_q, whole_k = _whole(form, form.padded_q), _whole(form, form.padded_k)
     d_q, d_k = (jax.ShapeDtypeStruct(x.shape, out_dtype) for x in (q, k))
     (dq,) = _call(
         _queries_kernel,

@@ -10,7 +10,6 @@ rows of such shifts for a head (`_widen`). Tiles begin at multiples of LANES, an
 the bias is made of whole slices of them, and its gradient is added up in the same slices.
 """
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from xlbench.models.fused import forms
 from xlbench.models.fused.choice import LANES
 from xlbench.models.masks import ABSENT, MASKED
 
@@ -30,25 +30,8 @@ _NT = (((1,), (1,)), ((), ()))  # a b^T
 _NN = (((1,), (0,)), ((), ()))  # a b
 
 
-@dataclasses.dataclass(frozen=True)
-class Form:
-    """The sizes of one call on one device.
-
-    Attributes:
-      batch, heads, head_dim: as they are.
-      queries, keys: lengths without what fills blocks.
-      block_q, block_k: of a tile; multiples of LANES.
-      causal: whether a query sees no later key.
-    """
-
-    batch: int
-    heads: int
-    head_dim: int
-    queries: int
-    keys: int
-    block_q: int
-    block_k: int
-    causal: bool
+class Form(forms.Form):
+    """The sizes of one call on one TPU, whose blocks are multiples of LANES."""
 
     @property
     def group(self) -> int:
@@ -64,16 +47,6 @@ class Form:
     def groups(self) -> int:
         """Runs that there are for a row."""
         return self.heads // self.group
-
-    @property
-    def padded_q(self) -> int:
-        """Queries in whole blocks."""
-        return -(-self.queries // self.block_q) * self.block_q
-
-    @property
-    def padded_k(self) -> int:
-        """Keys in whole blocks."""
-        return -(-self.keys // self.block_k) * self.block_k
 
     @property
     def differences(self) -> int:
@@ -167,7 +140,7 @@ def attention_forward(
     """One block of queries of a group of heads, over all keys."""
     row, i = pl.program_id(1), pl.program_id(2)
     block_q, block_k = form.block_q, form.block_k
-    blocks = form.padded_k // block_k
+    blocks = form.blocks_k
     if rows_ref is not None:
         pl.when((row == 0) & (i == 0))(functools.partial(_widen, rows_ref, wide_ref))
     last = blocks
@@ -226,7 +199,7 @@ def attention_backward(
         d_rows_ref, sum_ref, wide_ref, d_wide_ref = others
     row, j = pl.program_id(1), pl.program_id(2)
     block_q, block_k = form.block_q, form.block_k
-    blocks, last = form.padded_q // block_q, form.padded_k // block_k - 1
+    blocks, last = form.blocks_q, form.blocks_k - 1
 
     @pl.when(j == 0)
     def _():

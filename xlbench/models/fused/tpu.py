@@ -10,6 +10,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from xlbench.models.fused import choice
 from xlbench.models.fused.choice import LANES
+from xlbench.models.fused.forms import padded
 from xlbench.models.fused.kernels import SUBLANES, Form, attention_backward, attention_forward
 from xlbench.models.masks import ABSENT
 
@@ -49,19 +50,13 @@ def _backward_rows(by_difference: jax.Array, form: Form) -> jax.Array:
     return _shifted(jnp.pad(backwards, ((0, 0), (1, 0)))[:, :-1], form)
 
 
-def _padded(x: jax.Array, length: int) -> jax.Array:
-    """x with axis 1 filled up with zeros."""
-    short = length - x.shape[1]
-    return jnp.pad(x, [(0, 0), (0, short)] + [(0, 0)] * (x.ndim - 2)) if short else x
-
-
 def _segments(
     query_ids: jax.Array | None, key_ids: jax.Array | None, form: Form
 ) -> tuple[jax.Array, jax.Array] | tuple[None, None]:
     """Segments in whole blocks."""
     if query_ids is None:
         return None, None
-    return _padded(query_ids, form.padded_q), _padded(key_ids, form.padded_k)
+    return padded(query_ids, form.padded_q), padded(key_ids, form.padded_k)
 
 
 def _call(kernel: Callable, form: Form, blocks: int, ins, outs, scratch, products: int):
@@ -129,9 +124,8 @@ def _ids(of_rows: jax.Array | None, of_columns: jax.Array | None, size: int):
 
 
 def _form(q: jax.Array, k: jax.Array, head_dim: int, causal: bool, most: tuple[int, int]) -> Form:
-    (batch, queries, features), keys = q.shape, k.shape[1]
-    blocks = (_block(queries, most[0]), _block(keys, most[1]))
-    return Form(batch, features // head_dim, head_dim, queries, keys, *blocks, causal)
+    blocks = (_block(x.shape[1], length) for x, length in zip((q, k), most, strict=True))
+    return Form.of(q, k, head_dim, causal, *blocks)
 
 
 def forward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key_ids):
@@ -149,11 +143,11 @@ def forward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key_
     out, largest, total = _call(
         attention_forward,
         form,
-        queries // form.block_q,
+        form.blocks_q,
         [
-            (_padded(q, queries), (1, form.block_q, lanes), _part),
-            (_padded(k, keys), (1, keys, lanes), _whole),
-            (_padded(v, keys), (1, keys, lanes), _whole),
+            (padded(q, queries), (1, form.block_q, lanes), _part),
+            (padded(k, keys), (1, keys, lanes), _whole),
+            (padded(v, keys), (1, keys, lanes), _whole),
             _rows_of_group(rows, form),
             *_ids(query_ids, key_ids, form.block_q),
         ],
@@ -175,7 +169,6 @@ def backward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key
     rows = None if by_difference is None else _backward_rows(by_difference, form)
     query_ids, key_ids = _segments(query_ids, key_ids, form)
     g, largest, mean = of_rows
-    short = [(0, 0)] * 3 + [(0, queries - form.queries)]
     whole = ((1, queries, lanes), _whole)
     part = ((1, form.block_k, lanes), _part)
     statistics = ((1, 1, form.group, queries), lambda group, row, block: (row, group, 0, 0))
@@ -188,18 +181,18 @@ def backward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key
     dq, dk, dv, *d_rows = _call(
         attention_backward,
         form,
-        keys // form.block_k,
+        form.blocks_k,
         [
-            (_padded(q, queries), *whole),
-            (_padded(k, keys), *part),
-            (_padded(v, keys), *part),
+            (padded(q, queries), *whole),
+            (padded(k, keys), *part),
+            (padded(v, keys), *part),
             _rows_of_group(rows, form),
             query_row,
             key_column,
-            (_padded(g, queries), *whole),
+            (padded(g, queries), *whole),
             # Queries that only fill a block give no key any weight.
-            (jnp.pad(largest, short, constant_values=-ABSENT), *statistics),
-            (jnp.pad(mean, short), *statistics),
+            (padded(largest, queries, 3, -ABSENT), *statistics),
+            (padded(mean, queries, 3), *statistics),
         ],
         [
             (shapes[0], *whole),

@@ -1,0 +1,63 @@
+"""The sizes of one call of fused attention on one device, and arrays in whole blocks."""
+
+import dataclasses
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """The sizes of one call on one device.
+
+    Attributes:
+      batch, heads, head_dim: as they are.
+      queries, keys: lengths without what fills blocks.
+      block_q, block_k: of a tile.
+      causal: whether a query sees no later key.
+    """
+
+    batch: int
+    heads: int
+    head_dim: int
+    queries: int
+    keys: int
+    block_q: int
+    block_k: int
+    causal: bool
+
+    @classmethod
+    def of(
+        cls, q: jax.Array, k: jax.Array, head_dim: int, causal: bool, block_q: int, block_k: int
+    ) -> Self:
+        """The form of q [batch, queries, heads * head_dim] and k [batch, keys, the same]."""
+        (batch, queries, features), keys = q.shape, k.shape[1]
+        heads = features // head_dim
+        return cls(batch, heads, head_dim, queries, keys, block_q, block_k, causal)
+
+    @property
+    def blocks_q(self) -> int:
+        """Blocks of queries."""
+        return -(-self.queries // self.block_q)
+
+    @property
+    def blocks_k(self) -> int:
+        """Blocks of keys."""
+        return -(-self.keys // self.block_k)
+
+    @property
+    def padded_q(self) -> int:
+        """Queries in whole blocks."""
+        return self.blocks_q * self.block_q
+
+    @property
+    def padded_k(self) -> int:
+        """Keys in whole blocks."""
+        return self.blocks_k * self.block_k
+
+
+def padded(x: jax.Array, length: int, axis: int = 1, value: float = 0.0) -> jax.Array:
+    """x with an axis filled up to a length."""
+    pads = [(0, length - size if place == axis else 0) for place, size in enumerate(x.shape)]
+    return jnp.pad(x, pads, constant_values=value) if length > x.shape[axis] else x
