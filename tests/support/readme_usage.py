@@ -83,6 +83,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.zoo RUNS/mtg RUNS/other_system --output=zoo.md': Step(
             leaves='zoo.md'
         ),
+        'python -m xlbench.zoo RUNS/mtg --add --output=zoo.md': Step(prints='wrote zoo.md'),
         'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
         '--judges=anna,ben --output=study': Step(leaves='study/pages/ben.html'),
         'python -m xlbench.annotate score study/key.json answers-*.json '

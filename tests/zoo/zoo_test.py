@@ -1,8 +1,10 @@
-"""The model zoo's page: what it says of runs, seeds, systems, sweeps and exported folders."""
+"""The model zoo's page: runs, seeds, systems, sweeps, exported folders, and what is added to it."""
 
 import json
 import re
+import shutil
 
+import pages
 import pytest
 import tiny_sweep
 import workdir_files
@@ -13,7 +15,7 @@ from xlbench.errors import UserError
 from xlbench.reporting import command_lines
 from xlbench.reporting.results import read_run
 from xlbench.reporting.scored import claim, write
-from xlbench.zoo import __main__ as zoo
+from xlbench.zoo import __main__ as zoo, page as page_lib
 
 CODE = '/home/anna/code'
 HARDWARE = dict(
@@ -99,16 +101,21 @@ def test_the_command_of_every_session_once(tmp_path, capsys):
     assert text.count('python -m xlbench.train') == 1 and '--config.mesh.data=2\n' in text
 
 
+def write_system(folder, rouge, seed=0):
+    folder.mkdir(parents=True)
+    who = dict(system='sum + trans', seed=seed)
+    claim(folder, **who)
+    facts = dict(
+        step=0, num_examples=5, scores={'rouge_l': rouge}, signatures={'Rouge': 'rouge|v1'},
+        data='files', manifest='b' * 64, headline='rouge_l', decoding={'method': 'chain'},
+    )  # fmt: skip
+    write(folder, 'mtg_qg_de_de', 'test', facts, [], origin={'file': 'x'}, **who)
+    return folder
+
+
 def test_a_system_that_a_chain_has_made(tmp_path, capsys):
     for seed, rouge in enumerate((20.0, 24.0)):
-        folder, who = tmp_path / f'chain{seed}', dict(system='sum + trans', seed=seed)
-        folder.mkdir()
-        claim(folder, **who)
-        facts = dict(
-            step=0, num_examples=5, scores={'rouge_l': rouge}, signatures={'Rouge': 'rouge|v1'},
-            data='files', manifest='b' * 64, headline='rouge_l', decoding={'method': 'chain'},
-        )  # fmt: skip
-        write(folder, 'mtg_qg_de_de', 'test', facts, [], origin={'file': 'x'}, **who)
+        write_system(tmp_path / f'chain{seed}', rouge, seed)
     text = page(tmp_path / 'chain0', tmp_path / 'chain1', capsys=capsys)
     assert '\n## sum + trans\n' in text
     assert cells(text, 'sum + trans')[0] == 'rouge_l qg de 22.0 ±2.8'
@@ -151,13 +158,19 @@ def test_a_sweep_that_begins_without_source_training_alone_has_no_headline(tmp_p
     assert cells(text, 'adaptations') == ['2']
 
 
-def test_the_card_of_an_exported_folder_stands_at_its_run(tmp_path, capsys):
-    run, folder = write_run(tmp_path / 'run', 30.0), tmp_path / 'exported'
+def export(run, card):
+    folder = run.with_name('exported')
     folder.mkdir()
-    card = '---\nlanguage: de\n---\n# exported\n\nUsed so:\n\n```sh\n# in this folder\n```\n'
     (folder / 'README.md').write_text(card)
     about = {'run': {'config': read_run(run).config_hash, 'seed': 0, 'step': 10}}
     (folder / 'xlbench.json').write_text(json.dumps(about))
+    return folder
+
+
+def test_the_card_of_an_exported_folder_stands_at_its_run(tmp_path, capsys):
+    run = write_run(tmp_path / 'run', 30.0)
+    card = '---\nlanguage: de\n---\n# exported\n\nUsed so:\n\n```sh\n# in this folder\n```\n'
+    folder = export(run, card)
     text = page(run, folder, capsys=capsys)
     assert '### Model card of the exported folder exported\n\n> ```yaml\n> language: de\n' in text
     assert '\n> #### exported\n' in text and '\n> # in this folder\n' in text
@@ -201,3 +214,126 @@ def test_no_places_but_addresses_and_shares():
     assert command_lines.without_places(text) == text.replace('/home/anna/', '')
     assert command_lines.config_of(['/a/xlbench/train.py', '--config', 'c/x.py:y']) == 'c/x.py:y'
     assert not re.search('home', command_lines.without_places("'/home/anna/'"))
+
+
+# Adding to a page.
+
+
+def sections(text):
+    """{heading: its section}, of a page whose lines within sections are no headings."""
+    return {part.split('\n')[0]: part for part in text.split('\n## ')[1:]}
+
+
+@pytest.fixture
+def add(tmp_path, capsys):
+    """Adds workdirs to zoo.md, and removes them as their users may; gives the page."""
+
+    def run(*folders):
+        zoo.main([*map(str, folders), '--add', f'--output={tmp_path / "zoo.md"}'])
+        capsys.readouterr()
+        for folder in folders:
+            shutil.rmtree(folder)
+        return (tmp_path / 'zoo.md').read_text()
+
+    return run
+
+
+def test_the_page_of_the_documentation_comes_back_as_it_is():
+    path = pages.FILES['zoo.md']
+    shown = page_lib.read(path.read_bytes(), 'zoo.md')
+    assert len(shown) == 17 and page_lib.markdown(shown).encode() == path.read_bytes()
+    assert [one.facts['seeds'] for one in shown].count('0') > 10
+    assert all(one.score for one in shown)
+
+
+def test_experiments_are_added_as_if_all_were_written_at_once(tmp_path, capsys, add):
+    def made(place):
+        """A run, a system, a sweep, and a run with an exported folder and a command of lines."""
+        run = write_run(place / 'run', 30.0)
+        system = write_system(place / 'system', 20.0)
+        sweep = write_sweep(place / 'sweep', 1, (50.0, 54.0))
+        lines = argv('other', '--config.note=a\n## b\n| c |\n')
+        other = write_run(place / 'other', 31.0, config={'lora': 'x'}, argv=lines)
+        return run, system, sweep, other, export(other, '# T\n\n```sh\n## x\n```\n## More\n')
+
+    *alone, other, exported = made(tmp_path / 'first')
+    for folder in alone:
+        text = add(folder)
+    text = add(other, exported)
+    assert not (tmp_path / 'first' / 'run').exists()
+    text = text.replace('base (other)', 'base')
+    assert text.count('configs/mtg_mt5.py:base\n') == 2
+    at_once = page(*made(tmp_path / 'second'), capsys=capsys)
+    for name in ('run', 'other'):
+        at_once = at_once.replace(f'base ({name})', 'base')
+    assert text == at_once
+    assert '\n## b\n' in text and '\n> ##### More\n' in text
+
+
+def test_an_experiment_replaces_its_older_self_in_its_place(tmp_path, add):
+    before = add(*(write_run(tmp_path / name, 30.0, config={'lora': name}) for name in 'abc'))
+    after = add(write_run(tmp_path / 'b', 35.5, seed=3, config={'lora': 'b'}))
+    old, new = sections(before), sections(after)
+    name = 'configs/mtg_mt5.py:base ({})'.format
+    assert [*old] == [*new] == [*map(name, 'abc')]
+    for letter in 'ac':
+        assert new[name(letter)] == old[name(letter)]
+        row = next(line for line in before.split('\n') if line.startswith(f'| {name(letter)} |'))
+        assert f'\n{row}\n' in after
+    assert cells(after, name('b'))[0] == 'rouge_l qg avg 35.5'
+    assert cells(new[name('b')], 'seeds') == ['3']
+    # One of the same name that is another experiment follows at the end.
+    more = add(write_run(tmp_path / 'd', 30.0, config={'lora': 'd'}))
+    assert [*sections(more)] == [*map(name, 'abcd')]
+    assert sections(more)[name('a')] == old[name('a')]
+
+
+def test_systems_and_sweeps_replace_their_older_selves(tmp_path, add):
+    add(write_system(tmp_path / 'one', 20.0), write_sweep(tmp_path / 'sweep', 1, (50.0, 54.0)))
+    text = add(write_system(tmp_path / 'two', 24.0, seed=1), write_run(tmp_path / 'run', 30.0))
+    text = add(write_sweep(tmp_path / 'again', 2, (56.0, 60.0)))
+    names = ['sum + trans', 'configs/fewshot.py:ud', 'configs/mtg_mt5.py:base']
+    assert [*sections(text)] == names
+    assert cells(text, names[0])[0] == 'rouge_l qg de 24.0'
+    assert cells(text, names[1])[0].endswith('58.0')
+
+
+def test_the_hardware_is_a_column_where_it_differs(tmp_path, add):
+    one = add(write_run(tmp_path / 'one', 30.0, config={'lora': 1}))
+    said = '\n\nHardware: A Processor, 2 cores, 8 GiB; data 1.\n\n| experiment |'
+    assert said in one
+    other = write_run(tmp_path / 'two', 30.0, config={'lora': 2})
+    (other / sessions.FILE).write_text(session(60, processor='B_'))
+    two = add(other)
+    assert 'Hardware' not in two and '| wall time | hardware |\n' in two
+    rows = [line for line in two.split('\n') if line.startswith('| configs/')]
+    assert [row.split(' | ')[-1] for row in rows] == [
+        'A Processor, 2 cores, 8 GiB; data 1 |',
+        r'B\_, 2 cores, 8 GiB; data 1 |',
+    ]
+    assert said in add(write_run(tmp_path / 'two', 30.0, config={'lora': 2}))
+
+
+def test_pages_that_cannot_be_added_to(tmp_path, capsys):
+    run, path = write_run(tmp_path / 'run', 30.0), tmp_path / 'zoo.md'
+    with pytest.raises(UserError, match='--add needs --output=FILE'):
+        zoo.main([str(run), '--add'])
+    zoo.main([str(run), '--add', f'--output={path}'])
+    text = path.read_text()
+    assert text == page(run, capsys=capsys).removeprefix(f'wrote {path}\n')
+    row = next(line for line in text.split('\n') if line.startswith('| configs/'))
+    for changed, message in (
+        ('# Mine\n', 'is not a page of'),
+        (text[:400], 'does not match its sections'),
+        (text.replace(f'{row}\n', ''), 'does not match its sections'),
+        (text.replace(row, row.replace('base', 'large')), 'does not match its sections'),
+        (text.replace(row, row.replace(' | ', '|')), 'does not match its sections'),
+        (text.replace('\n## configs', '\n# configs'), 'does not match its sections'),
+        (text.replace('Model zoo', 'Model zo\udcff'), 'does not match its sections'),
+    ):
+        assert changed != text
+        path.write_bytes(changed.encode(errors='surrogateescape'))
+        with pytest.raises(UserError, match=message) as raised:
+            zoo.main([str(run), '--add', f'--output={path}'])
+        assert '\n' not in str(raised.value)
+        assert path.read_bytes() == changed.encode(errors='surrogateescape')

@@ -1,6 +1,7 @@
 r"""Writes a model zoo: a Markdown page on experiments, made only from their workdirs.
 
   python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
+  python -m xlbench.zoo RUNS/new --add --output=zoo.md
 
 A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or xlbench.chain. Each experiment
 has its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables
@@ -11,6 +12,11 @@ exported may be named, too: the model card of each is shown below the experiment
 Without --output the page goes to the screen. With --output it is written into that file; if the
 file is there and is no such page, it is left alone, and the command fails. The same workdirs give
 the same bytes. Of absolute paths, the page shows only the last name.
+
+With --add, experiments are added to the page in the file. Those that are already on it remain
+unchanged, so their workdirs are not needed. If a named workdir belongs to one of them (the same
+config, or the same name of a scored system), the new result replaces the old one; in that case,
+name the workdirs of all its seeds.
 """
 
 import argparse
@@ -18,7 +24,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, locks
+from xlbench import errors, files, limits, locks
 from xlbench.zoo import entries, page
 
 
@@ -27,10 +33,15 @@ def main(argv: Sequence[str]) -> int:
     parser = errors.ArgumentParser('python -m xlbench.zoo', __doc__)
     parser.add_argument('folder', nargs='+', help='workdir, or folder that was exported from one')
     parser.add_argument('--output', help='file of Markdown to write')
+    parser.add_argument(
+        '--add', action='store_true', help='add to the page in the file of --output'
+    )
     args: argparse.Namespace = parser.parse_args(argv)
-    text = page.markdown(entries.read(args.folder))
+    if args.add and not args.output:
+        parser.error('--add needs --output=FILE, the page that it adds to')
+    named = entries.read(args.folder)
     if not args.output:
-        print(text, end='')
+        print(page.markdown(page.show(named)), end='')
         return 0
     output = pathlib.Path(args.output)
     _refuse_foreign(output)
@@ -38,7 +49,10 @@ def main(argv: Sequence[str]) -> int:
         output.parent.mkdir(parents=True, exist_ok=True)
         with locks.file(output):
             files.remove_leftovers_of(output)
-            files.write(output, text)
+            before: Sequence[page.Shown] = ()
+            if args.add and output.exists():
+                before = page.read(limits.read_bytes(output), str(output))
+            files.write(output, page.markdown(page.show(named, before)))
     except OSError as error:
         raise errors.UserError(f'cannot write {output}: {error.strerror}') from None
     print(f'wrote {output}')

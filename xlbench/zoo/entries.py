@@ -4,7 +4,6 @@ Workdirs of one config that differ only in the seed are one experiment. Only mea
 deviations over them are computed; everything else is copied from the workdirs.
 """
 
-import collections
 import dataclasses
 import pathlib
 from collections.abc import Sequence
@@ -66,16 +65,9 @@ def read(folders: Sequence[str]) -> list[Entry]:
         key: runs_lib.entry(runs[key]) if key in runs else sweeps_lib.entry(sweeps[key])
         for key in order
     }
-    named = collections.Counter(entry.name for entry in made.values())
-    experiments = []
-    for key, entry in made.items():
-        name = entry.name
-        if named[name] > 1:  # Commands that set other keys of one config.
-            name += f' ({(runs.get(key) or sweeps[key])[0].workdir.resolve().name})'
-        experiments.append(
-            dataclasses.replace(entry, name=name, cards=tuple(cards.get(key, ())))
-        )
-    return experiments
+    return [
+        dataclasses.replace(entry, cards=tuple(cards.get(key, ()))) for key, entry in made.items()
+    ]
 
 
 def _read_exported(folder: pathlib.Path) -> tuple[str, tuple[str, str]]:

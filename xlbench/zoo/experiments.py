@@ -35,6 +35,7 @@ class Entry:
 
     Attributes:
         name: Of the config, or else of the first workdir.
+        workdir: Last name of the first workdir.
         commands: That made it, for a shell.
         facts: Seeds, hours, hardware, dtype, data and so on, by name.
         parts: Its scores.
@@ -42,6 +43,7 @@ class Entry:
     """
 
     name: str
+    workdir: str
     commands: tuple[str, ...]
     facts: Mapping[str, str]
     parts: tuple[Part, ...]

@@ -1,7 +1,15 @@
-"""Experiments as a page of Markdown, which a documentation site can include."""
+"""Experiments as a page of Markdown, which a documentation site can include.
 
-from collections.abc import Iterator, Sequence
+A page can be read again, so that experiments whose workdirs are gone can stay on it.
+"""
 
+import collections
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from xlbench.errors import UserError
 from xlbench.reporting import command_lines, render
 from xlbench.zoo.experiments import Entry
 
@@ -12,42 +20,124 @@ _ABOUT = (
     '`python -m xlbench.zoo`. Scores go from 0 to 100. What follows ± is the standard deviation '
     'over seeds; in the tables of a single few-shot sweep it is that over buckets.'
 )
+_SECTION, _FENCE = '## ', '```'
+_SAME = 'config hash'  # The fact that two experiments share if they are the same one.
 
 
-def markdown(entries: Sequence[Entry]) -> str:
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """An experiment as a page shows it; the text is Markdown.
+
+    Attributes:
+        section: All that the page says of it, from the line with its name on.
+        score: Its main score, which only the first table has.
+    """
+
+    section: str
+    score: str
+
+    @property
+    def name(self) -> str:
+        """As the heading of the section says it."""
+        return self.section.partition('\n')[0].removeprefix(_SECTION)
+
+    @functools.cached_property
+    def facts(self) -> Mapping[str, str]:
+        """Seeds, hours, hardware and so on, by name."""
+        rows = self.section.partition(f'\n{_facts({})}\n')[2].partition('\n\n')[0]
+        cells = (row.removeprefix('| ').removesuffix(' |') for row in rows.split('\n'))
+        return {name: fact for name, _, fact in (cell.partition(' | ') for cell in cells)}
+
+
+def markdown(experiments: Sequence[Shown]) -> str:
     """The whole page; the same experiments give the same bytes."""
-    blocks = [f'<!-- {MARK} -->', '# Model zoo', _ABOUT, _overview(entries)]
-    for entry in entries:
-        blocks += _section(entry)
-    return command_lines.without_places('\n\n'.join(blocks)) + '\n'
+    blocks = [f'<!-- {MARK} -->', '# Model zoo', _ABOUT, _overview(experiments)]
+    return '\n\n'.join([*blocks, *(shown.section for shown in experiments)]) + '\n'
 
 
-def _overview(entries: Sequence[Entry]) -> str:
+def read(data: bytes, name: str) -> list[Shown]:
+    """The experiments of a page: what `markdown` wrote.
+
+    Args:
+        data: The page as it is on the disk.
+        name: Of the page, for the message.
+
+    Raises:
+        UserError: It is no such page, or was edited: its table and sections do not match.
+    """
+    pieces, fenced = [[]], False
+    for line in data.decode('utf-8', errors='replace').split('\n'):
+        fenced ^= line.startswith(_FENCE)
+        if line.startswith(_SECTION) and not fenced:  # An argument of a command may have any line.
+            pieces.append([])
+        pieces[-1].append(line)
+    head, *sections = ('\n'.join(lines).removesuffix('\n') for lines in pieces)
+    rows = head.rpartition('\n\n')[2].split('\n')[2:]
+    scores = [(row.split(' | ') + [''])[1] for row in rows]
+    shown = [Shown(*both) for both in itertools.zip_longest(sections, scores, fillvalue='')]
+    written = '\n\n'.join([head, *sections]) + '\n'
+    if not head.endswith(f'\n\n{_overview(shown)}') or written.encode() != data:
+        raise UserError(
+            f'nothing can be added to {name}: its table of experiments does not match its '
+            'sections, as after an edit by hand; undo the edit, or name the workdirs of all '
+            'experiments without --add'
+        )
+    return shown
+
+
+def show(entries: Sequence[Entry], page: Sequence[Shown] = ()) -> list[Shown]:
+    """Shows experiments beside those that a page has, which stay as they are.
+
+    Args:
+        entries: The experiments.
+        page: The experiments of a page.
+
+    Returns:
+        The experiments of the page, each replaced by the same one of `entries` if there is one, then
+        the others. A name that another experiment has, too, ends with the name of a workdir.
+    """
+    fresh = {entry.facts[_SAME]: entry for entry in entries}
+    kept = [shown.name for shown in page if shown.facts.get(_SAME) not in fresh]
+    named = collections.Counter(entry.name for entry in entries)
+    made = {}
+    for key, entry in fresh.items():
+        taken = f'{render.markdown_text(entry.name)} ('
+        name = entry.name
+        if named[name] > 1 or any(f'{other} ('.startswith(taken) for other in kept):
+            name += f' ({entry.workdir})'  # Commands that set other keys of one config.
+        made[key] = _shown(dataclasses.replace(entry, name=name))
+    experiments = [made.pop(shown.facts.get(_SAME), shown) for shown in page]
+    return [*experiments, *made.values()]
+
+
+def _shown(entry: Entry) -> Shown:
+    score = '; '.join(part.headline for part in entry.parts if part.headline)
+    section = '\n\n'.join(_section(entry))
+    return Shown(*map(command_lines.without_places, (section, render.markdown_text(score))))
+
+
+def _overview(experiments: Sequence[Shown]) -> str:
     """A row an experiment: the main score, the hours, and the hardware where it differs."""
     costs = ['processor time', 'wall time', 'hardware']
-    machines = {entry.facts.get('hardware', '') for entry in entries}
+    machines = {shown.facts.get('hardware', '') for shown in experiments}
     said = ''
     if len(machines) == 1:
         costs.remove('hardware')
         machine = machines.pop()
-        said = f'Hardware: {render.markdown_text(machine)}.\n\n' if machine else ''
+        said = f'Hardware: {machine}.\n\n' if machine else ''
     heads = ('experiment', 'main score', *costs)
     lines = [_row(*heads), _row(*['---'] * len(heads))]
-    for entry in entries:
-        score = '; '.join(part.headline for part in entry.parts if part.headline)
-        cost = (entry.facts.get(key, '') for key in costs)
-        name = entry.name.replace(',', ', ')  # Long variants wrap there.
-        lines.append(_row(*map(render.markdown_text, (name, score, *cost))))
+    for shown in experiments:
+        cost = (shown.facts.get(key, '') for key in costs)
+        lines.append(_row(shown.name.replace(',', ', '), shown.score, *cost))  # To wrap there.
     return said + '\n'.join(lines)
 
 
 def _section(entry: Entry) -> Iterator[str]:
-    yield f'## {render.markdown_text(entry.name)}'
+    yield f'{_SECTION}{render.markdown_text(entry.name)}'
     if entry.commands:
-        yield '\n'.join(['```sh', *entry.commands, '```'])
-    facts = [_row('', ''), _row('---', '---')]
-    facts += [_row(key, render.markdown_text(fact)) for key, fact in entry.facts.items()]
-    yield '\n'.join(facts)
+        yield '\n'.join([f'{_FENCE}sh', *entry.commands, _FENCE])
+    yield _facts(entry.facts)
     for part in entry.parts:
         yield f'### {render.markdown_text(part.title)}'
         if part.notes:
@@ -56,17 +146,22 @@ def _section(entry: Entry) -> Iterator[str]:
         yield from (f'#{render.markdown(table)}' for table in part.tables)
     for name, card in entry.cards:
         yield f'### Model card of the exported folder {render.markdown_text(name)}'
-        yield '\n'.join(f'> {line}'.rstrip() for line in _shown(card).splitlines())
+        yield '\n'.join(f'> {line}'.rstrip() for line in _card(card).splitlines())
 
 
-def _shown(card: str) -> str:
+def _facts(facts: Mapping[str, str]) -> str:
+    rows = [_row('', ''), _row('---', '---')]
+    return '\n'.join(rows + [_row(key, render.markdown_text(fact)) for key, fact in facts.items()])
+
+
+def _card(card: str) -> str:
     """A card whose metadata is shown as YAML, and whose title is no title of the page."""
     parts = card.split('---\n', 2)
     if len(parts) == 3 and not parts[0]:
         card = f'```yaml\n{parts[1]}```\n{parts[2]}'
     lines, fenced = [], False
     for line in card.splitlines():
-        fenced ^= line.startswith('```')
+        fenced ^= line.startswith(_FENCE)
         lines.append(f'###{line}' if line.startswith('#') and not fenced else line)
     return '\n'.join(lines)
 

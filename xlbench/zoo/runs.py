@@ -41,7 +41,8 @@ def entry(runs: Sequence[Run]) -> Entry:
         'versions': experiments.common(run.info.get('versions') for run in runs),
     }
     parts = tuple(_part(section) for section in sections)
-    return Entry(first.system or name, commands, experiments.present(facts), parts)
+    name, workdir = first.system or name, first.workdir.resolve().name
+    return Entry(name, workdir, commands, experiments.present(facts), parts)
 
 
 def _start(run: Run) -> str:

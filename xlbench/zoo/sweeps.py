@@ -60,7 +60,8 @@ def entry(sweeps: Sequence[Sweep]) -> Entry:
         for system in systems_lib.systems([sweep]):
             by_task.setdefault(system.task, []).append(system)
     parts = tuple(_part_of_sweeps(same) for same in by_task.values())
-    return Entry(name, commands, experiments.present(facts), parts)
+    workdir = first.workdir.resolve().name
+    return Entry(name, workdir, commands, experiments.present(facts), parts)
 
 
 def _part_of_sweeps(same: Sequence[System]) -> Part:
