@@ -73,7 +73,7 @@ def read(data: bytes, name: str) -> list[Shown]:
         pieces[-1].append(line)
     head, *sections = ('\n'.join(lines).removesuffix('\n') for lines in pieces)
     rows = head.rpartition('\n\n')[2].split('\n')[2:]
-    scores = [(row.split(' | ') + [''])[1] for row in rows]
+    scores = [row.removesuffix(' |').partition(' | ')[2].partition(' | ')[0] for row in rows]
     shown = [Shown(*both) for both in itertools.zip_longest(sections, scores, fillvalue='')]
     written = '\n\n'.join([head, *sections]) + '\n'
     if not head.endswith(f'\n\n{_overview(shown)}') or written.encode() != data:
@@ -93,8 +93,8 @@ def show(entries: Sequence[Entry], page: Sequence[Shown] = ()) -> list[Shown]:
         page: The experiments of a page.
 
     Returns:
-        The experiments of the page, each replaced by the same one of `entries` if there is one, then
-        the others. A name that another experiment has, too, ends with the name of a workdir.
+        The experiments of the page, those that are also in `entries` replaced, then the other
+        `entries`. A name that another experiment also has ends with the name of a workdir.
     """
     fresh = {entry.facts[_SAME]: entry for entry in entries}
     kept = [shown.name for shown in page if shown.facts.get(_SAME) not in fresh]
