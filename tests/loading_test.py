@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from xlbench.preparation import loading
+from xlbench import loading
 
 
 def test_what_nothing_here_calls_is_hidden_in_the_block_alone(monkeypatch):

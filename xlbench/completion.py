@@ -17,7 +17,7 @@ import shtab
 
 from xlbench import __main__ as command, errors
 from xlbench.config import blocks, config_names, signatures
-from xlbench.preparation.loading import quietly
+from xlbench.loading import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
 # Programs that read their configs before their flags, and the flags beside those of a config.

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import errors
-from xlbench.preparation.loading import quietly
+from xlbench.loading import quietly
 from xlbench.tasks.dev_split import TASKS
 
 

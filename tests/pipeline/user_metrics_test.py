@@ -206,6 +206,28 @@ def test_a_file_that_cannot_be_imported_is_one_line(folder):
         metrics.from_spec({'metric': 'tasks/broken.py:length'})
 
 
+def test_tensorflow_writes_nothing_before_the_line_on_such_a_file(folder):
+    broken = 'from xlbench import pipeline\nimport no_such_module_mine\n'
+    write(folder / 'tasks' / 'broken.py', broken)
+    code = """
+        import sys
+        from xlbench import errors, metrics
+
+        def main(argv):
+            metrics.from_spec({'metric': 'tasks/broken.py:length'})
+
+        sys.exit(errors.run_main(main, []))
+    """
+    done = subprocess.run(
+        [sys.executable, '-c', textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env={key: text for key, text in os.environ.items() if not key.startswith('TF_')},
+    )
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: metric .* No module named 'no_such_module_mine' .*\n", done.stderr)
+
+
 def test_a_downloaded_workdir_runs_no_code(tiny_run, folder):
     """Its config allows a module, its data's manifest names one; both lie in the current folder."""
     shutil.copytree(tiny_run, folder / 'run')
@@ -290,9 +312,7 @@ def test_a_generator_and_its_baselines(tiny_root, task, plain, tmp_path):
     )
     # The baselines are scored with the same, on the same examples.
     train = prepared.open_task(str(tiny_root), 'sample', task.name, 'train')
-    baselines.score(
-        str(tmp_path), ('most_frequent',), mine, train, evaluator.examples(mine.name)
-    )
+    baselines.score(str(tmp_path), ('most_frequent',), mine, train, evaluator.examples(mine.name))
     path = tmp_path / 'eval' / 'baselines' / 'most_frequent' / 'test' / mine.name / 'metrics.json'
     result = json.loads(path.read_text())
     assert result['num_examples'] == 16 and result['scores']['texts'] == 32
@@ -368,9 +388,7 @@ def test_manifests_of_strangers_are_one_line(task, folder):
     for spec in map(metrics.to_spec, ours):
         written += [[spec | {key: value}] for key in ('metric', 'kwargs') for value in strange]
         for name in (*spec['kwargs'], 'more'):
-            written += [
-                [spec | {'kwargs': spec['kwargs'] | {name: value}}] for value in strange
-            ]
+            written += [[spec | {'kwargs': spec['kwargs'] | {name: value}}] for value in strange]
     refused = 0
     for found in written:
         try:

@@ -29,6 +29,7 @@ from xlbench import benchmarks, errors
 from xlbench.data import bitext, download, readers, statistics, tokenizers
 from xlbench.data.corpora import CORPORA, Corpus
 from xlbench.data.statistics import Langs, Statistics
+from xlbench.loading import quietly
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',
@@ -197,8 +198,6 @@ def _statistics(flags: argparse.Namespace, root: str) -> str:
             measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
             rows[name] = measured, langs
             continue
-        from xlbench.preparation.loading import quietly
-
         with quietly():
             from xlbench.preparation import measuring
         splits = tuple(filter(None, flags.splits.split(',')))
@@ -221,10 +220,7 @@ def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
             continue
         state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
         yield state, path is not None
-    # Late: list and get need none of what these import.
-    from xlbench.preparation.loading import quietly
-
-    with quietly():
+    with quietly():  # Late: list and get need none of it.
         from xlbench import pipeline
     pipeline.use_root(root)
     for name in corpus.tasks:

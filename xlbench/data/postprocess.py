@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files
+from xlbench import errors, files, loading
 from xlbench.data.prepared import Prepared
 
 Postprocessor = Callable[..., Any]
@@ -55,7 +55,8 @@ def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list
 
 @functools.lru_cache(maxsize=64)
 def _of_task(name: str) -> Postprocessor:
-    pipeline = importlib.import_module('xlbench.pipeline')  # Brings TensorFlow, so only here.
+    with loading.quietly():  # Brings TensorFlow, so only here.
+        pipeline = importlib.import_module('xlbench.pipeline')
     try:
         task = pipeline.get(name)
     except errors.UserError as error:

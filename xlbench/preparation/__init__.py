@@ -11,9 +11,8 @@
   beam        the same jobs as an Apache Beam program
   cards       the dataset card of a prepared task
   measuring   the lengths of a task's texts
-  loading     imports of what needs TensorFlow
 
-Of these, cards, command, encoding, loading and workers start without TensorFlow.
+Of these, cards, command, encoding and workers start without TensorFlow.
 """
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     'encoding',
     'examples',
     'jobs',
-    'loading',
     'measuring',
     'mixtures',
     'planning',

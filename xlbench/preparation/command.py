@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from xlbench import errors, machine, names
 from xlbench.data import tokenizers
+from xlbench.loading import quietly
 from xlbench.preparation import cards
-from xlbench.preparation.loading import quietly
 
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from xlbench import pool
 from xlbench.data import tokenizers
-from xlbench.preparation.loading import quietly
+from xlbench.loading import quietly
 
 Job = TypeVar('Job')
 Result = TypeVar('Result')
