@@ -144,7 +144,7 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, notice, capfd):
     assert line.startswith('cannot write the checkpoint of step 2: File too large (')
     assert str(tmp_path / 'checkpoints' / '2') in line
     assert line.endswith(
-        'the newest whole one is of step 1; allow larger files (ulimit -f) and start the same '
+        'the newest intact one is of step 1; allow larger files (ulimit -f) and start the same '
         'command again'
     )
     saver.close()  # It is said once.
@@ -263,7 +263,7 @@ def test_a_full_disk_ends_a_run_which_goes_on_with_room(tiny_root, tiny_run, tmp
         assert 'No space left on device' in line and 'make room and start the same' in line
         assert str(disk / 'run' / 'checkpoints') in line
         newest = checkpoints.steps(str(disk / 'run'))[-1]
-        assert f'the newest whole one is of step {newest}' in line
+        assert f'the newest intact one is of step {newest}' in line
         (disk / 'of_others').unlink()
         with children.start(arguments, devices=8) as run:
             assert run.wait() == [0], run.output(0)

@@ -261,7 +261,7 @@ def _score(args: argparse.Namespace) -> None:
 
 def _progress(counts: 'Counts') -> str:
     failed = f', {counts.failed:,} failed' if counts.failed else ''
-    return f'{counts.texts:,} texts: {counts.kept:,} known, {counts.made:,} translated{failed}'
+    return f'{counts.texts:,} texts: {counts.kept:,} from the cache, {counts.made:,} translated{failed}'
 
 
 def _say(line: str) -> None:

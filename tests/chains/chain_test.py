@@ -101,7 +101,7 @@ def test_translate_then_summarise(tiny_run, root, tmp_path, program, capfd):
     with pytest.warns(UserWarning, match='were cut'):
         expected = model.generate(translated, target_lang='de')
     assert rows(tmp_path, 2) == expected
-    assert 'texts were longer than the model reads, and cut' in capfd.readouterr().err
+    assert 'texts were too long for the model, and truncated' in capfd.readouterr().err
     chained = running.answers(TEXTS[4:7], [f'translate:{program}', str(tiny_run)], 'en', 'de')
     assert chained == rows(tmp_path, 2)[4:7]
     turns = running.answers(['Anna: Hi\nBen: No'], [f'translate:{program}'], 'en', 'de')
@@ -120,7 +120,7 @@ def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, 
         return [line.rpartition('): ')[2] for line in said]
 
     both = str(model), f'translate:{program}'
-    done = 'done before'
+    done = 'already done'
     assert done not in stages_done(*both)
     before = files_of(tmp_path)
     # Nothing has changed, and the model at another place is the same model.
@@ -137,15 +137,15 @@ def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, 
     # Other settings of the first stage; the second one translates what is new, and no more.
     asked_before = asked(tmp_path)
     first, second = stages_done(f'{model} --max_length=3', both[1])
-    assert first == f'{COUNT} texts done, 0 known' and second != done
+    assert first == f'{COUNT} texts done, 0 from the cache' and second != done
     assert set(asked(tmp_path)[len(asked_before) :]).isdisjoint(asked_before)
     # Another model at the same place.
     shutil.rmtree(model / 'checkpoints' / '13')
     first, second = stages_done(*both)
-    assert first == f'{COUNT} texts done, 0 known' and second != done
+    assert first == f'{COUNT} texts done, 0 from the cache' and second != done
     assert rows(tmp_path, 1) == predict.load(str(model)).generate(TEXTS, target_lang='en')
     # Other inputs.
-    assert stages_done(*both, '--num_examples=5') == ['0 texts done, 5 known'] * 2
+    assert stages_done(*both, '--num_examples=5') == ['0 texts done, 5 from the cache'] * 2
     assert len(rows(tmp_path, 2)) == 5
 
 
@@ -170,7 +170,7 @@ def test_texts_that_are_not_translated(root, tmp_path, program, capfd):
     stage = f'translate:file:{table}'
     assert run(tmp_path, root, stage) == 2
     error = capfd.readouterr().err
-    assert 'stage 1' in error and '1 texts were not translated; that of example 0:' in error
+    assert 'stage 1' in error and '1 texts were not translated; the one of example 0:' in error
     assert not (tmp_path / 'out' / 'eval').exists()
     assert run(tmp_path, root, stage, '--failed=empty') == 0
     assert rows(tmp_path, 1)[:2] == ['', f'de {TEXTS[1]}']
@@ -230,11 +230,11 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
 @pytest.mark.parametrize(
     ('chain', 'message'),
     [
-        (['RUN'], 'the chain ends in en, and its texts shall be in de; add a stage translate:'),
+        (['RUN'], 'the chain ends in en, but its texts must be in de; add a stage translate:'),
         (['ENGINE', 'ENGINE'], r'stage 2 \(translate:command:.*\) translates into de, and what it'),
         (['ENGINE', 'RUN', 'ENGINE'], 'stage 3 .* is in de already; leave it out, or name another'),
-        (['RUN --num_beams=2 --num_return=2', 'RUN', 'ENGINE'], 'reads one text of each example'),
-        (['RUN', 'translate:'], "the stage 'translate:' names nothing; a stage is a model"),
+        (['RUN --num_beams=2 --num_return=2', 'RUN', 'ENGINE'], 'reads one text for each example'),
+        (['RUN', 'translate:'], "the stage 'translate:' is empty; a stage is a model"),
         (['RUN --beams=5', 'ENGINE'], "the stage 'RUN --beams=5': unrecognized arguments: --beams"),
         (['RUN', 'translate:apertium --num_beams=2'], 'are for models, and apertium is none'),
         (['RUN', 'translate:RUN --num_return=2'], 'a translation is one text; leave out'),
@@ -244,7 +244,7 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
         (['RUN', 'translate:command:no-such-program'], "there is no program 'no-such-program'"),
         (['RUN --target_lang=xx', 'ENGINE'], "language in --target_lang of stage 1.* 'xx'"),
         (['translate:RUN --target_lang=fr', 'RUN', 'ENGINE'], "not know the target language 'fr'"),
-        (['RUN --target_lang=de'], 'was trained from de to de, and its texts are in en; name'),
+        (['RUN --target_lang=de'], 'was trained from de to de, but the texts are in en; name'),
         (['RUN', 'ENGINE', '--num_examples=99'], f'has {COUNT} examples'),
         (['RUN', 'ENGINE', '--workdir=RUN'], 'is the workdir of a run; name another'),
         (['RUN', 'ENGINE', '--split=dev'], 'is not prepared'),

@@ -496,7 +496,7 @@ def test_what_is_refused():
     data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
     found = adapter('tagging', 'full', patience=2)
     found._data_of = 4, lane_programs.LaneData({}, None, (), {}, (), data)
-    with pytest.raises(errors.UserError, match='3 adaptations at once cannot be cut over 4'):
+    with pytest.raises(errors.UserError, match='3 adaptations at once cannot be divided over 4'):
         next(adapter('tagging', 'fc', devices=4).run(4, LANES, 3))
     with pytest.raises(errors.UserError, match='bucket 1 of 4 shots is empty'):
         next(found.run(4, LANES, 1))

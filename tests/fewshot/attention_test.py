@@ -206,8 +206,8 @@ def test_table_of_a_sweep(workdir, capsys):
     np.testing.assert_allclose(sum(changes), 0, atol=1e-3)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
-        f'mldoc de, 1-shot, bucket 3: {len(numbers)} test examples that adapting spoils '
-        f'(bad -> fair: {len(numbers)})'
+        f'mldoc de, 1-shot, bucket 3: {len(numbers)} test examples that only the adapted model '
+        f'gets wrong (bad -> fair: {len(numbers)})'
     )
     shown = [line.rsplit('|', 2)[1].strip() for line in lines if line.count('|') == 2][2:]
     assert shown == [f'{change:+.2f}' for change in (*changes[:2], *changes[:-3:-1])]
@@ -252,7 +252,7 @@ def test_all_labels_count_by_default(workdir, capsys):
     ('flags', 'message'),
     [
         (['--lang=fr'], "unknown language of .*'fr'; allowed: de"),
-        (['--lang=de', '--bucket=2'], 'bucket 2; it keeps de 1-shot bucket 3'),
+        (['--lang=de', '--bucket=2'], 'bucket 2; it has de 1-shot bucket 3'),
         (['--lang=de', '--bucket=3', '--to=great'], "unknown label of mldoc 'great'"),
         (['--lang=de', '--bucket=3', '--from=bad', '--to=good'], 'leave out --from or --to'),
     ],

@@ -194,7 +194,7 @@ def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
     assert arrays['examples'][last] == 0 and arrays['examples'][:last].all()
     assert not any(array[last].any() for array in arrays.values())
     opened(root, view, buckets=(1, last))
-    refused = r'bucket 5 of .*/shots_1 is asked for, and there are 5, counted from 0'
+    refused = r'bucket 5 of .*/shots_1 was requested, but there are 5, counted from 0'
     for asked in (range(6), (5,)):
         with pytest.raises(errors.UserError, match=refused):
             opened(root, view, buckets=asked)

@@ -247,7 +247,7 @@ def test_it_says_what_it_does(run):
     log = (workdir / 'log.txt').read_text()
     groups = 2 * len(SHOTS[view]) * len(METHODS[view])
     assert f'{groups} groups of 10 adaptations = {groups * 10}; 2 languages' in log
-    assert 'de: 45 examples to test; 1 shots: 0 to' in log
+    assert 'de: 45 test examples; 1 shots: 0 to' in log
     assert log.count(f'EMPTY of 1 shots: bucket {EMPTY}') == 2
     assert 'de, start source, without adaptation: ' in log and ' a minute | ' in log
     assert f'  {groups * 10 + 2}/{groups * 10 + 2} | ' in log
@@ -333,7 +333,7 @@ def test_stopped_at_every_awkward_place(run, root, tmp_path):
     assert found == {name: wanted[name] for name in found}
     log = (workdir / 'log.txt').read_text()
     assert 'resumed with 3 of 11 results' in log and 'resumed with 8 of 11 results' in log
-    assert log.count('de: 45 examples to test') == 3  # The last life has nothing to read.
+    assert log.count('de: 45 test examples') == 3  # The last life has nothing to read.
 
 
 def predictions(workdir: pathlib.Path) -> dict[str, bytes]:
@@ -380,7 +380,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
     about = json.loads((workdir / 'config.json').read_text())
     assert [block['languages'] for block in about['asked']] == [['fr'], ['de', 'fr'], ['de', 'fr']]
     log = (workdir / 'log.txt').read_text()
-    assert '2 results are kept that this command does not ask for' in log
+    assert '2 other results, which this command does not need, are kept' in log
     for table in systems.systems([Sweep.read(workdir)])[0].groups.values():
         assert not table.missing
 
@@ -399,7 +399,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'contents': {}}))
     with pytest.raises(
-        errors.UserError, match=r'moved_source holds another model than when .*run was begun'
+        errors.UserError, match=r'moved_source has another model than when .*run was started'
     ):
         sweep.sweep(config(more), str(workdir))
     (source / 'config.json').write_text(json.dumps(about))
@@ -483,7 +483,7 @@ def test_what_a_search_of_learning_rates_needs(root, tmp_path):
     for options, message in (
         (dict(source_workdir=str(tmp_path)), 'leave out one of the two'),
         (dict(source__best__score=''), r'config\.source\.best\.score names none'),
-        (dict(adapt__source_learning_rates=(0.1, 0.1)), 'one of it is there twice'),
+        (dict(adapt__source_learning_rates=(0.1, 0.1)), 'it has one value twice'),
     ):
         config = tiny_sweep(root, 'tagging', **rates | options)
         with pytest.raises(errors.UserError, match=message):
@@ -591,7 +591,7 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__languages': ('de', 'xx')}, "config.adapt.languages 'xx'; "),
         ('tagging', {'adapt__languages': ()}, 'config.adapt.languages is (); give one or more'),
         ('tagging', {'adapt__shots': (1, 8)}, "config.adapt.shots '8'; "),
-        ('tagging', {'adapt__shots': (1, 1)}, 'one of it is there twice'),
+        ('tagging', {'adapt__shots': (1, 1)}, 'it has one value twice'),
         ('tagging', {'adapt__methods': ('fc_pooler',)}, "methods 'fc_pooler'; allowed: fc, full"),
         ('classification', {'adapt__methods': ('ful',)}, "methods 'ful'; nearest: full"),
         ('tagging', {'adapt__starts': ('sauce',)}, "config.adapt.starts 'sauce'; nearest: source"),
@@ -602,13 +602,17 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__buckets': (6,)}, 'there are 5, counted from 0; ask for fewer'),
         ('tagging', {'adapt__buckets': (4, 2)}, 'config.adapt.buckets is (4, 2); give a number, '),
         ('tagging', {'adapt__at_once': 12}, 'config.adapt.at_once is 12, but 8 devices'),
-        ('tagging', {'adapt__lengths__inputs': 33}, 'source model holds 32 tokens; set it to 32'),
+        (
+            'tagging',
+            {'adapt__lengths__inputs': 33},
+            'source model accepts at most 32 tokens; set it to 32',
+        ),
         ('tagging', {'mesh__tensor': 2}, 'config.mesh.tensor is 2, but every adaptation runs on'),
         ('tagging', {'source__lora__rank': 2}, 'trained with LoRA of rank 2'),
         (
             'tagging',
             {'task': 'mldoc'},
-            'the source model is trained for tagging, and mldoc is classif',
+            'the source model is trained for tagging, but mldoc is classif',
         ),
         ('tagging', {'source_workdir': 'nowhere'}, 'there is no folder nowhere'),
     ],
@@ -624,7 +628,7 @@ def test_source_models_that_do_not_fit(refuse, run, root, tmp_path):
     about = json.loads((workdir / 'source' / 'config.json').read_text())
     config = small_sweep(run, root, source_workdir=str(copy))
     (copy / 'config.json').write_text(json.dumps(about))
-    assert 'is a run that is not finished' in refuse(config)
+    assert 'is an unfinished run' in refuse(config)
     (copy / 'DONE').touch()
     (copy / 'config.json').write_text(json.dumps(about | {'labels': ['A', 'B']}))
     assert 'was trained with the labels A, B, but ' in refuse(config)

@@ -44,9 +44,9 @@ def test_a_line_that_was_cut_short_is_dropped_said_and_written_over(tmp_path, cu
     path.write_bytes(whole[:-cut])
 
     sweep = Sweep.read(folder)
-    assert list(sweep.rows) == rows[:2] and 'cut short' in sweep.dropped
+    assert list(sweep.rows) == rows[:2] and 'is incomplete' in sweep.dropped
     journal = Journal(folder)
-    assert 'cut short' in journal.dropped and not journal.has(rows[2].key)
+    assert 'is incomplete' in journal.dropped and not journal.has(rows[2].key)
     journal.add(rows[2])
     assert path.read_bytes() == whole
     assert not Journal(folder).dropped
@@ -67,7 +67,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.filename == str(folder / 'results.jsonl')
     journal = Journal(folder)
-    assert journal.rows == rows[:1] and 'cut short' in journal.dropped
+    assert journal.rows == rows[:1] and 'is incomplete' in journal.dropped
     journal.add(rows[1])
     assert list(Sweep.read(folder).rows) == rows
 

@@ -117,5 +117,5 @@ def test_a_retriever_has_its_responses_with_it(replies_root, tmp_path, monkeypat
     )
     for content in ('{', '{}\n', '1\n', '[' * 9999, path.read_text().replace('"text": "', '"')):
         path.write_text(content)
-        with pytest.raises(UserError, match=r'is no copy of a response set'):
+        with pytest.raises(UserError, match=r'is not a copy of a response set'):
             response_set.ResponseSet.of_copy(path, tokenizer)

@@ -41,7 +41,7 @@ def test_a_card_says_what_there_is_and_changes_no_data(root):
         cells = [cell.strip() for cell in row.strip('|').split('|')]
         assert cells[1] == str(size) and cells[2].split(', ')[2] == str(lengths[:, 0].max())
         assert cells[5].strip('`') == hashes[split][0][:12]
-    assert 'The data is made up' in body and 'MultilingualRouge' in body
+    assert 'The data is artificial' in body and 'MultilingualRouge' in body
     assert before['train'].manifest['vocabulary']['sha256'] in body
     assert '- Licence: to be filled in.' in body and str(root) not in body
     # Nothing is stale, and nobody takes the card for data.

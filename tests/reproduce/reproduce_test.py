@@ -54,9 +54,7 @@ def test_the_papers_count_as_many_experiments():
     assert len(table_of(CLIDSUM, 'table 7').experiments) == 16
 
 
-@pytest.mark.parametrize(
-    ('name', 'size'), itertools.product(RECIPES, ('sample', 'paper'))
-)
+@pytest.mark.parametrize(('name', 'size'), itertools.product(RECIPES, ('sample', 'paper')))
 def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
     recipe = RECIPES[name]
     settings = Settings('RUNS', size, root='' if size == 'sample' else 'elsewhere')
@@ -409,7 +407,7 @@ def test_sweeps_have_their_table_and_their_figure(tmp_path):
     assert {path.suffix for path in figure.files} >= {'.svg', '.png'} and not figure.tables
     # Without what it takes, such as curves of a classifier, a figure says so.
     lost = showing.shown(FEWSHOT, table_of(FEWSHOT, 'figure 5'), made, output)
-    assert lost.files == () and 'do not suffice' in lost.tables[0].missing
+    assert lost.files == () and 'not sufficient' in lost.tables[0].missing
 
 
 def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monkeypatch):
@@ -420,7 +418,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     written = (tmp_path / 'reproduce/tables/mtg-table-14.md').read_text()
     assert written + '\n' == text
     assert 'mT5-multi_multitask lacks mT5-multi_multitask: mT5-multi_multitask went wrong' in text
-    assert 'Trained for 0.1 of the steps: the scores say nothing.' in text
+    assert 'Trained for 0.1 of the steps: the scores are meaningless.' in text
     assert reproduce.main(['mtg', '--table=1', f'--workdir={tmp_path}']) == 0
     assert 'Not made here: it describes the corpora.' in capsys.readouterr().out
 
@@ -434,7 +432,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mtg', '--table=4', '--models=mT6'], "unknown model in --models 'mT6'; nearest: mT5"),
         (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
         (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),
-        (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is not a share above 0, up to 1'),
+        (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is not a fraction above 0, up to 1'),
         (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples make a'),
         (['mrs', '--table=3', '--seeds=1,x'], '--seeds=1,x are not whole numbers with commas'),
         (['mrs', '--table=3', '--topology=h100:8'], '--topology is for --size=paper'),

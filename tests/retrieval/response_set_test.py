@@ -121,7 +121,7 @@ def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
         (b'a\tb\n', 'replies.txt:1 has 2 columns; a line is a text, or log-likelihood'),
         (b'ok\nx\ty\tz\n', "replies.txt:2 has the log-likelihood 'x', which is not a number"),
         (b'nan\ty\tz\n', "has the log-likelihood 'nan', which is not a number"),
-        (b'\n \n', 'replies.txt holds no responses'),
+        (b'\n \n', 'replies.txt has no responses'),
         (b'\xff\xfe', 'replies.txt:1: no text: it begins as UTF-16 does'),
         (b'a\rb\rc', 'replies.txt:1: has a \\r (carriage return) inside'),
         (

@@ -108,7 +108,9 @@ def test_mistakes(parts):
         make(model, side='lef')
     with pytest.raises(UserError, match='a batch of 6 rows cannot be split'):
         make(model, devices=4, batch_size=6)
-    with pytest.raises(UserError, match='a text holds id 64, beyond a vocabulary of 64'):
+    with pytest.raises(
+        UserError, match='a text has the token id 64, but the vocabulary has 64 ids'
+    ):
         make(model)(params, [np.array([64, 1], np.int32)])
     with pytest.raises(ValueError, match='there are no replies'):
         make(model)(params, [])

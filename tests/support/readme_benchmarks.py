@@ -204,7 +204,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.translate --engine=RUNS/en_de --source_lang=en --target_lang=de '
         '--lower --input=data/sample/clidsum/MediaSum424k/news_dialogue.json --field=summary '
         '--keep=id --output=data/sample/clidsum/MediaSum424k/summaries.de.jsonl': Step(
-            '--max_length=4', interviews, prints='40 texts: 0 known, 40 translated'
+            '--max_length=4', interviews, prints='40 texts: 0 from the cache, 40 translated'
         ),
         f'{CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
             CLIDSUM_SHORT,

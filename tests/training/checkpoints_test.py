@@ -290,7 +290,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, k
     (line,) = lines
     assert line.startswith('checkpoint 3 is damaged: ') and '\n' not in line
     assert re.search(reason, line)
-    assert line.endswith(f'it was set aside as {workdir}/damaged/3')
+    assert line.endswith(f'it was moved to {workdir}/damaged/3')
     assert snapshot(workdir / 'damaged' / '3') == before  # Nothing of it is lost.
     found, progress = saver.restore(2, large_state(0))
     assert progress == progress_of(2)
@@ -301,7 +301,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, k
     assert saver.newest(lines.append) == 3 and len(lines) == 1
     harm.cut_arrays(workdir, 3)
     assert saver.newest(lines.append) == 2
-    assert lines[1].endswith(f'it was set aside as {workdir}/damaged/3-2')
+    assert lines[1].endswith(f'it was moved to {workdir}/damaged/3-2')
     saver.close()
 
 
@@ -342,7 +342,7 @@ def test_what_only_reading_shows(workdir, kind):
     message = str(error.value)
     assert error.value.exit_code == 75
     assert message.startswith('checkpoint 3 cannot be read: ') and reason in message
-    assert f'it was set aside as {workdir}/damaged/3; the same command goes on' in message
+    assert f'it was moved to {workdir}/damaged/3; the same command continues' in message
     assert message.endswith('of step 2') and len(message) < 500 and '\n' not in message
     assert saver.newest() == 2
     jax.tree.map(np.testing.assert_array_equal, saver.restore(2, large_state(0))[0], large_state(2))
@@ -355,7 +355,7 @@ def test_no_run_begins_from_nothing_because_all_is_damaged(workdir):
     saver = checkpoints.Checkpoints(str(workdir))
     lines = []
     for _ in range(2):  # It stays so.
-        with pytest.raises(UserError, match=r'no whole checkpoint.*remove \S+/damaged to begin'):
+        with pytest.raises(UserError, match=r'no intact checkpoint.*delete \S+/damaged to start'):
             saver.newest(lines.append)
     assert len(lines) == 3
     shutil.rmtree(workdir / 'damaged')
@@ -416,12 +416,12 @@ def test_a_checkpoint_of_something_else_is_not_called_damaged(workdir):
     saver = checkpoints.Checkpoints(str(workdir))
     other = large_state(0)
     other = train_step.TrainState(other.step, {'other': other.params['layer']}, other.opt_state)
-    with pytest.raises(UserError, match='holds params/other/table not at all') as error:
+    with pytest.raises(UserError, match='params/other/table is missing in checkpoint') as error:
         saver.restore(3, other)
     assert not isinstance(error.value, checkpoints.DamagedCheckpoint)
     like = {'layer': {'table': jax.ShapeDtypeStruct((256, 127), np.float32)}}
     shardings = jax.tree.map(lambda _: large_state(0).opt_state[0].sharding, like)
-    with pytest.raises(UserError, match=r'with shape \(256, 128\), and .* \(256, 127\)') as error:
+    with pytest.raises(UserError, match=r'has shape \(256, 128\) in .* \(256, 127\)') as error:
         checkpoints.load_params(str(workdir), 3, like, shardings)
     assert '\n' not in str(error.value)
     assert checkpoints.steps(str(workdir)) == [1, 2, 3]

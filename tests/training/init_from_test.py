@@ -128,7 +128,7 @@ def test_vocabularies_of_different_length(tmp_path, theirs, ours, mesh):
         {n: v for n, v in loaded.items() if n not in tables},
         {n: v for n, v in params.items() if n not in tables},
     )
-    rest = 'the others stay fresh' if ours > theirs else "the source's others are cut off"
+    rest = f'the others {"stay random" if ours > theirs else "are dropped"}'
     for name in tables:
         assert f'  in part: {name}, 64 of 96 rows; {rest}' in plan.lines
     assert plan.facts['initialised_in_part'] == sorted(tables)
@@ -143,7 +143,7 @@ def test_positions_of_different_length(tmp_path):
         name = f'{stack}/position_embedder/embedding'
         np.testing.assert_array_equal(loaded[name][:12], params[name])
         np.testing.assert_array_equal(loaded[name][12:], fresh[name][12:])
-        assert f'  in part: {name}, 12 of 16 rows; the others stay fresh' in plan.lines
+        assert f'  in part: {name}, 12 of 16 rows; the others stay random' in plan.lines
 
 
 def test_more_and_fewer_layers(tmp_path):
@@ -156,7 +156,7 @@ def test_more_and_fewer_layers(tmp_path):
     assert plan.facts['initialised_fresh'] == lacking
     ignored = sorted(name for name in params if name.startswith('encoder/layers_1/'))
     assert plan.facts['ignored_of_source'] == ignored
-    assert plan.lines[1].startswith(f'  fresh: {len(lacking)}, decoder/layers_*/')
+    assert plan.lines[1].startswith(f'  newly initialised: {len(lacking)}, decoder/layers_*/')
     assert plan.lines[2].startswith(f'  ignored: {len(ignored)}, encoder/layers_*/')
 
 
@@ -261,7 +261,7 @@ def test_lora(tmp_path):
     plain = save_workdir(tmp_path / 'plain', 'mt5', params, steps=(0,))
     loaded, _, plan = load(plain, 'mt5', model, extra=fresh)
     assert_same(loaded, params | fresh)
-    assert any('lora_a' in line and line.startswith('  fresh') for line in plan.lines)
+    assert any('lora_a' in line and line.startswith('  newly initialised') for line in plan.lines)
     source = save_workdir(tmp_path / 'adapted', 'mt5', params | leaves, steps=(0,))
     loaded, _, _ = load(source, 'mt5', model, extra=fresh)
     assert_same(loaded, params | leaves)
@@ -281,7 +281,7 @@ def test_a_fresh_head_that_no_step_changes_is_named(tmp_path):
     encoder_only = nested({name: not name.startswith('classifier') for name in loaded})
     *lines, warning = plan.notes(encoder_only)
     assert lines == plan.lines
-    assert warning.startswith('  warning: fresh, and not trained: classifier/')
+    assert warning.startswith('  warning: newly initialised, but not trained: classifier/')
     assert 'config.lora.also_train' in warning
 
 
@@ -305,7 +305,7 @@ def test_a_fresh_head_that_no_step_changes_is_named(tmp_path):
         ),
         ('mt5', dict(relpos_max_distance=64), 'mt5', 'relpos_max_distance=128, but .*=64'),
         ('bart', {}, 'mbart', 'pre_norm=True, but .* has pre_norm=False'),
-        ('bart', {}, 'mt5', 'is a bart model, whose parameters have no place in a mt5 model'),
+        ('bart', {}, 'mt5', 'is a bart model, whose parameters do not fit into a mt5 model'),
     ],
 )  # fmt: skip
 def test_what_does_not_fit(tmp_path, source, fields, target, message):

@@ -65,7 +65,7 @@ def test_a_warm_up_is_steps_or_a_share_of_the_stage():
     assert rates([0, 1, 3, 4], warmup_steps=4.0, **shares) == [2, 4, 8, 8]
     assert rates([0, 39], warmup_steps=40, **shares) == [0.2, 8]
     for steps, message in (
-        (41, 'warmup_steps is 41, but the stage has 40 steps and would end within its warm-up'),
+        (41, 'warmup_steps is 41, but the stage has 40 steps and would end during its warm-up'),
         (1.5, 'warmup_steps is 1.5; give a whole number of steps'),
         (-3, 'warmup_steps is -3; it must be 0 or more'),
         (float('nan'), 'warmup_steps is nan; it must be finite'),

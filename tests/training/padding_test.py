@@ -133,7 +133,7 @@ def test_rows_of_padding_get_no_probability(folder):
     logits = mt5.apply(jax.jit(mt5.init)(jax.random.key(0), inputs, inputs), inputs, inputs)
     assert (np.asarray(jax.nn.softmax(logits)[..., 123:]) == 0).all()
     objective = objectives.build('generation', label_smoothing=0.1)
-    with pytest.raises(UserError, match='label_smoothing spreads over all rows'):
+    with pytest.raises(UserError, match='label_smoothing covers all rows'):
         objective.loss(model, params['params'], batch(), None)
 
 

@@ -280,7 +280,9 @@ def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
     assert (workdir / 'DONE').read_text() == '13\n' and '13 (stage2)' in log
     harm.edit_progress(workdir, NUM_STEPS, stage='stage3')
     (workdir / 'DONE').unlink()
-    with pytest.raises(errors.UserError, match=r"is of stage 'stage3', and the config has stage1"):
+    with pytest.raises(
+        errors.UserError, match=r"is from stage 'stage3', but the config has stage1"
+    ):
         train.train(config, str(workdir))
 
 
@@ -368,8 +370,8 @@ def test_steps_that_are_not_finite_are_left_out(tiny_root, tmp_path, poison):
     train.train(config, str(workdir))
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, *range(3, 9), *range(10, 14)]
     log = (workdir / 'log.txt').read_text()
-    assert 'step 2: the loss is nan and the norm of the gradients nan; left out, 1 of 2' in log
-    assert 'left out, 2 of 2; its examples are in' in log
+    assert 'step 2: the loss is nan and the norm of the gradients nan; skipped, 1 of 2' in log
+    assert 'skipped, 2 of 2; its examples are in' in log
     assert sorted(path.name for path in workdir.glob('nonfinite/*')) == [
         'step-2.json', 'step-9.json',
     ]  # fmt: skip

@@ -64,7 +64,7 @@ def test_a_text_that_fails_is_named_and_the_others_are_not_lost(tmp_path, progra
     jobs.translate(texts, program, 'en', 'es', cache=str(tmp_path))
     assert asked(tmp_path)[before:] == ['bad one']
     # An engine that can do nothing ends the job.
-    with pytest.raises(UserError, match=r'translates none of its first 2 texts.*no idea'):
+    with pytest.raises(UserError, match=r'translated none of the first 2 texts.*no idea'):
         jobs.translate(['bad 1', 'bad 2'], program, 'en', 'es')
 
 
@@ -406,7 +406,7 @@ def test_failures_in_files(tmp_path, program, capfd):
     ('content', 'flags', 'message'),
     [
         ('one\n', ['--input=in.txt', '--field=x'], '--field is for JSONL, JSON and TSV'),
-        ('one\n', ['--input=in.tsv'], 'say which fields to translate'),
+        ('one\n', ['--input=in.tsv'], 'name the fields to translate'),
         ('one\n', ['--input=in.tsv', '--field=0'], 'numbers of columns, from 1'),
         ('a\tb\nc\n', ['--input=in.tsv', '--field=2'], 'in.tsv:2: 1 TAB-separated columns; 2 are'),
         ('{"a": 1}\n', ['--input=in.jsonl', '--field=a'], 'in.jsonl:1: '),

@@ -139,12 +139,12 @@ class Chain:
         place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
         identity = self._identities[number - 1]
         if note := _note(folder, number, stage, identity, accept_failures):
-            say(f'{place}: done before')
+            say(f'{place}: already done')
             return note
         job = self._job(number)
         with job.telling_of_cuts(lambda line: say(f'{place}: {line}')):
             note = _do(place, number, stage, job, folder, accept_failures)
-        say(f'{place}: {job.counts.made:,} texts done, {job.counts.kept:,} known')
+        say(f'{place}: {job.counts.made:,} texts done, {job.counts.kept:,} from the cache')
         return note
 
     def answers(self, texts: Sequence[str]) -> list[str]:
@@ -224,7 +224,7 @@ def _do(
     counts = job.counts
     with Progress(place, count=lambda: counts.kept + counts.made, unit='texts'):
         answers = _answers(stage, job, rows)
-    advice = '; the same command tries them again, and --failed=empty takes empty texts'
+    advice = '; the same command tries them again, and --failed=empty uses empty texts instead'
     failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
     if not accept_failures:
         _check_failures(place, answers, advice)
@@ -256,8 +256,8 @@ def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
     failed = [(row.id, x.reason) for row in rows for x in row.texts if isinstance(x, Failure)]
     if failed:
         raise UserError(
-            f'{place}: {len(failed):,} texts were not translated; that of example {failed[0][0]}: '
-            f'{failed[0][1]}{advice}'
+            f'{place}: {len(failed):,} texts were not translated; the one of example '
+            f'{failed[0][0]}: {failed[0][1]}{advice}'
         )
 
 

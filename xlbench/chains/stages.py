@@ -114,7 +114,7 @@ def parse(text: str) -> Stage:
     name, *rest = words[len(flags) :] or ['']
     if name in ('', TRANSLATE):
         raise UserError(
-            f'the stage {text!r} names nothing; a stage is a model, such as RUNS/summariser, or '
+            f'the stage {text!r} is empty; a stage is a model, such as RUNS/summariser, or '
             f'{TRANSLATE}ENGINE'
         )
     translates, spec = name.startswith(TRANSLATE), name.removeprefix(TRANSLATE)
@@ -159,12 +159,12 @@ def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
             raise errors.unknown(what, goal, benchmarks.languages.LANGUAGES)
         if stage.translates and goal == lang:
             raise UserError(
-                f'stage {number} ({stage.name}) translates into {goal}, and what it reads is in '
-                f'{goal} already; leave it out, or name another language with its --target_lang'
+                f'stage {number} ({stage.name}) translates into {goal}, but its input is already '
+                f'in {goal}; leave it out, or name another language with its --target_lang'
             )
         if not stage.translates and planned and planned[-1].options.get('num_return', 1) > 1:
             raise UserError(
-                f'stage {number} ({stage.name}) reads one text of each example, and stage '
+                f'stage {number} ({stage.name}) reads one text for each example, but stage '
                 f'{number - 1} writes {planned[-1].options["num_return"]}; leave out its '
                 '--num_return'
             )
@@ -172,8 +172,8 @@ def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
         lang = goal
     if lang != target:
         raise UserError(
-            f'the chain ends in {lang}, and its texts shall be in {target}; add a stage '
-            f'{TRANSLATE}ENGINE where they are to be translated'
+            f'the chain ends in {lang}, but its texts must be in {target}; add a stage '
+            f'{TRANSLATE}ENGINE at the place where they are to be translated'
         )
     return planned
 
@@ -190,7 +190,7 @@ def check_folder(folder: pathlib.Path, stages: Sequence[Stage]) -> None:
     names, path = [stage.name for stage in stages], folder / NAMES
     if path.is_file() and (before := files.read_json(path, list[str])) != names:
         raise UserError(
-            f'{folder} has the outputs of another chain, {", ".join(before)}, and this is '
+            f'{folder} has the outputs of another chain, {", ".join(before)}, but this one is '
             f'{", ".join(names)}; name another --workdir'
         )
 

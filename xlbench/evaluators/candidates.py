@@ -38,7 +38,7 @@ class RetrievalTask(base.Task):
         if not len(self.numbers):
             raise UserError(
                 f'official_filter leaves none of {self.batches.num_examples} examples of '
-                f'{self.prepared.name}/{self.prepared.split}: it keeps whole batches of '
+                f'{self.prepared.name}/{self.prepared.split}: it keeps only full batches of '
                 f'{OFFICIAL_BATCH}; set it to False'
             )
 

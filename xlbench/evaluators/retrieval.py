@@ -83,17 +83,17 @@ class Options(base.Options):
         if not 1 <= self.num_suggestions <= self.top_k:
             raise UserError(
                 f'num_suggestions is {self.num_suggestions} and top_k {self.top_k}; suggestions '
-                'are chosen among the top_k best, so that 1 <= num_suggestions <= top_k'
+                'are chosen from the top_k best, so 1 <= num_suggestions <= top_k is needed'
             )
         if self.validation_rouge and self.num_suggestions != 3:
             raise UserError(
-                f'validation_rouge is of three suggestions, and num_suggestions is '
+                f'validation_rouge needs three suggestions, but num_suggestions is '
                 f'{self.num_suggestions}; set it to 3, or validation_rouge to False'
             )
         if self.lm_weights and not self.validation_rouge:
             raise UserError(
-                f'lm_weights are {tuple(self.lm_weights)}, and mrs_validation_rouge chooses one of '
-                'them; set validation_rouge to True, or lm_weights to ()'
+                f'lm_weights are {tuple(self.lm_weights)}, but only validation_rouge chooses one '
+                'of them; set validation_rouge to True, or lm_weights to ()'
             )
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
@@ -142,7 +142,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         options = self._options = Options(**block)
         if options.validation_rouge and not responses:
             raise UserError(
-                'validation_rouge is of suggestions from a response set, and there is none; set '
+                'validation_rouge needs suggestions from a response set, but there is none; set '
                 "responses='responses', or validation_rouge to False"
             )
         lengths = options.lengths
@@ -217,9 +217,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         check()
         return shared
 
-    def summarise(
-        self, task: RetrievalTask, shared: '_Vectors'
-    ) -> tuple[base.Result, base.Lines]:
+    def summarise(self, task: RetrievalTask, shared: '_Vectors') -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
         rows = Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))

@@ -164,7 +164,7 @@ class Adapter:
         ways = self._mesh.shape['data']
         if at_once < 1 or at_once % ways:
             raise UserError(
-                f'{at_once} adaptations at once cannot be cut over {ways} devices; choose a '
+                f'{at_once} adaptations at once cannot be divided over {ways} devices; choose a '
                 f'multiple of {ways}'
             )
         sizes = np.asarray(self._data(shots).shots['examples'])

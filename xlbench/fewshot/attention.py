@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     ]
     if not numbers:
         raise UserError(
-            'the two models give no test example these labels; leave out --from or --to'
+            'no test example gets these labels from the two models; leave out --from or --to'
         )
     output = flags.output or sweep.workdir / (
         f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> None:
     kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs.most_common())
     print(
         f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: {len(numbers)} test '
-        f'examples that adapting spoils ({", ".join(kinds)})\n'
+        f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'
     )
     print(render.screen(attention.table(changes, names, flags.top)))
     print(f'all tokens: {output}')

@@ -59,12 +59,12 @@ def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
     add('--lang', required=True, help='code of the language, such as de')
     add('--shots', type=int, default=1, help='K; default: %(default)s')
     add('--bucket', type=int, default=0, help='default: %(default)s')
-    add('--from', dest='right', metavar='LABEL', help='only examples with this right label')
-    add('--to', dest='wrong', metavar='LABEL', help='only examples that get this wrong label')
+    add('--from', dest='right', metavar='LABEL', help='only examples with this true label')
+    add('--to', dest='wrong', metavar='LABEL', help='only examples with this wrong prediction')
     add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
-    add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
+    add('--output', metavar='FILE', help='CSV file; default: WORKDIR/attention-....csv')
     args = parser.parse_args(argv[1:])
     task = Sweep.read(args.workdir).task
     if topics.is_tagging(task):
-        raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
+        raise UserError(f'{args.workdir} has the task {task}, which labels words instead of [CLS]')
     return args

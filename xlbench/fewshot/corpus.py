@@ -255,8 +255,8 @@ class Corpus:
         beyond = any(number >= max(count, 1 + max(there, default=-1)) for number in missing)
         if beyond or len(missing) > _num_empty(split):
             raise UserError(
-                f'bucket {missing[-1]} of {split.name}/{split.split} is asked for, and there are '
-                f'{count}, counted from 0; ask for fewer, or make more with '
+                f'bucket {missing[-1]} of {split.name}/{split.split} was requested, but there are '
+                f'{count}, counted from 0; request fewer, or make more with '
                 '`python -m xlbench.buckets sample`'
             )
 
@@ -282,13 +282,13 @@ class Corpus:
             elif texts[uid] != _letters(record):
                 raise UserError(
                     f'{self.name}: {uid} of the buckets has another text in the validation split; '
-                    'take the dev file that the buckets were drawn from'
+                    'use the dev file that the buckets were drawn from'
                 )
         there = {record.get('uid') for record in self._records['validation']}
         if lost := [uid for uid in texts if uid.endswith('-val') and uid not in there]:
             raise UserError(
-                f'{self.name}: the buckets have {lost[0]}, and the validation split has no such '
-                'example, so that it may have shots under other names; take the dev file that the '
+                f'{self.name}: the buckets have {lost[0]}, but the validation split has no such '
+                'example, so it may have the shots under other ids; use the dev file that the '
                 "buckets were drawn from, or config.adapt.dev='other_shots'"
             )
         return records, numbers

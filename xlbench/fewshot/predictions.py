@@ -100,5 +100,5 @@ def load(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
     except (OSError, ValueError, EOFError) as error:
         raise errors.UserError(f'{path} cannot be read: {error}') from None
     if table.dtype != np.uint8 or table.ndim not in (1, 2):
-        raise errors.UserError(f'{path} holds {table.dtype}{list(table.shape)}, no predictions')
+        raise errors.UserError(f'{path} has {table.dtype}{list(table.shape)}, not predictions')
     return table

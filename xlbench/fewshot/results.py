@@ -179,8 +179,8 @@ class Journal:
             there = predictions.load(self._workdir, path)
             if before != test_set or not np.array_equal(there, gold):
                 raise errors.UserError(
-                    f'the test set of {task} in {language} is another than when {self._workdir} '
-                    'was begun; choose another --workdir'
+                    f'the test set of {task} in {language} has changed since {self._workdir} was '
+                    'started; choose another --workdir'
                 )
             return
         predictions.save(path, gold)
@@ -247,7 +247,7 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
                 f'{path}:{number} is not a result ({error}); delete that line, and the sweep makes '
                 'it again'
             ) from None
-    dropped = f'The last line of {path.name} was cut short and is left out.'
+    dropped = f'The last line of {path.name} is incomplete and was ignored.'
     return rows, size, dropped if size < len(data) else ''
 
 

@@ -120,7 +120,7 @@ class Runner:
         if progress.before:
             self.log.line(f'resumed with {progress.before} of {progress.total} results')
         if others := len(self._journal.rows) - progress.before:
-            self.log.line(f'{others} results are kept that this command does not ask for')
+            self.log.line(f'{others} other results, which this command does not need, are kept')
         # Not finished, until all that is asked for now is in the tables.
         (self._folder / 'DONE').unlink(missing_ok=True)
         try:
@@ -129,7 +129,7 @@ class Runner:
         except Interrupted as error:
             raise Interrupted(
                 f'{error}: {progress.done} of {progress.total} results are in '
-                f'{self._folder}; the same command goes on from there'
+                f'{self._folder}; the same command continues from there'
             ) from None
         ordered = in_order(self._journal.rows)
         results.write_csv(ordered, self._folder / 'results.csv')
@@ -374,7 +374,7 @@ def open_corpora(
 
 def survey(adapt: Adapt, language: str, corpus: corpus_lib.Corpus) -> str:
     """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
-    parts = [f'{corpus.test_size} examples to test']
+    parts = [f'{corpus.test_size} test examples']
     for number in adapt.shots:
         every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
         sizes = {bucket: every[bucket] for bucket in adapt.numbers}

@@ -94,7 +94,7 @@ class Adapt(Block):
             if not values and key not in _MAY_BE_EMPTY:
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
-                raise UserError(f'config.adapt.{key} is {tuple(values)}; one of it is there twice')
+                raise UserError(f'config.adapt.{key} is {tuple(values)}; it has one value twice')
             for value in values:
                 if value not in allowed.get(key, values):
                     known = map(str, allowed[key])
@@ -104,8 +104,8 @@ class Adapt(Block):
         if not self.numbers:
             buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(
-                f'config.adapt.buckets is {buckets}; give a number, for the first '
-                'so many, or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
+                f'config.adapt.buckets is {buckets}; give a number N, for the first N buckets, '
+                'or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
             )
         check_keys(self.adam, ('b1', 'b2', 'eps'), 'config.adapt.adam')
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')

@@ -107,19 +107,19 @@ def source_config(config: ConfigDict) -> ConfigDict:
         source = config_lib.read_config(workdir)
         if not (pathlib.Path(workdir) / 'DONE').is_file():
             raise UserError(
-                f'config.source_workdir={workdir} is a run that is not finished; the command that '
-                'began it finishes it'
+                f'config.source_workdir={workdir} is an unfinished run; finish it with the command '
+                'that started it'
             )
     needed = 'tagging' if topics.is_tagging(config.task) else 'classification'
     if source.objective.name != needed:
         raise UserError(
-            f'the source model is trained for {source.objective.name}, and {config.task} is '
+            f'the source model is trained for {source.objective.name}, but {config.task} is '
             f'{needed}; name another one in config.source or config.source_workdir'
         )
     if rank := source.lora.rank:
         raise UserError(
-            f'the source model is trained with LoRA of rank {rank}, and only whole models are '
-            'adapted; set config.source.lora.rank to 0, or name another source_workdir'
+            f'the source model is trained with LoRA of rank {rank}, but only models without LoRA '
+            'can be adapted; set config.source.lora.rank to 0, or name another source_workdir'
         )
     return source
 
@@ -129,8 +129,8 @@ def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> 
     length, most = adapt.lengths['inputs'], source.model.config.max_positions
     if length > most:
         raise UserError(
-            f'config.adapt.lengths.inputs is {length}, but the source model holds {most} tokens; '
-            f'set it to {most} or less'
+            f'config.adapt.lengths.inputs is {length}, but the source model accepts at most {most} '
+            f'tokens; set it to {most} or less'
         )
     if not config.source_workdir:
         return
@@ -145,7 +145,7 @@ def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> 
     if theirs.get('sha256') != vocabulary['sha256']:
         raise UserError(
             f'config.source_workdir={source.workdir} was trained with the vocabulary '
-            f'{theirs.get("name")!r}, and the data is prepared with another, '
+            f'{theirs.get("name")!r}, but the data is prepared with another, '
             f'{vocabulary["name"]!r}; set config.source.data.vocabulary to it'
         )
 

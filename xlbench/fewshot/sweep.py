@@ -64,9 +64,9 @@ def check_config(config: ConfigDict) -> Adapt:
         check_search(config)
     if jax.process_count() > 1:
         raise UserError(
-            f'a sweep runs in one process, on all devices of its machine, and this is one of '
-            f'{jax.process_count()}; start it without XLBENCH_PROCESSES, and other languages, with '
-            'config.adapt.languages and a --workdir of their own, on other machines'
+            f'a sweep runs in one process, on all devices of its machine, but this is one of '
+            f'{jax.process_count()}; start it without XLBENCH_PROCESSES, and start a sweep with '
+            'its own config.adapt.languages and --workdir on each other machine'
         )
     return adapt
 
@@ -153,13 +153,13 @@ def check_search(config: ConfigDict) -> None:
     where = 'config.adapt.source_learning_rates'
     if config.source_workdir:
         raise UserError(
-            f'{where} trains source models, and config.source_workdir={config.source_workdir} '
-            'names one that is trained; leave out one of the two'
+            f'{where} trains source models, but config.source_workdir={config.source_workdir} '
+            'names a trained one; leave out one of the two'
         )
     if not config.source.best.score:
         raise UserError(
-            f'{where} needs a score on English dev data to choose by, and config.source.best.score '
-            'names none; give it one of an evaluation of config.source.evals'
+            f'{where} needs a score on English dev data, but config.source.best.score names none; '
+            'set it to a score of an evaluation in config.source.evals'
         )
 
 

@@ -49,8 +49,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
     before = config_lib.read_about(workdir) if begun else {}
     if before.get('source_model', about['source_model']) != about['source_model']:
         raise UserError(
-            f'config.source_workdir={config.source_workdir} holds another model than when '
-            f'{workdir} was begun; name the one that it held, or choose another --workdir'
+            f'config.source_workdir={config.source_workdir} has another model than when {workdir} '
+            'was started; name the original one, or choose another --workdir'
         )
     # This also compares the contents of the data with those that the sweep was begun with.
     names.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))

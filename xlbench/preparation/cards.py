@@ -73,7 +73,10 @@ def _lines(splits: Sequence[Prepared]) -> Iterator[str]:
     yield f'Examples of the task {name}, as token ids and texts, in the ArrayRecord format.'
     yield f'Written by xlbench {xlbench.__version__}.'
     if is_sample:
-        yield from ('', 'The data is made up. No score on it compares with a published one.')
+        yield from (
+            '',
+            'The data is artificial. Scores on it cannot be compared with published ones.',
+        )
     for title, body in (
         ('Splits', _counts(splits)),
         ('Task', _task(splits)),

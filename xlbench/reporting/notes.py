@@ -12,7 +12,7 @@ from xlbench.reporting.tables import clean
 # Of every table that has made-up text in it.
 SAMPLE_DATA = (
     'SAMPLE DATA: scored on the embedded sample corpora, which are generated. '
-    'No number here compares with a published one.'
+    'The scores cannot be compared with published ones.'
 )
 _LANG = re.compile(r'\blang:(\w+)')
 
@@ -36,7 +36,7 @@ def about_data(
         return 'other', [
             f'NOT THE OFFICIAL DATA: {reasons[0]}'
             + (f', and {len(reasons) - 1} more' if len(reasons) > 1 else '')
-            + '. No number here compares with a published one.'
+            + '. The scores cannot be compared with published ones.'
         ]
     scope = 'every split, scored or trained on'
     if not all(isinstance(pick.run.info.get('examples'), dict) for pick in picks):

@@ -123,9 +123,9 @@ def _about(settings: Settings) -> str:
     """What has to be known before the numbers are."""
     if settings.size == 'paper':
         return ''
-    said = ['The embedded sample corpora and small models: no score compares with the paper.']
+    said = ['Embedded sample corpora and small models: scores cannot be compared with the paper.']
     if settings.steps != 1:
-        said.append(f'Trained for {settings.steps:g} of the steps: the scores say nothing.')
+        said.append(f'Trained for {settings.steps:g} of the steps: the scores are meaningless.')
     if settings.examples:
         said.append(f'Scored on {settings.examples} examples of each task.')
     return ' '.join(said)
@@ -184,7 +184,7 @@ def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
         known = [name.partition(' ')[2] for name in named if name.startswith(kind)]
         raise UserError(
             f'the paper of {recipe.benchmark} has no {kind} {number}; it has {kind}s '
-            f'{", ".join(known)}, and --{kind}=all takes all'
+            f'{", ".join(known)}, and --{kind}=all selects all'
         )
     return [named[f'{kind} {number}']]
 
@@ -194,18 +194,20 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
     parser.add_argument('benchmark', help=', '.join(RECIPES))
     parser.add_argument('--table', default='', help='number of a table, or all')
     parser.add_argument('--figure', default='', help='number of a figure, or all')
-    parser.add_argument('--list', action='store_true', help='what each table needs')
-    parser.add_argument('--dry_run', action='store_true', help='says what would be run')
-    parser.add_argument('--models', type=_words, default=(), help='of the table')
+    parser.add_argument('--list', action='store_true', help='list what each table needs')
+    parser.add_argument('--dry_run', action='store_true', help='list what would be run')
+    parser.add_argument('--models', type=_words, default=(), help='models of the table to run')
     parser.add_argument('--size', default='sample', help=' or '.join(SIZES))
     parser.add_argument('--workdir', default='', help='default: RUNS/BENCHMARK-SIZE')
     parser.add_argument('--seeds', type=_words, default=(), help='such as 1,2,3')
-    parser.add_argument('--root', default='', help='of the data')
-    parser.add_argument('--topology', default='', help='GPUs to plan with, such as h100:8')
+    parser.add_argument('--root', default='', help='folder of the data')
+    parser.add_argument('--topology', default='', help='GPUs to plan for, such as h100:8')
     parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
     parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
-    parser.add_argument('--steps', type=float, default=1.0, help="share of a sample's steps")
-    parser.add_argument('--examples', type=int, default=0, help='of each test set of a sample')
+    parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
+    parser.add_argument(
+        '--examples', type=int, default=0, help='test examples per task of a sample'
+    )
     args, rest = parser.parse_known_args(argv)
     _check(args, rest)
     workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
@@ -232,13 +234,13 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
         if not seed.isdecimal() or int(seed) >= 2**32:
             raise UserError(f'--seeds={",".join(args.seeds)} are not whole numbers with commas')
     if len(set(args.seeds)) < len(args.seeds):
-        raise UserError(f'--seeds={",".join(args.seeds)} has one of them twice')
+        raise UserError(f'--seeds={",".join(args.seeds)} has one seed twice')
     if not 0 < args.steps <= 1:
-        raise UserError(f'--steps={args.steps} is not a share above 0, up to 1')
+        raise UserError(f'--steps={args.steps} is not a fraction above 0, up to 1')
     if args.examples < 0:
         raise UserError(f'--examples={args.examples} is below 0')
     if args.size == 'paper' and (args.steps != 1 or args.examples):
-        raise UserError('--steps and --examples make a small sample smaller; leave them out')
+        raise UserError('--steps and --examples are for --size=sample; leave them out')
     if args.topology and args.size != 'paper':
         raise UserError('--topology is for --size=paper; a sample runs on a laptop')
 

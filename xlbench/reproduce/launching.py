@@ -73,7 +73,7 @@ def write(
         UserError: The launchers are not here, or there is nothing to run.
     """
     if not steps:
-        raise UserError(f'all that {title} needs is done; without --launch it is printed')
+        raise UserError(f'all runs for {title} are finished; leave out --launch to print it')
     folder.mkdir(parents=True, exist_ok=True)
     make = {'slurm': _slurm, 'jobset': _jobset}[kind]
     return make(levels(steps), folder, title, again)
@@ -83,8 +83,8 @@ def _launcher(name: str) -> pathlib.Path:
     path = _LAUNCH / name
     if not path.is_file():
         raise UserError(
-            f'{path} is not there: the launchers are in a clone of the project, and not in a '
-            'wheel; run this from a clone'
+            f'{path} does not exist: the launch scripts are in a clone of the project, but not in '
+            'a wheel; run this from a clone'
         )
     return path
 

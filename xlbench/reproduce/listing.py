@@ -52,9 +52,7 @@ def _plural(count: int, noun: str) -> str:
     return f'{count} {noun}' + ('' if count == 1 else 's')
 
 
-def of_steps(
-    steps: Sequence[Step], state: State, topology: str, size: str
-) -> Iterator[str]:
+def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> Iterator[str]:
     """Lists steps with what is done, and what the others would cost.
 
     Args:
@@ -104,5 +102,5 @@ def _sum(hours: float, topology: str, measured: Mapping[str, float]) -> str:
     if not hours:
         return ''
     if topology:
-        return f'; trainings that are left take about {hours:.0f} hours on {topology} (40 % MFU)'
-    return f'; trainings that can be guessed from others take about {hours * 60:.0f} minutes'
+        return f'; the remaining trainings take about {hours:.0f} hours on {topology} (40 % MFU)'
+    return f'; trainings like finished ones take about {hours * 60:.0f} minutes'

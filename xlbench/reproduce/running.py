@@ -106,7 +106,7 @@ def _attempts(step: Step, state: State, runner: Runner) -> str:
 def _what_went_wrong(code: int, log: pathlib.Path) -> str:
     if code < 0:  # The system kills whoever takes too much memory.
         name = signal.Signals(-code).name
-        return f'it was ended by {name}, which another program or a lack of memory may have sent'
+        return f'it was ended by {name}, sent by another program or because memory ran out'
     return last_line(log) or f'it ended with code {code}'
 
 
@@ -137,7 +137,7 @@ def start(step: Step, log: pathlib.Path) -> int:
             code = child.wait()
     if signals:
         name = signal.Signals(signals[0]).name
-        raise Interrupted(f'{name}: {step.name} was stopped; the same command goes on from there')
+        raise Interrupted(f'{name}: {step.name} was stopped; the same command continues from there')
     return code
 
 

@@ -224,7 +224,7 @@ def of_sweeps(
         return Shown(tables)
     fewshot_report.write(sweeps, str(output))
     drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
-    why = f'these sweeps do not suffice for it; {output / "report.md"} says why'
+    why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
     missing = Table(table.title, missing=why)
     return Shown(tables if drawn else (*tables, missing), tuple(drawn))
 
@@ -239,4 +239,3 @@ def shown(
     if recipe.benchmark == 'fewshot':
         return of_sweeps(table, made, output)
     return of_runs(recipe, table, made, output)
-

@@ -167,8 +167,8 @@ def _fill(
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
         if not engine:
             raise UserError(
-                f'there is no engine for {name} at the size {settings.size}; name one, as '
-                f"xlbench.translate takes it, with --engine='{name}=ENGINE'"
+                f'there is no engine for {name} at the size {settings.size}; name one with '
+                f"--engine='{name}=ENGINE', where ENGINE is as for xlbench.translate"
             )
         return engine.replace('{lang}', lang)
 

@@ -55,9 +55,7 @@ class Index:
     mesh: Mesh | None
 
 
-def index(
-    responses: ArrayLike, bias: ArrayLike | None = None, mesh: Mesh | None = None
-) -> Index:
+def index(responses: ArrayLike, bias: ArrayLike | None = None, mesh: Mesh | None = None) -> Index:
     """Puts responses [n, dim] and their bias [n] (default 0) onto the devices, cut along n."""
     vectors = np.asarray(responses, np.float32)
     count = len(vectors)
@@ -104,7 +102,7 @@ def top_k(
     """
     searched = responses if isinstance(responses, Index) else index(responses, bias)
     if not 1 <= k <= searched.count:
-        raise ValueError(f'k is {k}, and there are {searched.count} responses')
+        raise ValueError(f'k is {k}, but there are {searched.count} responses')
     values, ids = _in_chunks(_top_k_program(searched.mesh, k, block), searched, queries)
     return Top(values, ids)
 

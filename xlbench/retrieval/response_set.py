@@ -128,7 +128,7 @@ class ResponseSet:
                 )
             first.setdefault(text, number)
         if not rows:
-            raise UserError(f'{path} holds no responses')
+            raise UserError(f'{path} has no responses')
         return cls._of_rows(rows, tokenizer.encode_inputs(list(rows)))
 
     def save(self, path: str | os.PathLike) -> None:
@@ -146,7 +146,7 @@ class ResponseSet:
         """
         rows: dict[str, _Response] = {}
         for number, line in _lines(path):
-            where = f'{path} is no copy of a response set: line {number}'
+            where = f'{path} is not a copy of a response set: line {number}'
             row = files.parse_json(line, _Response, where)
             if not row.text.strip():
                 raise UserError(f'{where}: the text is empty')
@@ -154,7 +154,7 @@ class ResponseSet:
                 raise UserError(f'{where}: {errors.shortened(row.text)} occurs twice')
             _number(row.lm_score, where)
         if not rows:
-            raise UserError(f'{path} holds no responses')
+            raise UserError(f'{path} has no responses')
         return cls._of_rows(rows, tokenizer.encode_inputs(list(rows)))
 
     def choose(self, ids: Sequence[int], count: int) -> list[int]:

@@ -122,8 +122,8 @@ class TextEncoder:
             segment_ids[i, : len(rows[place])] = 1
         if tokens.max() >= self._conventions.vocab_size:
             raise UserError(
-                f'a text holds id {tokens.max()}, beyond a vocabulary of '
-                f'{self._conventions.vocab_size}; prepare the data again with --force'
+                f'a text has the token id {tokens.max()}, but the vocabulary has '
+                f'{self._conventions.vocab_size} ids; prepare the data again with --force'
             )
         share, shares = partitioning.row_share(self._mesh)
         part = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)

@@ -165,7 +165,7 @@ class Plan:
         if _base(theirs) is not _base(model.config):
             raise UserError(
                 f'config.init_from={spec} is a {source.model["family"]} model, whose parameters '
-                f'have no place in a {family} model'
+                f'do not fit into a {family} model'
             )
         boxes = hf_checkpoint.boxed_params(model)
         self._from: dict[str, str] = {}
@@ -221,9 +221,9 @@ class Plan:
         for name, theirs in partial.items():
             rows = [(a, b) for a, b in zip(self._shapes[name], theirs, strict=True) if a != b]
             ours, source = rows[0]
-            what = 'the others stay fresh' if ours > source else "the source's others are cut off"
+            what = 'the others stay random' if ours > source else 'the others are dropped'
             yield f'  in part: {name}, {min(ours, source)} of {max(ours, source)} rows; {what}'
-        for what, names in (('fresh', fresh), ('ignored', ignored)):
+        for what, names in (('newly initialised', fresh), ('ignored', ignored)):
             if names:
                 yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
 
@@ -241,8 +241,9 @@ class Plan:
             return self.lines
         return [
             *self.lines,
-            f'  warning: fresh, and not trained: {", ".join(_summary(fixed))}; they stay random '
-            'unless config.trainable, or with LoRA config.lora.also_train, has a pattern for them',
+            f'  warning: newly initialised, but not trained: {", ".join(_summary(fixed))}; they '
+            'stay random unless a pattern in config.trainable, or with LoRA in '
+            'config.lora.also_train, matches them',
         ]
 
     def load(self, params: Params) -> Params:

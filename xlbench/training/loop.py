@@ -107,7 +107,7 @@ class Trainer:
     def _doubt(self, step: int, progress: Progress) -> str:
         """Says which part of a checkpoint's progress is impossible in this run."""
         if unknown := set(progress.due) - set(self.experiment.evals):
-            return f'its evaluations that are due are {", ".join(map(repr, sorted(unknown)))}'
+            return f'it names unknown evaluations: {", ".join(map(repr, sorted(unknown)))}'
         return progress.doubt(step, self._begun)
 
     def _restore(self, step: int) -> None:
@@ -115,7 +115,7 @@ class Trainer:
         stage = checkpoints_lib.read_progress(self.workdir, step).stage
         if stage not in self.config.stages:
             raise UserError(
-                f'checkpoint {step} of {self.workdir} is of stage {stage!r}, and the config has '
+                f'checkpoint {step} of {self.workdir} is from stage {stage!r}, but the config has '
                 f'{", ".join(self.config.stages)}; choose another --workdir'
             )
         tx, _ = self._optimizer(stage)
@@ -189,7 +189,7 @@ class Trainer:
                 self.progress.best, self.progress.stale = None, 0
             shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
             for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
-                self.log.line(f'every device holds all of {line}')
+                self.log.line(f'every device holds a full copy of {line}')
             tasks, _ = stage_data(experiment.data, stage)
             for line in messages.data_table(name, stage, batches, tasks):
                 self.log.line(line)
@@ -328,7 +328,7 @@ class Trainer:
         self.progress.skipped += 1
         skipped, skip = self.progress.skipped, self.config.nonfinite.skip
         if skipped <= skip:
-            self.log.line(f'{line}; left out, {skipped} of {skip}; its examples are in {path}')
+            self.log.line(f'{line}; skipped, {skipped} of {skip}; its examples are in {path}')
             return
         self.wait()
         newest = self.checkpoints.latest_step

@@ -19,7 +19,7 @@ from xlbench.training.experiment import Experiment
 from xlbench.training.rows import Rows
 from xlbench.training.train_step import TrainStep
 
-SAMPLE_DATA = 'data: the embedded sample corpora; no score here compares with a published one'
+SAMPLE_DATA = 'data: the embedded sample corpora; scores cannot be compared with published ones'
 
 
 def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:

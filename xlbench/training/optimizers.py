@@ -80,13 +80,13 @@ def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
         return round(warmup_steps * num_steps)
     if not (warmup_steps >= 0 and warmup_steps == warmup_steps // 1):  # nan is neither.
         raise UserError(
-            f'warmup_steps is {warmup_steps}; give a whole number of steps, 0 or more, or a share '
-            'of the stage below 1'
+            f'warmup_steps is {warmup_steps}; give a whole number of steps, 0 or more, or a '
+            'fraction of the stage below 1'
         )
     if warmup_steps > num_steps:
         raise UserError(
             f'warmup_steps is {warmup_steps:g}, but the stage has {num_steps} steps and would end '
-            f'within its warm-up; set it to a share of them such as 0.1, or to {num_steps} or less'
+            f'during its warm-up; set it to a fraction such as 0.1, or to {num_steps} or less'
         )
     return int(warmup_steps)
 

@@ -61,7 +61,9 @@ def check_languages(source: str, target: str) -> None:
         if code not in benchmarks.languages.LANGUAGES:
             raise errors.unknown(f'language in --{flag}', code, benchmarks.languages.LANGUAGES)
     if source == target:
-        raise errors.UserError(f'--source_lang and --target_lang are both {source}; name two')
+        raise errors.UserError(
+            f'--source_lang and --target_lang are both {source}; name two languages'
+        )
 
 
 def is_model(spec: str) -> bool:
@@ -73,8 +75,8 @@ def check_settings(spec: str, prefix: str, batch_size: int, options: Block) -> N
     """Raises UserError for settings that an engine does not take; see `find`."""
     if not is_model(spec) and (prefix or batch_size or options):
         raise errors.UserError(
-            f'--prefix, --batch_size and the flags of decoding are for models, and {spec} is none; '
-            'leave them out'
+            '--prefix, --batch_size and the decoding flags are for models, and '
+            f'{spec} is not a model; leave them out'
         )
     if 'num_return' in options:
         raise errors.UserError('a translation is one text; leave out --num_return')

@@ -66,7 +66,7 @@ class Job:
             warnings.filterwarnings('ignore', '.* inputs were longer than ')
             yield
         if cut := self._engine.num_cut:
-            say(f'{cut:,} of {self.counts.made:,} texts were longer than the model reads, and cut')
+            say(f'{cut:,} of {self.counts.made:,} texts were too long for the model, and truncated')
 
     def run(self, texts: Iterable[str]) -> Iterator[str | Failure]:
         """The translation of each text, in order; an empty text has an empty one.
@@ -96,7 +96,7 @@ class Job:
             failures = [x for x in translations if isinstance(x, Failure)]
             if len(failures) == len(batch) > 1 and not self.counts.made:
                 raise UserError(
-                    f'{self._engine.name} translates none of its first {len(batch)} texts: '
+                    f'{self._engine.name} translated none of the first {len(batch)} texts: '
                     f'{failures[0].reason}'
                 )
             if self._memory:

@@ -40,7 +40,7 @@ class Neural:
         size = {'batch_size': batch_size} if batch_size else {}
         model = load(spec, mesh=mesh, max_input_length=max_input_length, **size)
         if not isinstance(model, Model):
-            raise UserError(f'{spec} writes no texts; name an encoder-decoder that does')
+            raise UserError(f'{spec} does not generate texts; name an encoder-decoder')
         self._model, self._prefix, self._options = model, prefix, options
         # Several batches at a time, so that texts of a similar length share one.
         self.batch_size = 16 * model.batch_size
@@ -57,7 +57,7 @@ class Neural:
         trained = self._model.languages.sources.get(target)
         if trained and trained not in self._sources(source, target):
             raise UserError(
-                f'{self.name} was trained from {trained} to {target}, and its texts are in '
+                f'{self.name} was trained from {trained} to {target}, but the texts are in '
                 f'{source}; name another model, or give it texts in {trained}'
             )
 

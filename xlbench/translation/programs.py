@@ -65,7 +65,7 @@ class Program:
         except (ValueError, KeyError, IndexError) as error:
             raise UserError(
                 f'the command {self._command!r} cannot be read: {error}; quotes come in pairs, and '
-                'only {source} and {target} stand in braces'
+                'only {source} and {target} are allowed in braces'
             ) from None
 
     def _halving(self, words: Sequence[str], lines: Sequence[str]) -> list[str | Failure]:

@@ -84,12 +84,12 @@ class Form:
         if name == 'text' and fields:
             raise UserError('--field is for JSONL, JSON and TSV; a line of text is one text')
         if keep and name in ('text', 'tsv'):
-            raise UserError('--keep names fields of JSONL and JSON; lines and columns all stay')
+            raise UserError('--keep is for JSONL and JSON; all lines and columns are kept')
         if name != 'text' and not fields:
             takes = 'the numbers of columns, from 1' if name == 'tsv' else 'their names'
-            raise UserError(f'say which fields to translate: --field with {takes}, and commas')
+            raise UserError(f'name the fields to translate: --field with {takes}, and commas')
         if name == 'tsv' and not all(re.fullmatch('[1-9][0-9]{0,3}', field) for field in fields):
-            raise UserError(f'--field={",".join(fields)}; of TSV it is numbers of columns, from 1')
+            raise UserError(f'--field={",".join(fields)}; for TSV it has column numbers, from 1')
 
     def read(self, path: str) -> Iterator[Record]:
         """The records of a file, packed or not; UserError for one that is not as it should be."""

@@ -130,11 +130,11 @@ class LibreTranslate:
                 try:
                     return msgspec.json.decode(content, type=kind)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    raise _Refused(f'an answer of another form: {error}') from None
+                    raise _Refused(f'an unexpected answer: {error}') from None
         tries = 1 + len(_PAUSES)
         raise UserError(
             f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
-            'server, and the same command again: what is translated is kept'
+            'server, then the same command again: finished translations are kept'
         )
 
 

@@ -78,10 +78,10 @@ def add_flags(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """
     add = parser.add_argument
     add('--engine', type=engine_name, default='', required=required, help='see above')
-    add('--engine_version', default='', help='of a program or server of yours')
+    add('--engine_version', default='', help='version of your own program or server')
     add('--timeout', type=float, default=600.0, help='seconds for a batch')
-    add('--prefix', default='', help='before each text, for a model that needs it')
-    add('--batch_size', type=whole(1), default=0, help='of a model')
+    add('--prefix', default='', help='text before each input, for a model that needs it')
+    add('--batch_size', type=whole(1), default=0, help='batch size of a model')
     decoding_flags.add_flags(parser)
 
 

@@ -151,8 +151,8 @@ def find(
             return row, paths[row.key]
     names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in there)
     raise UserError(
-        f'{sweep.workdir} keeps no adapted model of {language} {shots}-shot bucket {bucket}; '
-        + (f'it keeps {", ".join(names)}' if names else 'run it with config.adapt.keep_params=1')
+        f'{sweep.workdir} has no adapted model of {language} {shots}-shot bucket {bucket}; '
+        + (f'it has {", ".join(names)}' if names else 'run it with config.adapt.keep_params=1')
     )
 
 
@@ -198,7 +198,7 @@ def compare(
     predicted = sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
     if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
-        raise UserError(f'the prepared test set {test.folder} is not that of the results')
+        raise UserError(f'the prepared test set {test.folder} is not the one that was scored')
     source = sweep.source_workdir
     vocabulary = test.manifest['vocabulary']['size']
     block = dict(config_lib.read_config(str(source)).model) | {'dtype': 'float32'}

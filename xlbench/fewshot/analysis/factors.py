@@ -60,7 +60,7 @@ def table(system: System) -> Table:
     overlap with K=2 makes those for named entities. For parts of speech no K does: it gives -0.67
     and -0.54 where -0.63 and -0.50 are printed, and table 14 lacks a language.
     """
-    title = 'What mean gains over zero-shot transfer go with (paper: table 3)'
+    title = 'Correlations of mean gains over zero-shot transfer (paper: table 3)'
     every = correlations(system)
     of_means = [(factor, value) for k, factor, value in every if k is None]
     left_out: dict[str, list[Factor]] = {}
@@ -80,8 +80,8 @@ def table(system: System) -> Table:
         ('', 'languages'): [parts.text(value.languages) for value in made.values()],
     }
     notes = [
-        f'Gain: mean score with K shots less the zero-shot score, averaged over '
-        f'K={", ".join(map(str, shots))}; a point a language.'
+        f'Gain: mean score with K shots minus the zero-shot score, averaged over '
+        f'K={", ".join(map(str, shots))}; one point per language.'
     ]
     if system.data == 'official' and system.task in FEWSHOT.tagging:
         printed = {
@@ -94,9 +94,7 @@ def table(system: System) -> Table:
         notes.append(paper.CORRELATIONS_K)
     unknown = [lang for lang in system.languages if languages.shared_features(lang) is None]
     if unknown:
-        notes.append(
-            f'Left out of common features, as none of the six is known: {", ".join(unknown)}.'
-        )
+        notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
     notes += [*reasons, *about_gaps(system, method='full', start='source')]
     names = [(str(factor), 'factor') for factor in made]
     return parts.build(title, system, columns, notes, names, 'factor')
@@ -126,9 +124,9 @@ def overlap_table(system: System) -> Table:
             cells = [parts.text(printed.get((lang, k)) or '-') for lang in system.languages]
             columns['paper', f'K={k}'] = cells
     notes = [
-        'Of the different words, or wordpieces, of the English training examples, those that are '
-        "in a language's buckets of K shots, all of them together.",
-        'Words are what stands between spaces, so languages without spaces have long ones.',
+        'Share of the distinct words, or wordpieces, of the English training examples that occur '
+        "in any of a language's buckets of K shots.",
+        'Words are separated by spaces, so languages without spaces have long ones.',
         *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
     ]
     return parts.build(title, system, columns, notes, metric=False)

@@ -182,7 +182,9 @@ def read_words(group: Adaptations) -> Words:
         words.append('')
         tags.append(SEPARATOR)
     if not np.array_equal(gold, tags):
-        raise UserError(f'the prepared test set of {at[0]} in {at[1]} is not that of the results')
+        raise UserError(
+            f'the prepared test set of {at[0]} in {at[1]} is not the one that was scored'
+        )
     there = collections.defaultdict(set)
     for record in _records(group, f'shots_{group.shots}'):
         there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))

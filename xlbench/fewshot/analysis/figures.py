@@ -111,9 +111,10 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
         for axes in grid[0]:
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     caption = (
-        'dev scores of adaptations that differ in nothing but the seed, on one bucket (top), and '
-        'in nothing but the bucket, with one seed (bottom); mean (dashed) and standard deviation '
-        'of the sample.' + ' The CSV has more.' * (len(shown) < len(rows))
+        'dev scores of adaptations that differ only in the seed, on one bucket (top), and only in '
+        'the bucket, with one seed (bottom); mean (dashed) and standard deviation of the sample.'
+        + ' The CSV has more.'
+        * (len(shown) < len(rows))
     )
     return (caption,)
 
@@ -203,8 +204,8 @@ def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
             figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
     caption = (
         'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
-        'transfer labels wrong and the model adapted to a bucket (columns) labels right, for the '
-        f'first {max(len(numbers) for numbers, _ in tables_of.values())} buckets.{more}'
+        'transfer labels incorrectly and the model adapted to a bucket (columns) labels correctly, '
+        f'for the first {max(len(numbers) for numbers, _ in tables_of.values())} buckets.{more}'
     )
     return caption, why
 
@@ -239,8 +240,8 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
         handles = panels[0].get_legend_handles_labels()
         figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
     caption = (
-        'words of the test set that zero-shot transfer labels wrong and the model adapted to a '
-        f'bucket labels right, by whether they occur in that bucket.{more}'
+        'words of the test set that zero-shot transfer labels incorrectly and the model adapted to '
+        f'a bucket labels correctly, by whether they occur in that bucket.{more}'
     )
     return caption, why
 
@@ -256,7 +257,7 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
         labels = group.sweep.test_set(*at).labels
         zero_shot = group.sweep.zero_shot(*at)[None]
         if max(zero_shot.max(), figure_data.predictions(group).max()) >= len(labels):
-            raise UserError(f'{group.sweep.workdir} names {len(labels)} labels and predicts others')
+            raise UserError(f'{group.sweep.workdir} has {len(labels)} labels, but predicts others')
         for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
             tables_of[group, shots] = labels, table
@@ -276,10 +277,10 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
         for axes, (group, shots) in zip(panels, places, strict=True):
             _draw_confusion(axes, *tables_of[group, shots])
             title = f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}'
-            axes.set(title=title, xlabel='predicted', ylabel='right')
+            axes.set(title=title, xlabel='predicted', ylabel='true')
     caption = (
-        'test examples by right label (rows) and predicted label (columns), the mean over buckets '
-        f'of {having[0].shots}-shot transfer. The colour is the share of the right label.{more}'
+        'test examples by true label (rows) and predicted label (columns), the mean over buckets '
+        f'of {having[0].shots}-shot transfer. The colour is the share of the true label.{more}'
     )
     return (caption,)
 
@@ -341,7 +342,7 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
             axes.grid(alpha=0.3)
     caption = (
         'dev score after each epoch, the mean over all buckets and over those whose first epoch is '
-        f'the best, as far as the shortest of them goes.{more}'
+        f'the best, up to the last epoch that all of them have.{more}'
     )
     return (caption,)
 
@@ -353,6 +354,6 @@ _FIGURES = (
     (_figure2, 'scores by language', ''),
     (_figure3, 'words of buckets and improved words', 'tagging'),
     (_figure4, 'improved words that occur in the bucket', 'tagging'),
-    (_figure5, 'right and predicted labels', 'classification'),
+    (_figure5, 'true and predicted labels', 'classification'),
     (_figure6, 'learning curves', ''),
 )

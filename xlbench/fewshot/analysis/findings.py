@@ -87,11 +87,11 @@ def table(system: System) -> Table:
         for one in findings(system)
     ]
     notes = [
-        'Figures are estimates of what a finding says is above 0, mostly of differences of means '
-        'over buckets, averaged over languages; behind ± is the standard error, from the spread '
-        'over buckets.',
-        f'A finding holds where each is more than {_ERRORS:g} standard errors above 0, it does not '
-        'hold where one is as far below 0, and otherwise it is not shown.',
+        'The figures estimate what a finding claims to be above 0, mostly differences of means '
+        'over buckets, averaged over languages; ± is the standard error, from the spread over '
+        'buckets.',
+        f'A finding holds if each figure is more than {_ERRORS:g} standard errors above 0, does '
+        'not hold if one is as far below 0, and is otherwise not shown.',
         *about_gaps(system, method='full', start='source'),
     ]
     columns = [Column('', 'here'), Column('', 'figures')]
@@ -134,7 +134,7 @@ def _steps(system: System) -> list[Estimate]:
 
 
 def _less(one: Estimate, other: Estimate) -> Estimate:
-    name = f'{one.name} less {other.name}'
+    name = f'{one.name} minus {other.name}'
     return Estimate(name, one.value - other.value, math.hypot(one.error, other.error))
 
 
@@ -197,7 +197,7 @@ def _source_training(system: System) -> list[Estimate]:
         if pairs:
             made.append(_difference(f'K={k}', pairs))
     if not made:
-        raise UserError("no adaptation with the start 'none' is finished beside its like")
+        raise UserError("no adaptation with the start 'none' is finished that can be compared")
     return made
 
 
@@ -326,7 +326,7 @@ def _words(system: System) -> list[Estimate]:
     if not means:
         raise UserError('it needs two buckets of each group')
     error = math.sqrt(sum(squares)) / len(means)
-    return [Estimate('Jaccard index with the own bucket less that with others',
+    return [Estimate('Jaccard index with the same bucket minus that with others',
                      statistics.fmean(means), error, decimals=3)]  # fmt: skip
 
 
@@ -340,9 +340,9 @@ _CLAIMS: tuple[tuple[str, _Estimates, str], ...] = (
     ('the spread over buckets shrinks as K grows (5.2)', _spread, ''),
     ('buckets move scores more than seeds do (5.2, figure 1)', _seeds, ''),
     ('some adaptations to the fewest shots are best after one epoch (5.2)', _early, ''),
-    ('languages in other scripts than Latin gain more (5.2)', _scripts, 'tagging'),
+    ('languages in non-Latin scripts gain more (5.2)', _scripts, 'tagging'),
     ('languages that are more like English gain less (table 3)', _factors, 'tagging'),
     ('without source training scores are lower (5.3, table 4)', _source_training, ''),
-    ('improved words are those of the own bucket (5.4, figure 3)', _words, 'tagging'),
+    ('improved words are those of the same bucket (5.4, figure 3)', _words, 'tagging'),
     ('methods rank as full, FC+Pooler, FC, FC(reset)+Pooler, COS+Pooler (table 6)', _methods, ''),
 )

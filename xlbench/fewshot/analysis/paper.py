@@ -15,19 +15,19 @@ SCORES_IN = {'udpos': 'table 12', 'panx': 'table 13'}  # Others are in table 2.
 
 # What has to be said where its numbers are shown.
 LEARNING_RATES = 'the paper has the best of 1e-5, 3e-5, 5e-5 and 7e-5'
-MLDOC_BUCKETS = "The paper's buckets of MLDoc are not published: these are others."
+MLDOC_BUCKETS = "The paper's buckets of MLDoc are not published: these are different ones."
 SCRIPTS_OF_PANX = (
     "The paper's numbers are those of its table 13 if Indonesian is counted among the other "
-    'scripts; with Indonesian where it belongs, the table gives +3.8 and +5.6.'
+    'scripts; with Indonesian as a language in Latin script, the table gives +3.8 and +5.6.'
 )
 DOUBTFUL_GAPS = (
-    'Differences with a ? stand so in table 4, but table 11 less table 12 gives another one; they '
-    'are those to the scores with K=2.'
+    'Differences with a ? are as printed in table 4, but table 11 minus table 12 gives other '
+    'values; they are the differences from the scores with K=2.'
 )
 CORRELATIONS_K = (
-    "The paper's correlations are over all its languages. It does not say which K they are for: "
-    'those with features are what its tables give with gains averaged over K, and those with '
-    'overlap stand beside K=2, which gives its figures for named entities.'
+    "The paper's correlations are over all its languages. It does not state their K: those with "
+    'features match its tables if gains are averaged over K, and those with overlap are shown '
+    'beside K=2, which gives its figures for named entities.'
 )
 
 

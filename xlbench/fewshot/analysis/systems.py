@@ -173,18 +173,19 @@ class System:
         if self.data == 'other':
             reason = self._reason or next(iter(self._mismatches.values()))
             return (
-                f'NOT THE OFFICIAL SETTING: {reason}. No number here compares with a published one.'
+                f'NOT THE OFFICIAL SETTING: {reason}. The scores cannot be compared with published '
+                'ones.'
             )
         line = (
             f'The model is {paper.CHECKPOINT}, English training and test sets have their official '
-            'sizes, up to 1 %. Numbers of the paper stand beside those of all '
+            "sizes, up to 1 %. The paper's numbers are shown beside those of all "
             f'{paper.BUCKETS} buckets.'
         )
         if self.task == 'mldoc':
             line += f' {paper.MLDOC_BUCKETS}'
         if self._mismatches:
             what = '; '.join(f'{lang}: {reason}' for lang, reason in self._mismatches.items())
-            line += f' Without numbers of the paper: {what}.'
+            line += f" Without the paper's numbers: {what}."
         return line
 
     @property
@@ -204,8 +205,8 @@ class System:
                 return f'{folder(sweep)} does not say where its data is from'
             start = str(sweep.source_config.get('init_from') or '')
             if pathlib.PurePath(start.partition('@')[0]).name != paper.CHECKPOINT:
-                began = start or 'fresh parameters'
-                return f'source training began with {clean(began)}, not {paper.CHECKPOINT}'
+                began = start or 'random parameters'
+                return f'source training started from {clean(began)}, not {paper.CHECKPOINT}'
             key, split = FEWSHOT.task_name(self.task, FEWSHOT.pivot), 'train'
             size = sweep.source_examples.get(f'{key}/{split}')
             official = paper.sizes()[self.task, FEWSHOT.pivot, split]

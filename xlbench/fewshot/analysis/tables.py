@@ -103,7 +103,7 @@ def source(system: System) -> Table:
     notes += [f'No dev score: {why}.' for why in missing]
     rates = {run.learning_rate for run in runs.values()}
     notes.append(
-        f'{len(rates)} learning rates were tried; the highest dev score chooses.'
+        f'{len(rates)} learning rates were tried; the one with the highest dev score was selected.'
         if len(rates) > 1
         else f'One learning rate was tried; {paper.LEARNING_RATES}. '
         'config.adapt.source_learning_rates tries several; runs of xlbench.train are shown with '
@@ -209,7 +209,7 @@ def scripts(system: System) -> Table:
             printed = paper.scripts()[system.task, k]
             columns[f'K={k}', 'paper'] = [parts.text(f'+{gain}') for gain in printed]
     notes = [
-        'Gain: mean score with K shots less the zero-shot score, averaged over languages.',
+        'Gain: mean score with K shots minus the zero-shot score, averaged over languages.',
         *about_gaps(system, method='full', start='source'),
     ]
     if system.data == 'official' and system.task == 'panx':
@@ -241,7 +241,7 @@ def starts(system: System) -> Table:
         ]
         if any(gaps):
             columns[f'K={k}', 'paper'] = [parts.text(gap or '-') for gap in gaps]
-    notes = ['Difference: the mean without source training less that with it.']
+    notes = ['Difference: the mean without source training minus that with it.']
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
     notes += about_groups(system, method='full')

@@ -50,8 +50,7 @@ def find_step(workdir: str, name: str) -> int:
         return best.step if best else there[-1]
     if not files.is_step(name) or int(name) not in there:
         raise UserError(
-            f'{workdir} has no checkpoint {name!r}; it has best, last, '
-            f'{", ".join(map(str, there))}'
+            f'{workdir} has no checkpoint {name!r}; it has best, last, {", ".join(map(str, there))}'
         )
     return int(name)
 
@@ -106,7 +105,7 @@ def set_aside(workdir: str, step: int) -> str:
         folder_of(workdir, step).rename(target)
     except FileNotFoundError:  # Another process was faster.
         target = folder / str(step)
-    return f'it was set aside as {target}'
+    return f'it was moved to {target}'
 
 
 def damage_in(error: BaseException | None, folder: pathlib.Path) -> str:

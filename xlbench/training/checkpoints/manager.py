@@ -115,9 +115,9 @@ class Checkpoints:
         folder = pathlib.Path(self._workdir) / 'damaged'
         if files.names(folder):
             raise UserError(
-                f'{self._workdir} has no whole checkpoint, and damaged ones in {folder}: put back '
-                f'a copy of one into {folder.with_name("checkpoints")}, or remove {folder} to '
-                'begin from nothing, and start the same command again'
+                f'{self._workdir} has no intact checkpoint, only damaged ones in {folder}: put a '
+                f'copy of an intact one into {folder.with_name("checkpoints")}, or delete {folder} '
+                'to start from scratch, and run the same command again'
             )
         return None
 
@@ -241,7 +241,7 @@ class Checkpoints:
             raise DamagedCheckpoint(
                 f'checkpoint {step} cannot be read: {reason}; {aside}; '
                 + (
-                    f'the same command goes on from the one before it, of step {before[-1]}'
+                    f'the same command continues from the one before it, step {before[-1]}'
                     if before
                     else 'there is none before it'
                 )
@@ -259,7 +259,7 @@ class Checkpoints:
             if jax.process_index() == 0:  # What was written of it takes room, and is of no use.
                 shutil.rmtree(self._unfinished, ignore_errors=True)
             whole = steps(self._workdir)
-            rest = f'the newest whole one is of step {whole[-1]}' if whole else 'there is no other'
+            rest = f'the newest intact one is of step {whole[-1]}' if whole else 'there is no other'
             raise UserError(
                 f'cannot write the checkpoint of step {self._saving}: {trouble.reason}; {rest}; '
                 f'{trouble.advice} and start the same command again'

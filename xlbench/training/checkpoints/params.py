@@ -144,8 +144,8 @@ def refuse_other_arrays(
     for path, leaf in jax.tree.leaves_with_path(abstract):
         name = sums.array_name(path)
         if there.get(name) != leaf.shape:
-            holds = f'with shape {there[name]}' if name in there else 'not at all'
+            found = f'has shape {there[name]}' if name in there else 'is missing'
             raise UserError(
-                f'checkpoint {step} of {workdir} holds {name} {holds}, and the config of the run '
-                f'asks for shape {leaf.shape}; one of the two is of another model, or was changed'
+                f'{name} {found} in checkpoint {step} of {workdir}, but the config of the run '
+                f'needs shape {leaf.shape}; one of the two belongs to another model, or was changed'
             ) from error

@@ -140,7 +140,7 @@ class Progress(msgspec.Struct):
         self.chosen = {owner: best.step, **self.chosen}
         return (
             f'the best checkpoint so far, step {best.step}, is of stage {owner}: an earlier '
-            f'version kept one for all stages; stage {stage} chooses among its steps from now on'
+            f'version kept one for all stages; stage {stage} now selects among its own steps'
         )
 
 

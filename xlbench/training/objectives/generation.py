@@ -108,9 +108,9 @@ class Generation:
         """
         if self.options.label_smoothing and model.config.vocab_padding:
             raise UserError(
-                'config.objective.label_smoothing spreads over all rows of the vocabulary, of '
-                f'which config.model.vocab_padding={model.config.vocab_padding} are no tokens; '
-                'choose a config.mesh.tensor that divides the rows without them, or no smoothing'
+                'config.objective.label_smoothing covers all rows of the vocabulary, but '
+                f'config.model.vocab_padding={model.config.vocab_padding} of them are padding; '
+                'choose a config.mesh.tensor that divides the other rows, or set it to 0'
             )
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
         tokens, weights = self._scored(batch)
