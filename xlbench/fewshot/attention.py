@@ -3,13 +3,13 @@ r"""Shows how adaptation to a bucket changes what [CLS] attends to (arXiv:2012.1
   python -m xlbench.fewshot.attention RUNS/marc --lang=de --shots=1 --bucket=0 --from=2 --to=1
 
 RUNS/marc is the workdir of a sweep over texts (config.adapt.keep_params=1 keeps the parameters of
-bucket 0 of every group). Of the test examples that the source-trained model labels right (2) and
-the model adapted to the bucket wrong (1), it shows which tokens [CLS] attends to more, and which
-less, in the topmost layer after adaptation, averaged over all heads, in percentage points. The
-paper does not say how it aggregates tokens. Here the changes at all positions of a token in an
-example are added, and the mean is taken over all these examples, so that the changes of all tokens
-add up to 0; a frequent token with a small change counts like a rare one with a large change. A CSV
-file has every token, with its change per position as well.
+bucket 0 of every group). For the test examples that the source-trained model labels correctly (2)
+and the model adapted to the bucket labels incorrectly (1), it shows which tokens [CLS] attends to
+more, and which less, in the topmost layer after adaptation, averaged over all heads, in percentage
+points. The paper does not say how it aggregates tokens. Here the changes at all positions of a
+token in an example are added, and the mean is taken over all these examples, so that the changes of
+all tokens add up to 0; a frequent token with a small change counts like a rare one with a large
+change. A CSV file has every token, also with its change per position.
 
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """

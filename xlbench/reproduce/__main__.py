@@ -13,25 +13,25 @@ those that do not need it still run. At the end the table is printed, and writte
 WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and the exit code is 1.
 
   --table=N, --figure=N, or --table=all
-  --list           what each table of the paper needs, and nothing else
-  --dry_run        the commands of this table, what is done, and what the others would cost
-  --models=A,B     of the table; for few-shot transfer tasks
+  --list           lists what each table of the paper needs
+  --dry_run        lists the commands for this table, which are finished, and the cost of the others
+  --models=A,B     models of the table; for few-shot transfer, tasks
   --size=sample    the embedded corpora and small models (default), or paper: its settings, on the
                    official files
   --workdir=FOLDER by default RUNS/BENCHMARK-SIZE
-  --seeds=1,2,3    a run for each; the table has means and deviations
-  --root=FOLDER    of the data
+  --seeds=1,2,3    a run for each seed; the table has means and standard deviations
+  --root=FOLDER    folder of the data
   --topology=GPUS  such as h100:8: --dry_run estimates hours, as xlbench.plan does
-  --launch=slurm   writes arrays of jobs for SLURM, or with jobset for Kubernetes, in place of
+  --launch=slurm   writes job arrays for SLURM, or with jobset jobs for Kubernetes, instead of
                    running anything
-  --engine='NAME=ENGINE'  for a translator of the paper that is no public model, such as
-                   --engine='Google Trans.=file:google.{lang}.tsv'; as xlbench.translate takes it
-  --steps=0.1      share of the steps of a sample's training
-  --examples=50    test examples of each task of a sample that are scored
-  --config.KEY=VALUE  of all trainings
+  --engine='NAME=ENGINE'  engine, as for xlbench.translate, for a translator of the paper that is
+                   not a public model, such as --engine='Google Trans.=file:google.{lang}.tsv'
+  --steps=0.1      fraction of the training steps of a sample
+  --examples=50    number of test examples that are scored for each task of a sample
+  --config.KEY=VALUE  a config key of all trainings
 
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
-everything fits together; its scores mean nothing.
+everything works; its scores are meaningless.
 """
 
 import argparse
