@@ -261,7 +261,8 @@ def _score(args: argparse.Namespace) -> None:
 
 def _progress(counts: 'Counts') -> str:
     failed = f', {counts.failed:,} failed' if counts.failed else ''
-    return f'{counts.texts:,} texts: {counts.kept:,} from the cache, {counts.made:,} translated{failed}'
+    kept = f'{counts.kept:,} from the cache'
+    return f'{counts.texts:,} texts: {kept}, {counts.made:,} translated{failed}'
 
 
 def _say(line: str) -> None:
