@@ -186,7 +186,7 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     assert set(result['signatures']) == {'MrsRouge', 'SacreBleu', 'MrsValidationRouge'}
     with pytest.raises(UserError, match='num_suggestions is 2; set it to 3'):
         make(tasks=[task], responses=replies[:1], num_suggestions=2, validation_rouge=True)
-    with pytest.raises(UserError, match='from a response set, and there is none'):
+    with pytest.raises(UserError, match='from a response set, but there is none'):
         make(tasks=[task], validation_rouge=True)
 
 

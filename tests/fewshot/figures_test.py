@@ -201,7 +201,7 @@ def test_another_test_set_is_refused(root, tmp_path):
     gold = [*GOLD[:4], NOUN, *GOLD[5:]]
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows, root).add_gold('udpos', 'de', np.array(gold), TAGS, 3)
-    with pytest.raises(UserError, match='not that of the results'):
+    with pytest.raises(UserError, match='not the one that was scored'):
         figure_data.read_words(one_group(Sweep.read(tmp_path / 'a')))
 
 

@@ -433,7 +433,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
         (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),
         (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is not a fraction above 0, up to 1'),
-        (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples make a'),
+        (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples are for'),
         (['mrs', '--table=3', '--seeds=1,x'], '--seeds=1,x are not whole numbers with commas'),
         (['mrs', '--table=3', '--topology=h100:8'], '--topology is for --size=paper'),
         (['clidsum', '--table=3', '--engine=Goggle=x'], "unknown translator of clidsum 'Goggle'"),

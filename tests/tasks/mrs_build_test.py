@@ -344,7 +344,7 @@ def test_what_cannot_be_translated_is_said_before_the_work(paths, tmp_path, caps
         (['--mt_languages=de'], '--mt_languages is for an --engine'),
         ([*MT, '--mt_languages=fr'], "unknown language in --mt_languages 'fr'"),
         ([*MT, '--languages=de'], 'add en to --languages'),
-        ([*MT, '--num_beams=4'], 'flags of decoding are for models'),
+        ([*MT, '--num_beams=4'], 'decoding flags are for models'),
         (['--engine=command:there-is-none'], 'there-is-none'),
     ]:
         argv = ['', *paths, f'--output={tmp_path}', *FLAGS, *flags]

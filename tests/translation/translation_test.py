@@ -383,7 +383,7 @@ def test_arrays_of_objects_become_lines(tmp_path, program, capfd):
         assert run(*flags, '--output=b.jsonl', folder=tmp_path) == 2
         assert message in capfd.readouterr().err
     for flags, message in [
-        (['--input=a.txt', '--keep=id'], '--keep names fields of JSONL and JSON'),
+        (['--input=a.txt', '--keep=id'], '--keep is for JSONL and JSON'),
         (['--input_task=mtg_qg_en_en', '--lower'], '--keep and --lower are for files'),
     ]:
         assert run(f'--engine={program}', *flags, '--output=b', folder=tmp_path) == 2
