@@ -232,7 +232,7 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
     [
         (['RUN'], 'the chain ends in en, but its texts must be in de; add a stage translate:'),
         (['ENGINE', 'ENGINE'], r'stage 2 \(translate:command:.*\) translates into de, and what it'),
-        (['ENGINE', 'RUN', 'ENGINE'], 'stage 3 .* is in de already; leave it out, or name another'),
+        (['ENGINE', 'RUN', 'ENGINE'], 'stage 3 .* is already in de; leave it out, or name another'),
         (['RUN --num_beams=2 --num_return=2', 'RUN', 'ENGINE'], 'reads one text for each example'),
         (['RUN', 'translate:'], "the stage 'translate:' is empty; a stage is a model"),
         (['RUN --beams=5', 'ENGINE'], "the stage 'RUN --beams=5': unrecognized arguments: --beams"),

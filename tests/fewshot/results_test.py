@@ -175,7 +175,7 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     assert table.shape == (3, 5) and (table[1] == 255).all()
 
     journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)  # The same, when a sweep goes on.
-    with pytest.raises(errors.UserError, match='test set of udpos in de is another'):
+    with pytest.raises(errors.UserError, match='test set of udpos in de has changed since'):
         journal.add_gold('udpos', 'de', gold, ['A', 'C'], 2)
     with pytest.raises(ValueError, match='at most 255'):
         journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]))
