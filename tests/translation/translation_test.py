@@ -282,7 +282,7 @@ def test_a_model_warns_of_texts_that_it_cuts(tiny_run):
 
 
 def test_settings_that_an_engine_does_not_take(tiny_run):
-    with pytest.raises(UserError, match='are for models, and apertium is none'):
+    with pytest.raises(UserError, match='are for models, and apertium is not a model'):
         engines.find('apertium', num_beams=2)
     with pytest.raises(UserError, match='a translation is one text; leave out --num_return'):
         jobs.translate(['x'], engines.find(str(tiny_run), num_return=2, num_beams=2), 'en', 'de')
@@ -407,7 +407,7 @@ def test_failures_in_files(tmp_path, program, capfd):
     [
         ('one\n', ['--input=in.txt', '--field=x'], '--field is for JSONL, JSON and TSV'),
         ('one\n', ['--input=in.tsv'], 'name the fields to translate'),
-        ('one\n', ['--input=in.tsv', '--field=0'], 'numbers of columns, from 1'),
+        ('one\n', ['--input=in.tsv', '--field=0'], 'column numbers, from 1'),
         ('a\tb\nc\n', ['--input=in.tsv', '--field=2'], 'in.tsv:2: 1 TAB-separated columns; 2 are'),
         ('{"a": 1}\n', ['--input=in.jsonl', '--field=a'], 'in.jsonl:1: '),
         ('{"a": "x"}\n', ['--input=in.jsonl', '--field=b'], "in.jsonl:1: no key 'b'"),
