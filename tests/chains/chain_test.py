@@ -129,7 +129,7 @@ def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, 
     # An output that was altered is made anew, and is what it was.
     path = tmp_path / 'out' / 'stages' / TASK / 'test' / '1.jsonl'
     path.write_bytes(path.read_bytes()[:-9])
-    assert stages_done(*both) == [f'0 texts done, {COUNT} known', done]
+    assert stages_done(*both) == [f'0 texts done, {COUNT} from the cache', done]
     assert files_of(tmp_path) == before
     # Another version of the engine.
     newer = f'--engine_version=2 translate:{program}'
@@ -231,12 +231,12 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
     ('chain', 'message'),
     [
         (['RUN'], 'the chain ends in en, but its texts must be in de; add a stage translate:'),
-        (['ENGINE', 'ENGINE'], r'stage 2 \(translate:command:.*\) translates into de, and what it'),
+        (['ENGINE', 'ENGINE'], r'stage 2 \(translate:command:.*\) translates into de, but its input'),
         (['ENGINE', 'RUN', 'ENGINE'], 'stage 3 .* is already in de; leave it out, or name another'),
         (['RUN --num_beams=2 --num_return=2', 'RUN', 'ENGINE'], 'reads one text for each example'),
         (['RUN', 'translate:'], "the stage 'translate:' is empty; a stage is a model"),
         (['RUN --beams=5', 'ENGINE'], "the stage 'RUN --beams=5': unrecognized arguments: --beams"),
-        (['RUN', 'translate:apertium --num_beams=2'], 'are for models, and apertium is none'),
+        (['RUN', 'translate:apertium --num_beams=2'], 'are for models, and apertium is not a model'),
         (['RUN', 'translate:RUN --num_return=2'], 'a translation is one text; leave out'),
         (["RUN 'x", 'ENGINE'], 'cannot be read: No closing quotation; quotes come in pairs'),
         (['no/such', 'ENGINE'], 'stage 1: .*no/such'),

@@ -125,5 +125,5 @@ def test_an_encoder_that_tells_nothing_apart_ranks_last():
 
 @pytest.mark.parametrize('k', [0, 12])
 def test_impossible_k(k):
-    with pytest.raises(ValueError, match=f'k is {k}, and there are 11 responses'):
+    with pytest.raises(ValueError, match=f'k is {k}, but there are 11 responses'):
         exact_search.top_k(integers(2, 3, 0), integers(11, 3, 1), k)
