@@ -6,17 +6,16 @@ activations with bfloat16 operands is the form that pays on a CPU: bf16 x bf16 -
 products of a layer's step.
 """
 
-import contextlib
 import contextvars
 import functools
-from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
 
-_inputs_first = contextvars.ContextVar('_inputs_first', default=False)
+# Whether kernels that `product` gets are views of what `inputs_first` has made.
+READS_INPUTS_FIRST = contextvars.ContextVar('READS_INPUTS_FIRST', default=False)
 
 
 def inputs_first(kernel: jax.Array) -> jax.Array:
@@ -28,16 +27,6 @@ def inputs_first(kernel: jax.Array) -> jax.Array:
     return plain(jnp.moveaxis(kernel, -1, 0))
 
 
-@contextlib.contextmanager
-def reading_inputs_first() -> Iterator[None]:
-    """Inside, kernels that `product` gets are views of what `inputs_first` has made."""
-    token = _inputs_first.set(True)
-    try:
-        yield
-    finally:
-        _inputs_first.reset(token)
-
-
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def product(x: jax.Array, kernel: jax.Array, matmul_dtype: DTypeLike) -> jax.Array:
     """x [..., in] times kernel [*out, in] -> [..., *out] in x's type.
@@ -47,7 +36,7 @@ def product(x: jax.Array, kernel: jax.Array, matmul_dtype: DTypeLike) -> jax.Arr
     """
     rows, features = x.size // x.shape[-1], x.shape[-1]
     few = x.size < kernel.size and 2 * rows < features
-    if (kernel.ndim > 2 or x.ndim == 2) and few and not _inputs_first.get():
+    if (kernel.ndim > 2 or x.ndim == 2) and few and not READS_INPUTS_FIRST.get():
         # A decoding step, or a head over some rows. With x first, XLA:CPU would write a transposed
         # copy of a stacked kernel at every step, and take 1.4 times as long for a single one in
         # float32; so the kernel comes first, and the small result is turned. With more rows the

@@ -5,10 +5,9 @@ is what XLA:CPU multiplies fastest and what tensor parallelism shards on one axi
 always float32; `matmul_dtype` is the type of a product's operands (see cpu_kernels.py).
 """
 
-import contextlib
 import contextvars
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 import jax
@@ -27,17 +26,8 @@ KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (loops.REMAT).
 kept = functools.partial(checkpoint_name, name=KEPT)
 
 
-_IN_LOOP = contextvars.ContextVar('_IN_LOOP', default=False)
-
-
-@contextlib.contextmanager
-def in_loop() -> Iterator[None]:
-    """Inside, layers are traced that are rounds of a loop."""
-    token = _IN_LOOP.set(True)
-    try:
-        yield
-    finally:
-        _IN_LOOP.reset(token)
+# Whether the layers that are traced are rounds of a loop.
+IN_LOOP = contextvars.ContextVar('IN_LOOP', default=False)
 
 
 def recomputed(f: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -47,7 +37,7 @@ def recomputed(f: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     memory of accelerators, and doing it twice takes less time than to write and read it. Outside
     loops XLA decides that by itself.
     """
-    return jax.checkpoint(f) if _IN_LOOP.get() and choice.platform() != 'cpu' else f
+    return jax.checkpoint(f) if IN_LOOP.get() and choice.platform() != 'cpu' else f
 
 
 ACTIVATIONS = {

@@ -13,6 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from xlbench import contexts
 from xlbench.models import cpu_kernels
 from xlbench.models.cpu_kernels import product
 from xlbench.models.transformer import Cache, TransformerConfig
@@ -199,7 +200,7 @@ class Generator(nn.Module):
                 jnp.moveaxis(x, 0, -1) if turn else x for x, turn in zip(turned, turns, strict=True)
             ]
             params = jax.tree.unflatten(tree, views)
-            with cpu_kernels.reading_inputs_first():
+            with contexts.setting(cpu_kernels.READS_INPUTS_FIRST, True):
                 return self.apply({'params': params}, cache, tokens, method='decode_step')
 
         return step

@@ -20,7 +20,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import errors
+from xlbench import contexts, errors
 from xlbench.data import readers, tokenizers
 
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
@@ -85,16 +85,6 @@ def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
 
 
 @contextlib.contextmanager
-def _until_the_end() -> Iterator[None]:
-    """What is bound in the block ends with it."""
-    token = _binding.set(_binding.get())
-    try:
-        yield
-    finally:
-        _binding.reset(token)
-
-
-@contextlib.contextmanager
 def bound(vocabulary: str | None, root: str) -> Iterator[None]:
     """Binds a vocabulary and a data root in a block.
 
@@ -102,7 +92,7 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
       vocabulary: see xlbench/data/tokenizers; None leaves texts as they are.
       root: the data root.
     """
-    with _until_the_end():
+    with contexts.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
         use_root(root)
         _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else NoTokenizer())
         yield
@@ -111,8 +101,7 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
 @contextlib.contextmanager
 def bad_records(policy: readers.BadRecords) -> Iterator[None]:
     """Datasets that are built inside the block treat bad records by `policy`."""
-    with _until_the_end():
-        _change(policy=policy)
+    with contexts.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
         yield
 
 

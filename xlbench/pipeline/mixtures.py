@@ -11,7 +11,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks, contexts, errors
 from xlbench.pipeline.binding import root
 
 _split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
@@ -32,11 +32,8 @@ class Mixture(seqio.Mixture):
         **kwargs: Any,
     ) -> tf.data.Dataset:
         """See seqio.Mixture.get_dataset."""
-        token = _split.set(split)
-        try:
+        with contexts.setting(_split, split):
             return super().get_dataset(sequence_length, split, *args, **kwargs)
-        finally:
-            _split.reset(token)
 
 
 class _Counted:
