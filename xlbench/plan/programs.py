@@ -12,7 +12,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -21,7 +20,7 @@ from xlbench.data import features
 from xlbench.evaluators import generation
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
-from xlbench.training import objectives, optimizers, train_step as train_step_lib
+from xlbench.training import objectives, optimizers, stage_steps, train_step as train_step_lib
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Mask, Params, Shapes, Shardings
 
@@ -84,7 +83,7 @@ def make_job(
     lora = Lora(**config.lora)
     params = _with(*train_step_lib.params_like(model, objective, mesh, lora))
     mask = lora.restrict(optimizers.trainable_mask(params, tuple(config.trainable)))
-    tx, _ = _optimizer(config, stage)
+    tx, _ = stage_steps.optimizer(config, stage)
     whole = partitioning.replicated(mesh)
     state = train_step_lib.TrainState(
         jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),
@@ -127,27 +126,16 @@ def device_bytes(tree: Shapes | Params) -> int:
     )
 
 
-def _optimizer(
-    config: ConfigDict, stage: str
-) -> tuple[optax.GradientTransformation, optax.Schedule]:
-    """(optimizer, its schedule) of a stage, as xlbench.train has them."""
-    block = config.stages[stage]
-    tx, schedule = optimizers.build(**block.optimizer, num_steps=block.num_steps)
-    return (train_step_lib.skip_nonfinite(tx) if config.nonfinite.skip else tx), schedule
-
-
 def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
     """(the train step as xlbench.train jits it, its arguments)."""
-    tx, schedule = _optimizer(job.config, job.stage)
+    tx, schedule = stage_steps.optimizer(job.config, job.stage)
     step = train_step_lib.make_train_step(
         job.model, job.objective, tx, schedule, job.mask, accumulate=job.config.accumulate
     )
     return train_step_lib.jitted(step, job.state), (job.state, job.batch, job.rng)
 
 
-def decode_program(
-    job: Job, block: ConfigDict
-) -> tuple[jax.stages.Wrapped, Arguments, int]:
+def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arguments, int]:
     """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
     partitioning.check_batch_size(block.batch_size, job.mesh)
     partitioning.check_lengths(block.lengths, job.mesh)

@@ -14,6 +14,7 @@
   experiment   what a run is made of
   evaluation   evaluations while it trains, and the best score
   later        what waits for the first step
+  stage_steps  the step of a stage: its state, optimizer, compilation
   loop         stages of steps, evaluations and checkpoints
   nonfinite    what is written down of steps that are not finite
 """
@@ -34,5 +35,6 @@ __all__ = [
     'occurring',
     'optimizers',
     'rows',
+    'stage_steps',
     'train_step',
 ]

@@ -2,33 +2,30 @@
 
 import collections
 import contextlib
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
-import optax
 from ml_collections import ConfigDict
 
 from xlbench import logs, names, tracking
 from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
     later,
-    memory,
     messages,
     nonfinite,
     occurring,
-    optimizers,
     train_step as train_step_lib,
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
 from xlbench.training.evaluation import Evaluation
 from xlbench.training.experiment import Experiment, stage_batches, stage_data
+from xlbench.training.stage_steps import StageSteps
 from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -79,7 +76,9 @@ class Trainer:
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
         self.rows = occurring.rows(config, experiment)
+        self.steps = StageSteps(config, experiment, self.rng, self.rows, self.log, watch)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
+        # {stage: the step that it begins after}
         self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
         self.state: train_step_lib.TrainState | None = None
         self.progress = Progress()
@@ -111,37 +110,21 @@ class Trainer:
         return progress.doubt(step, self._begun)
 
     def _restore(self, step: int) -> None:
-        experiment = self.experiment
         stage = checkpoints_lib.read_progress(self.workdir, step).stage
         if stage not in self.config.stages:
             raise UserError(
                 f'checkpoint {step} of {self.workdir} is from stage {stage!r}, but the config has '
                 f'{", ".join(self.config.stages)}; choose another --workdir'
             )
-        tx, _ = self._optimizer(stage)
-        shapes, shardings = experiment.shapes, experiment.shardings
-        like = train_step_lib.state_like(tx, shapes, shardings, experiment.mask, self.rows)
-        self.state, self.progress = self.checkpoints.restore(step, like)
+        self.state, self.progress = self.checkpoints.restore(step, self.steps.state_like(stage))
         again = [] if stage in self.progress.chosen else list(self.evaluation.final)
-        before = self._first_step(stage)
-        self.log.rewind(step, again=again, after=before, due=self.progress.due)
+        begun = self._begun[stage]
+        self.log.rewind(step, again=again, after=begun, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
         if line := self.progress.divide_best(stage, self._begun):
             self.log.line(line)
         if changed := names.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
-
-    def _first_step(self, stage: str) -> int:
-        """The step that a stage begins after."""
-        return self._begun[stage]
-
-    def _optimizer(self, name: str) -> tuple[optax.GradientTransformation, optax.Schedule]:
-        """The optimizer of a stage, and its learning rate by step."""
-        stage = self.config.stages[name]
-        tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-        if self.config.nonfinite.skip:
-            tx = train_step_lib.skip_nonfinite(tx)
-        return tx, schedule
 
     def _fresh_params(self) -> Params:
         rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
@@ -173,18 +156,16 @@ class Trainer:
             return
         if self.progress.stage and order.index(self.progress.stage) > order.index(name):
             return
-        first_step = self._first_step(name)
-        tx, schedule = self._optimizer(name)
-        train_step = self._train_step(tx, schedule, first_step)
+        first_step = self._begun[name]
+        train_step = self.steps.step(name, first_step)
         begins = self.progress.stage != name
         if begins:
             self.progress.position = None
         with contextlib.closing(self._feed(name)) as batches:
             if self.state is None and jax.process_count() == 1:
-                self._trace_ahead(tx, train_step, batches)
+                self.steps.trace_ahead(name, train_step, batches)
             if begins:
-                params, mask = self._params_for(name), experiment.mask
-                self.state = train_step_lib.init_state(tx, params, mask, first_step, self.rows)
+                self.state = self.steps.state(name, self._params_for(name), first_step)
                 self.progress.stage = name
                 self.progress.best, self.progress.stale = None, 0
             shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
@@ -195,19 +176,6 @@ class Trainer:
                 self.log.line(line)
             self._loop(name, train_step, batches, first_step + stage.num_steps)
         self._end_stage(name)
-
-    def _trace_ahead(
-        self,
-        tx: optax.GradientTransformation,
-        train_step: train_step_lib.TrainStep,
-        batches: batches_lib.TrainBatches,
-    ) -> None:
-        """Traces a run's first step while the program that makes its parameters is compiled."""
-        of = self.experiment
-        with self.watch.paused('compiling'):
-            of.initialise.compile_ahead(self.rng)
-            like = train_step_lib.state_like(tx, of.shapes, of.shardings, of.mask, self.rows)
-            train_step.lower(like, partitioning.put_batch(batches.first(), of.mesh))
 
     def _feed(self, name: str) -> batches_lib.TrainBatches:
         """The batches of a stage, from where the run has come to."""
@@ -220,36 +188,6 @@ class Trainer:
             experiment.objective.view,
             position=self.progress.position and self.progress.position.place(),
         )
-
-    def _train_step(
-        self, tx: optax.GradientTransformation, schedule: optax.Schedule, first_step: int
-    ) -> train_step_lib.TrainStep:
-        """The step of a stage that begins after first_step."""
-        step = train_step_lib.make_train_step(
-            self.experiment.model,
-            self.experiment.objective,
-            tx,
-            schedule,
-            self.experiment.mask,
-            first_step=first_step,
-            accumulate=self.config.accumulate,
-            rows=self.rows,
-        )
-        return train_step_lib.TrainStep(
-            step, self.rng, compiling=self._compiling, on_compile=self._compiled
-        )
-
-    @contextlib.contextmanager
-    def _compiling(self, what: str) -> Iterator[None]:
-        """While a program is compiled, in some processes longer than in others."""
-        with self.watch.paused(what):
-            yield
-            cluster.meet()
-
-    def _compiled(self, step: train_step_lib.TrainStep) -> None:
-        self.log.line(messages.compile_line(step, self.experiment.mesh))
-        memory.check_step(step.memory, self.experiment.mesh, self.config)
-        step.keeps_memory = memory.keep_freed(step.memory, self.experiment.mesh)
 
     def _params_for(self, stage: str) -> Params:
         """Returns the parameters that a stage starts from."""

@@ -1,0 +1,97 @@
+"""The train step of a stage: its state and its optimizer, compiled, and checked to fit."""
+
+import contextlib
+from collections.abc import Iterator
+
+import jax
+import optax
+from ml_collections import ConfigDict
+
+from xlbench import logs
+from xlbench.data import batches as batches_lib
+from xlbench.parallel import cluster, partitioning
+from xlbench.parallel.watchdog import Watch
+from xlbench.training import memory, messages, optimizers, train_step as train_step_lib
+from xlbench.training.experiment import Experiment
+from xlbench.training.rows import Rows
+from xlbench.training.train_step import TrainState, TrainStep
+from xlbench.trees import Params
+
+
+def optimizer(
+    config: ConfigDict, stage: str
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+    """The optimizer of a stage, and its learning rate by step."""
+    block = config.stages[stage]
+    tx, schedule = optimizers.build(**block.optimizer, num_steps=block.num_steps)
+    return (train_step_lib.skip_nonfinite(tx) if config.nonfinite.skip else tx), schedule
+
+
+class StageSteps:
+    """The train steps of a run, of which each stage has its own.
+
+    Args:
+      config: of the run, checked.
+      experiment: what the config builds.
+      rng: of the run.
+      rows: of tables, those that are trained.
+      log: has a line for each compilation.
+      watch: is told of each compilation.
+    """
+
+    def __init__(
+        self,
+        config: ConfigDict,
+        experiment: Experiment,
+        rng: jax.Array,
+        rows: Rows,
+        log: logs.Log,
+        watch: Watch,
+    ):
+        self._config, self._experiment = config, experiment
+        self._rng, self._rows, self._log, self._watch = rng, rows, log, watch
+
+    def step(self, stage: str, first_step: int) -> TrainStep:
+        """The step of a stage that begins after first_step."""
+        of, (tx, schedule) = self._experiment, optimizer(self._config, stage)
+        step = train_step_lib.make_train_step(
+            of.model,
+            of.objective,
+            tx,
+            schedule,
+            of.mask,
+            first_step=first_step,
+            accumulate=self._config.accumulate,
+            rows=self._rows,
+        )
+        return TrainStep(step, self._rng, compiling=self._compiling, on_compile=self._compiled)
+
+    def state(self, stage: str, params: Params, first_step: int) -> TrainState:
+        """The state before the first step of a stage."""
+        tx, _ = optimizer(self._config, stage)
+        return train_step_lib.init_state(tx, params, self._experiment.mask, first_step, self._rows)
+
+    def state_like(self, stage: str) -> TrainState:
+        """Its shapes and shardings."""
+        of, (tx, _) = self._experiment, optimizer(self._config, stage)
+        return train_step_lib.state_like(tx, of.shapes, of.shardings, of.mask, self._rows)
+
+    def trace_ahead(self, stage: str, step: TrainStep, batches: batches_lib.TrainBatches) -> None:
+        """Traces a run's first step while the program that makes its parameters is compiled."""
+        of = self._experiment
+        with self._watch.paused('compiling'):
+            of.initialise.compile_ahead(self._rng)
+            step.lower(self.state_like(stage), partitioning.put_batch(batches.first(), of.mesh))
+
+    @contextlib.contextmanager
+    def _compiling(self, what: str) -> Iterator[None]:
+        """While a program is compiled, in some processes longer than in others."""
+        with self._watch.paused(what):
+            yield
+            cluster.meet()
+
+    def _compiled(self, step: TrainStep) -> None:
+        mesh = self._experiment.mesh
+        self._log.line(messages.compile_line(step, mesh))
+        memory.check_step(step.memory, mesh, self._config)
+        step.keeps_memory = memory.keep_freed(step.memory, mesh)
