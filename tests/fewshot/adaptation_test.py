@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -385,14 +386,27 @@ def test_only_rows_of_the_embedding_table_that_occur_move():
     assert set(moved) == {*data.token_ids[np.unique(tokens[tokens > 0])]}
 
 
-def test_streams_change_nothing(monkeypatch):
+@pytest.mark.parametrize('method, devices', [('fc', 1), ('full', 2)])
+def test_what_is_compiled_ahead_is_not_compiled_again(caplog, method, devices):
+    def compiled(call):
+        caplog.clear()
+        with jax.log_compiles():
+            call()
+        found = re.findall(r'Finished XLA compilation of jit\((\w+)\)', caplog.text)
+        return sorted(name for name in found if name.endswith('_lanes'))
+
+    adapted = adapter('tagging', method, devices=devices)
+    programs = sorted(f'_{name}_lanes' for name in PROGRAMS)
+    assert compiled(lambda: adapted.compile(4, 2)) == programs
+    assert compiled(lambda: list(adapted.run(4, LANES, 2))) == []
+    assert compiled(lambda: list(adapted.run(4, LANES, 4))) == programs
+
+
+def test_streams_change_nothing():
     adapted = adapter('tagging', 'fc')
     adapted.compile(4, 2)
-    programs = [getattr(adapted._programs, name) for name in PROGRAMS]
-    compiled = [program._cache_size() for program in programs]
     results = adapted.run(4, LANES, 2, LANES, streams=3)
     results = sorted(results, key=lambda result: LANES.index(result.lane))
-    assert [program._cache_size() for program in programs] == compiled
     assert_same(run('tagging', 'fc', at_once=2), results, tolerance=0)
 
 

@@ -181,7 +181,7 @@ class Adapter:
             machine.return_freed_memory()  # The next group's arrays have other sizes.
 
     def compile(self, shots: int, at_once: int) -> None:
-        """Compiles what `run` calls, by calling it with slots that have no lane.
+        """Compiles what `run` calls.
 
         It may be called in a thread beside a `run` of other shots, see `Room.may_compile_beside`.
 
@@ -189,13 +189,7 @@ class Adapter:
           shots: of the corpus.
           at_once: slots.
         """
-        data, empty = self._data(shots), assigned([None] * at_once)
-        nowhere = np.zeros(at_once, bool)
-        state = self._programs.begin(data, empty)
-        if at_once > 1:
-            state = self._programs.refill(state, data, empty, nowhere)
-        state, _ = self._programs.advance(state, data, np.int32(0))
-        self._programs.predict(state, data, self._test(shots), nowhere)
+        self._programs.compile(self._data(shots), self._test(shots), at_once)
 
     def room(self, shots: int) -> Room:
         """How many lanes of so many shots there is room for."""

@@ -10,13 +10,23 @@ from typing import TypeVar
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import struct, traverse_util
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
 from xlbench.fewshot.frozen import resized
-from xlbench.fewshot.lanes import EMBEDDING, LANES, METHODS, WHOLE, Eval, Recipe, State
+from xlbench.fewshot.lanes import (
+    EMBEDDING,
+    LANES,
+    METHODS,
+    WHOLE,
+    Eval,
+    Recipe,
+    State,
+    assigned,
+)
 from xlbench.models import bert
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
@@ -46,7 +56,7 @@ class LaneData:
 
 
 class LanePrograms:
-    """The programs of one method; each is compiled when it is first called.
+    """The programs of one method; each is compiled by `compile`, or when it is first called.
 
     Args:
       model: what is trained.
@@ -74,6 +84,7 @@ class LanePrograms:
         whole: nn.Module | None = None,
     ):
         self._model, self._objective, self._recipe, self._whole = model, objective, recipe, whole
+        self._lanes = NamedSharding(mesh, LANES)
         self._method = METHODS[recipe.method]
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._adam = optax.scale_by_adam(**recipe.adam)
@@ -94,6 +105,23 @@ class LanePrograms:
         self.advance = program(self._advance_lanes, (LANES, WHOLE, WHOLE), donate_argnums=0)
         self.predict = program(self._predict_lanes, (LANES, WHOLE, WHOLE, LANES))
         self.read = jax.jit(lambda tree, slot: jax.tree.map(lambda x: x[slot], tree))
+
+    def state_like(self, data: LaneData, slots: int) -> State:
+        """Shapes and shardings of the state of so many lanes."""
+        state = jax.eval_shape(self.begin, data, assigned([None] * slots))
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes), state
+        )
+
+    def compile(self, data: LaneData, test: Eval, slots: int) -> None:
+        """Compiles the programs for so many lanes; jax finds them when they are called."""
+        state, lanes = self.state_like(data, slots), assigned([None] * slots)
+        some = np.zeros(slots, bool)
+        self.begin.lower(data, lanes).compile()
+        if slots > 1:
+            self.refill.lower(state, data, lanes, some).compile()
+        self.advance.lower(state, data, np.int32(0)).compile()
+        self.predict.lower(state, data, test, some).compile()
 
     def _begin_lanes(self, data: LaneData, assigned: Mapping[str, jax.Array]) -> State:
         """Lanes before their first epoch."""

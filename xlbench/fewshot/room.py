@@ -2,11 +2,10 @@
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 from xlbench import machine
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms
-from xlbench.fewshot.lanes import LANES, State, assigned
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.training import memory
 
@@ -66,7 +65,7 @@ class Room:
         """Whether the next programs may be compiled beside so many streams, on a CPU.
 
         Most of a program is compiled on one core, and the streams keep the others busy. Memory has
-        to hold a state more, see `Adapter.compile`.
+        to hold as much as another stream, for the compiler and for what the next lanes read.
         """
         return streams > 1 and self._streams_that_fit(at_once) > streams
 
@@ -82,11 +81,13 @@ class Room:
 
     def bytes(self, slots: int) -> int:
         """Bytes of the state of so many lanes."""
-        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(self._shapes(slots)))
+        state = self._programs.state_like(self._data, slots)
+        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
 
     def step_bytes(self, slots: int) -> int:
         """Bytes that `slots` lanes take on each device."""
-        program = self._programs.advance.lower(self._shapes(slots), self._data, np.int32(1))
+        state = self._programs.state_like(self._data, slots)
+        program = self._programs.advance.lower(state, self._data, np.int32(1))
         return memory.step_bytes(program.compile().memory_analysis())
 
     def _streams_that_fit(self, at_once: int) -> int:
@@ -96,11 +97,3 @@ class Room:
     def _stream_bytes(self, at_once: int) -> int:
         """Of a stream: its gradients and activations need about as much as its state."""
         return 2 * self.bytes(at_once)
-
-    def _shapes(self, slots: int) -> State:
-        """The state of so many lanes, without its values."""
-        state = jax.eval_shape(self._programs.begin, self._data, assigned([None] * slots))
-        sharding = NamedSharding(self._mesh, LANES)
-        return jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), state
-        )
