@@ -316,8 +316,8 @@ def test_stopped_at_every_awkward_place(run, root, tmp_path):
     assert ends == [[at, f'{code}', f'{rows}'] for at, (code, rows) in places.items()]
     said = [line for line in done.stderr.splitlines() if line.startswith('error:')]
     assert said == [
-        f'error: told to end (SIGTERM): 8 of 11 results are in {workdir}; the same command goes '
-        'on from there'
+        f'error: told to end (SIGTERM): 8 of 11 results are in {workdir}; the same command '
+        'continues from there'
     ]
     assert not (workdir / 'DONE').exists()
     sweep.sweep(config, str(workdir))
