@@ -97,7 +97,7 @@ def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
     (tmp_path / 'sweep' / 'DONE').write_text('0\n')  # Of what was asked for then.
     before = everything(tmp_path)
     lines = say(fewshot, capsys, *command, '--config.adapt.buckets=(0, 7)')
-    assert 'workdir sweep: begun; goes on' in lines
+    assert 'workdir sweep: begun; continues' in lines
     assert any(line.startswith('udpos: 6 groups of 14 adaptations = 84; ') for line in lines)
     assert everything(tmp_path) == before
 

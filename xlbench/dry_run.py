@@ -197,5 +197,5 @@ def workdir_line(workdir: str, begun: bool, finished: bool) -> str:
         state = 'finished; its tables would be printed again'
     elif begun:
         steps = checkpoints.steps(workdir)
-        state = f'begun; goes on{f" from step {max(steps)}" if steps else ""}'
+        state = f'begun; continues{f" from step {max(steps)}" if steps else ""}'
     return f'workdir {workdir}: {state}'

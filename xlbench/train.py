@@ -108,7 +108,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
             except Interrupted as signal:
                 step = trainer.save_now()
                 raise Interrupted(
-                    f'{signal}: saved step {step}; the same command goes on from there'
+                    f'{signal}: saved step {step}; the same command continues from there'
                 ) from signal
 
 

@@ -210,7 +210,7 @@ def test_told_at_every_place(config, undisturbed, told_at, tmp_path):
         told_at(place)
         line = end(config, workdir)
         assert line == (
-            f'told to end (SIGTERM): saved step {step}; the same command goes on from there'
+            f'told to end (SIGTERM): saved step {step}; the same command continues from there'
         ), place
         assert checkpoints.steps(workdir)[-1] == step
         assert checkpoints.read_progress(workdir, step).due == due, place
@@ -247,7 +247,7 @@ def test_the_real_program(config, undisturbed, tmp_path):
             assert run.wait() == [75]
             output = run.output(0)
         assert output.splitlines()[-1] == (
-            f'error: told to end ({name}): saved step {step}; the same command goes on from there'
+            f'error: told to end ({name}): saved step {step}; the same command continues from there'
         )
         assert 'Traceback' not in output
         assert checkpoints.steps(tmp_path / 'run')[-1] == step
