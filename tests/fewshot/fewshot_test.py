@@ -600,7 +600,7 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__epochs': 0}, 'config.adapt.epochs is 0; it must be 1 or more'),
         ('tagging', {'adapt__dev': 'test'}, "config.adapt.dev 'test'; nearest: "),
         ('tagging', {'adapt__buckets': (6,)}, 'there are 5, counted from 0; request fewer'),
-        ('tagging', {'adapt__buckets': (4, 2)}, 'config.adapt.buckets is (4, 2); give a number, '),
+        ('tagging', {'adapt__buckets': (4, 2)}, 'config.adapt.buckets is (4, 2); give a number N'),
         ('tagging', {'adapt__at_once': 12}, 'config.adapt.at_once is 12, but 8 devices'),
         (
             'tagging',
