@@ -98,14 +98,14 @@ def test_batch_size_padding_and_devices_change_nothing(model, name):
 
 
 class Counting:
-    """A model that notes the rows of each step."""
+    """A model that notes of each step its rows, and for how many tokens the cache has room."""
 
     decoder_only = False
     reads_languages = False
     fixed = ('cross', 'cross_mask', 'places')
 
     def __init__(self, model):
-        self.model, self.rows = model, []
+        self.model, self.rows, self.rooms = model, [], []
 
     def apply(self, *args, method, **named):
         return self.model.apply(*args, method=method, **named)
@@ -114,10 +114,15 @@ class Counting:
         step = self.model.steps(*args)
 
         def noted(cache, tokens):
-            jax.debug.callback(functools.partial(self.rows.append, len(tokens)))
+            room = cache['origin'].shape[-1]
+            jax.debug.callback(functools.partial(self.note, len(tokens), room))
             return step(cache, tokens)
 
         return noted
+
+    def note(self, rows, room):
+        self.rows.append(rows)
+        self.rooms.append(room)
 
     def decode(self, params, batch, forced_first=None, **options):
         """The texts of a batch, and the rows of each step."""
@@ -159,3 +164,37 @@ def test_complete_examples_leave_and_the_others_get_the_same_texts(model, name, 
     assert {8 * count} < set(rows) <= {8 * count, 4 * count, 2 * count, count}
     with partitioning.activate(partitioning.make_mesh(data=2, fsdp=2, tensor=2)):
         assert loop.sizes(params, 8, 40) == []  # Every device has rows of its own.
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_a_cache_that_grows_gives_the_same_texts(model, name, monkeypatch):
+    model, params, _, batch = model
+    options = dict(METHODS[name], max_length=24, min_length=15)
+    whole, counting = Counting(model), Counting(model)
+    expected, _ = whole.decode(params, batch, **options)
+    assert set(whole.rooms) == {24}
+    monkeypatch.setattr(loop, 'WORTH_A_CACHE', 0)
+    found, steps = counting.decode(params, batch, **options)
+    np.testing.assert_array_equal(found.tokens, expected.tokens)
+    for ours, theirs in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert len(steps) == len(whole.rows) >= 15
+    smallest = [min(room for room in (1, 3, 6, 12, 24) if room > i) for i in range(len(steps))]
+    assert counting.rooms == smallest
+    with partitioning.activate(partitioning.make_mesh(data=2, fsdp=2, tensor=2)):
+        assert loop.lengths({}, 24) == []
+
+
+def test_batches_may_share_the_copies_of_kernels(model):
+    model, params, _, batch = model
+    options = decoding.Options(**METHODS['beam'], max_length=16)
+    ids = dict(start_id=0, eos_id=1, pad_id=0)
+    decode = jax.jit(functools.partial(decoding.decode, model, options=options, **ids))
+    alone = partitioning.make_mesh(devices=jax.devices()[:1])
+    copies = decoding.copies(model, params, options, alone)
+    assert copies(8) is copies(15) and copies(16) is None  # 24, 45 and 48 rows.
+    shared, own = decode(params, batch, copies=copies(8)), decode(params, batch)
+    jax.tree.map(np.testing.assert_array_equal, shared, own)
+    turned = jax.tree.map(lambda copy: -copy, copies(8))
+    assert (decode(params, batch, copies=turned).tokens != own.tokens).any()  # They are read.
+    assert decoding.copies(model, params, options, partitioning.make_mesh(data=8))(8) is None

@@ -19,7 +19,10 @@ class Generator:
     def apply(self, variables, *args, method, **named):
         return getattr(self, method)(*args, **named)
 
-    def steps(self, params, rows, length):
+    def reads_copies(self, rows, length):
+        return False
+
+    def steps(self, params, rows, length, copies=None):
         return self.decode_step
 
     def encode(self, encoder_input_tokens, **others):

@@ -2,7 +2,17 @@
 
 from xlbench.config import decoding_flags as flags
 from xlbench.config.decoding import Options
-from xlbench.decoding.decode import Decoded, decode, encode
+from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode
 from xlbench.decoding.layout import Layout, layout_of
 
-__all__ = ['Decoded', 'Layout', 'Options', 'decode', 'encode', 'flags', 'layout_of']
+__all__ = [
+    'Copies',
+    'Decoded',
+    'Layout',
+    'Options',
+    'copies',
+    'decode',
+    'encode',
+    'flags',
+    'layout_of',
+]

@@ -14,7 +14,7 @@ differently (see `_Search.advance`). What is always so:
 
 import dataclasses
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -86,9 +86,7 @@ def beam_search(
     start_id: jax.Array | int,
     pad_id: int,
     empty: jax.Array,
-    sizes: Sequence[int] = (),
-    take: loop.Take | None = None,
-    fixed: Collection[str] = (),
+    loops: loop.Loops = loop.ONE,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Finds the best texts of each example; to be called under jit.
 
@@ -102,7 +100,7 @@ def beam_search(
       start_id: what the first step is fed, the same for all examples or [batch].
       pad_id: fills a row after its end.
       empty: [batch], True for examples of padding, which are not waited for.
-      sizes, take, fixed: see loop.grow.
+      loops: that the batch goes through.
 
     Returns:
       tokens [batch, num_return, max_length] int32, scores and log_probabilities [batch, num_return]
@@ -115,9 +113,7 @@ def beam_search(
         search.first_groups(batch_size, start_id, empty),
         cache,
         max_length=options.max_length,
-        sizes=sizes,
-        take=take,
-        fixed=fixed,
+        loops=loops,
     )
     return search.results(groups, position)
 
@@ -248,9 +244,7 @@ class _Search:
         rows = jnp.arange(len(repeated))[:, None]
         return logits.at[rows, repeated].add(-self.options.diversity_penalty)
 
-    def enter(
-        self, group: _Group, texts: _Texts, eligible: jax.Array, length: jax.Array
-    ) -> _Group:
+    def enter(self, group: _Group, texts: _Texts, eligible: jax.Array, length: jax.Array) -> _Group:
         """The group with the eligible texts in its pool, where they are among the best."""
         scores = texts.scores / length.astype(jnp.float32) ** self.options.length_penalty
         eligible = eligible & ~group.closed[:, None]

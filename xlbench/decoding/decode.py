@@ -1,12 +1,13 @@
 """Decodes a batch with a model, by any method."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from xlbench.config.decoding import Options
 from xlbench.decoding import loop, sampling, top
@@ -15,7 +16,11 @@ from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
 from xlbench.trees import Params, Tree
+
+# Examples of a batch -> what `decode` takes as `copies` for it.
+Copies = Callable[[int], Sequence[jax.Array] | None]
 
 
 class Decoded(NamedTuple):
@@ -24,6 +29,30 @@ class Decoded(NamedTuple):
     tokens: jax.Array  # [batch, num_return, max_length] int32; the end is kept, padding after it
     scores: jax.Array  # [batch, num_return]; of beams with the length penalty and what rules change
     log_probabilities: jax.Array  # [batch, num_return], under the model alone, in nats
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _copied(model: nn.Module, params: Params) -> list[jax.Array]:
+    return model.copies(params)
+
+
+def copies(model: nn.Module, params: Params, options: Options, mesh: Mesh) -> Copies:
+    """Copies of kernels that many batches share, for those whose steps read such copies.
+
+    They are made for the first such batch, which takes as long as a few steps, and kept as long as
+    the function that is returned.
+    """
+
+    @functools.cache
+    def made() -> list[jax.Array]:
+        return _copied(model, params)
+
+    def of(batch_size: int) -> list[jax.Array] | None:
+        rows = batch_size * options.hypotheses
+        with partitioning.activate(mesh):
+            return made() if model.reads_copies(rows, options.max_length) else None
+
+    return of
 
 
 def decode(
@@ -38,6 +67,7 @@ def decode(
     forced_first: jax.Array | None = None,
     rng: jax.Array | None = None,
     layout: Layout = AS_TRAINED,
+    copies: Sequence[jax.Array] | None = None,
 ) -> Decoded:
     """Decodes a batch; pure, to be called under jit with model, options and the three ids static.
 
@@ -58,6 +88,7 @@ def decode(
       forced_first: [batch] int32, the first token of every text (a language, say).
       rng: the key of samples; None: made from options.seed.
       layout: of the parameters that steps read, see `layout_of`; static, too.
+      copies: of kernels, see the function `copies`; None: made for this batch where they pay.
     """
     if (eos_id,) in options.banned:
         raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
@@ -74,12 +105,11 @@ def decode(
             pad_id=pad_id,
             forced_first=forced_first,
             rng=rng,
+            copies=copies,
         )
 
 
-def encode(
-    model: nn.Module, params: Params, batch: Mapping[str, jax.Array]
-) -> Tree[jax.Array]:
+def encode(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> Tree[jax.Array]:
     """Encodes the sources of a batch; arguments as in `decode`."""
     source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
     if not model.reads_languages:
@@ -99,6 +129,7 @@ def _continue(
     pad_id: int,
     forced_first: jax.Array | None,
     rng: jax.Array | None,
+    copies: Sequence[jax.Array] | None,
 ) -> Decoded:
     """Writes the texts to a source that the model has `encoded`; arguments as in `decode`."""
     apply = functools.partial(model.apply, {'params': params})
@@ -108,17 +139,19 @@ def _continue(
         about['decoder_language_ids'] = batch['decoder_language_ids']
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
-    decode_step = model.steps(params, size * count, options.max_length)
+    decode_step = model.steps(params, size * count, options.max_length, copies)
     starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
     empty = ~jnp.any(segments > 0, axis=1)
     if model.decoder_only:
         starts, empty = batch['decoder_input_tokens'][:, 0], batch['decoder_segment_ids'][:, 0] == 0
     rules = Rules(options, eos_id, forced_first)
-    leaving = {
-        'sizes': loop.sizes(params, size, count * options.max_length),
-        'take': functools.partial(apply, method='take_examples'),
-        'fixed': model.fixed,
-    }
+    loops = loop.Loops(
+        lengths=loop.lengths(cache, options.max_length),
+        resize=functools.partial(apply, method='resize'),
+        sizes=loop.sizes(params, size, count * options.max_length),
+        take=functools.partial(apply, method='take_examples'),
+        fixed=model.fixed,
+    )
     if options.num_beams > 1:
         texts = beam_search(
             decode_step,
@@ -129,7 +162,7 @@ def _continue(
             start_id=starts,
             pad_id=pad_id,
             empty=empty,
-            **leaving,
+            loops=loops,
         )
         return Decoded(*texts)
     keys = None
@@ -147,7 +180,7 @@ def _continue(
         pad_id=pad_id,
         empty=empty,
         num_texts=count,
-        **leaving,
+        loops=loops,
     )
     return Decoded(tokens, scores, scores)
 

@@ -1,6 +1,6 @@
 """Decoding without branches, a token a step and row; greedy takes the largest logit."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -51,9 +51,7 @@ def one_by_one(
     pad_id: int,
     empty: jax.Array | None = None,
     num_texts: int = 1,
-    sizes: Sequence[int] = (),
-    take: loop.Take | None = None,
-    fixed: Collection[str] = (),
+    loops: loop.Loops = loop.ONE,
 ) -> tuple[jax.Array, jax.Array]:
     """Makes one token a step until every text has ended; to be called under jit.
 
@@ -68,7 +66,7 @@ def one_by_one(
       pad_id: fills a text after its end.
       empty: [batch], True for examples of padding, which get no text and are not waited for.
       num_texts: of each example; they are rows of a step side by side.
-      sizes, take, fixed: see loop.grow.
+      loops: that the batch goes through.
 
     Returns:
       tokens [batch, num_texts, max_length] int32, without the start token, and scores [batch,
@@ -105,8 +103,6 @@ def one_by_one(
         first,
         cache,
         max_length=max_length,
-        sizes=sizes,
-        take=take,
-        fixed=fixed,
+        loops=loops,
     )
     return last.tokens[:, :, 1:], last.scores

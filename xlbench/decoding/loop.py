@@ -1,11 +1,13 @@
-"""The loop over tokens, which examples leave when their texts are complete.
+"""The loops over tokens that a batch goes through, one after the other.
 
-A step computes every example that it is given, complete or not. So the loop is compiled for several
-numbers of examples, one after the other: as soon as those whose texts still grow are few enough for
-the next number, they go on alone. A text depends on its own example only, so that it is the same
-whichever examples have left.
+A step computes every example that it is given, complete or not, and reads all that its cache has
+room for. So the loop is compiled several times. As soon as the examples whose texts still grow are
+few enough for the next number, they go on alone: a text depends on its own example only, so that it
+is the same whichever examples have left. Before that, on one CPU, the cache has room for as many
+tokens as a loop makes, and grows between two loops.
 """
 
+import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,10 +20,15 @@ from xlbench.trees import Arrays, Params
 
 # Operations of a whole loop, from which on one for fewer examples is worth its compilation.
 WORTH_A_LOOP = 2e10
+# Bytes of keys and values that steps with a short cache do not read, from which on a loop for them
+# is worth its compilation.
+WORTH_A_CACHE = 5e8
 
 Texts = TypeVar('Texts')  # A tree of arrays [examples, ...].
 # (the model's cache, examples [m]) -> the cache of those examples
 Take = Callable[[Arrays, jax.Array], Arrays]
+# (the model's cache, tokens) -> the cache with room for so many tokens of each text
+Resize = Callable[[Arrays, int], Arrays]
 
 
 class State(NamedTuple, Generic[Texts]):
@@ -40,8 +47,32 @@ class State(NamedTuple, Generic[Texts]):
     cache: Arrays
 
 
+@dataclasses.dataclass(frozen=True)
+class Loops:
+    """The loops of a batch; by default a single one.
+
+    Attributes:
+      lengths: ascending numbers of tokens, below those of a whole text; after so many, the cache
+        gets more room.
+      resize: gives the cache other room; needed where there are lengths.
+      sizes: descending numbers of examples, below the batch's; when no more than such a number
+        still grow, the others leave.
+      take: gives the cache of some examples; needed where there are sizes.
+      fixed: names in the cache of what no step changes.
+    """
+
+    lengths: Sequence[int] = ()
+    resize: Resize | None = None
+    sizes: Sequence[int] = ()
+    take: Take | None = None
+    fixed: Collection[str] = ()
+
+
+ONE = Loops()
+
+
 def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
-    """Numbers of examples for `grow`: halves of a batch, as long as that is worth compiling.
+    """Numbers of examples for `Loops`: halves of a batch, as long as that is worth compiling.
 
     None where several devices share the rows: each has rows of its own, and those that are complete
     on one would free nothing on the others.
@@ -59,6 +90,25 @@ def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
     return [size for size in halves if 2 * weights * size * tokens >= WORTH_A_LOOP]
 
 
+def lengths(cache: Arrays, max_length: int) -> list[int]:
+    """Numbers of tokens for `Loops`: halves of a text, as long as that is worth compiling.
+
+    None but on one CPU: elsewhere it was not measured what they save, and what memory they need.
+
+    Args:
+      cache: the model's, with room for max_length tokens.
+      max_length: tokens of a text.
+    """
+    if jax.default_backend() != 'cpu' or jax.sharding.get_abstract_mesh().size > 1:
+        return []
+    values = [layer['value'] for layer in cache.get('self', ())]  # [batch, heads, places, features]
+    of_a_place = 2 * sum(x.size // x.shape[2] * x.dtype.itemsize for x in values)
+    of_a_token = cache['origin'].shape[1] * of_a_place
+    halves = [max_length >> i for i in range(1, max_length.bit_length())]
+    # So many steps leave as many tokens unread.
+    return [n for n in halves if n**2 * of_a_token >= WORTH_A_CACHE][::-1]
+
+
 def grow(
     step: Callable[[State[Texts]], State[Texts]],
     growing: Callable[[Texts], jax.Array],
@@ -66,35 +116,32 @@ def grow(
     cache: Arrays,
     *,
     max_length: int,
-    sizes: Sequence[int] = (),
-    take: Take | None = None,
-    fixed: Collection[str] = (),
+    loops: Loops = ONE,
 ) -> tuple[Texts, jax.Array]:
-    """Makes a token a step until no text grows; to be called under jit.
+    """Makes a token a step, until no text grows any more; to be called under jit.
 
     Args:
-      step: makes the next token of every text.
-      growing: from texts [n, ...] to [n], whether an example's still grow.
+      step: makes one token; it counts the position and leaves the examples as they are.
+      growing: from the texts of examples to [examples], whether any text of each still grows.
       texts: of the batch, before the first token.
-      cache: the model's for the batch.
+      cache: the model's for the batch, with room for max_length tokens.
       max_length: tokens to make at most.
-      sizes: descending numbers of examples, below the batch's; when no more than such a number
-        still grow, the others leave.
-      take: gives the cache of some examples; needed where there are sizes.
-      fixed: names in the cache of what no step changes.
+      loops: that the batch goes through.
 
     Returns:
       The texts of the batch, and the number of steps [].
     """
 
-    def goes_on(state: State[Texts], above: int = 0) -> jax.Array:
-        return (state.position < max_length) & (jnp.sum(growing(state.texts)) > above)
+    def goes_on(state: State[Texts], length: int = max_length, above: int = 0) -> jax.Array:
+        return (state.position < length) & (jnp.sum(growing(state.texts)) > above)
 
-    def run(state: State[Texts], sizes: Sequence[int]) -> tuple[Texts, jax.Array]:
+    def run(
+        state: State[Texts], lengths: Sequence[int], sizes: Sequence[int]
+    ) -> tuple[Texts, jax.Array]:
         """The texts of all examples in the state after the last step, and the number of steps."""
-        size = sizes[0] if sizes else 0
+        length, size = (*lengths, max_length)[0], (*sizes, 0)[0]
         # What a loop carries on and reads later, XLA copies at its beginning.
-        kept = {name: state.cache[name] for name in fixed if name in state.cache}
+        kept = {name: state.cache[name] for name in loops.fixed if name in state.cache}
 
         def without(state: State[Texts]) -> State[Texts]:
             if not kept:
@@ -106,7 +153,7 @@ def grow(
             return state._replace(cache=state.cache | kept) if kept else state
 
         state = lax.while_loop(
-            lambda state: goes_on(state, size),
+            lambda state: goes_on(state, length, size),
             lambda state: without(step(with_kept(state))),
             without(state),
         )
@@ -114,19 +161,31 @@ def grow(
         def stay(state: State[Texts]) -> tuple[Texts, jax.Array]:
             return state.texts, state.position
 
+        def lengthen(state: State[Texts]) -> tuple[Texts, jax.Array]:
+            room = (*lengths[1:], max_length)[0]
+            cache = loops.resize(with_kept(state).cache, room)
+            return run(state._replace(cache=cache), lengths[1:], sizes)
+
         def leave(state: State[Texts]) -> tuple[Texts, jax.Array]:
             # Those that grow, and others where they are fewer.
             index = jnp.argsort(~growing(state.texts), stable=True)[:size]
             examples, part = rows((state.examples, state.texts), index)
-            part = State(state.position, examples, part, take(with_kept(state).cache, index))
-            part, position = run(part, sizes[1:])
+            cache = loops.take(with_kept(state).cache, index)
+            part, position = run(State(state.position, examples, part, cache), (), sizes[1:])
             whole = jax.tree.map(lambda x, new: x.at[index].set(new), state.texts, part)
             return whole, position
 
-        return lax.cond(goes_on(state), leave, stay, state) if size else stay(state)
+        if lengths:  # Even if no text grows: under a condition, XLA would copy what is kept.
+            return lengthen(state)
+        if sizes:
+            return lax.cond(goes_on(state), leave, stay, state)
+        return state.texts, state.position
 
     batch = len(jax.tree.leaves(texts)[0])
-    return run(State(jnp.zeros((), jnp.int32), jnp.arange(batch), texts, cache), sizes)
+    if loops.lengths:
+        cache = loops.resize(cache, loops.lengths[0])
+    state = State(jnp.zeros((), jnp.int32), jnp.arange(batch), texts, cache)
+    return run(state, loops.lengths, loops.sizes)
 
 
 def rows(tree: Texts, index: jax.Array) -> Texts:

@@ -73,7 +73,8 @@ class Rules:
 
             if options.min_length:
                 early = (ids == self.eos_id) & (position < options.min_length)
-                logits = jnp.where(early, _NEVER, logits)
+                # A sum, because XLA:CPU would write down what is chosen.
+                logits = logits + jnp.where(early, _NEVER, 0.0)
             if self.forced_first is not None:
                 forced = jnp.where(ids == each(self.forced_first), each(zero), _NEVER)
                 logits = jnp.where(position == 0, forced, logits)

@@ -146,7 +146,10 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         known = features.Conventions.of(prepared[0].manifest)
 
         def decode_batch(
-            layout: decoding_lib.Layout, params: Params, batch: dict[str, jax.Array]
+            layout: decoding_lib.Layout,
+            params: Params,
+            batch: dict[str, jax.Array],
+            copies: Sequence[jax.Array] | None,
         ) -> decoding_lib.Decoded:
             start, first = known.begin(batch.pop('forced_first', None))
             return decoding_lib.decode(
@@ -159,6 +162,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
                 pad_id=known.pad_id,
                 forced_first=first,
                 layout=layout,
+                copies=copies,
             )
 
         self._decode_batch = jax.jit(decode_batch, static_argnums=0)
@@ -183,6 +187,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             return {} if first is None else {'forced_first': np.full(rows, first, np.int32)}
 
         layout = decoding_lib.layout_of(self._model, shared)
+        copies = decoding_lib.copies(self._model, shared, self._options, self._mesh)
 
         def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             if not self._model.decoder_only:
@@ -191,7 +196,8 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             rows = self._row_losses(shared, batch)
             if not self._decode:
                 return rows
-            return rows | self._decode_batch(layout, shared, self._to_decode(batch))._asdict()
+            given = self._to_decode(batch), copies(len(batch['example_index']))
+            return rows | self._decode_batch(layout, shared, *given)._asdict()
 
         return score_examples(task, predict, self._mesh, check, forced)
 

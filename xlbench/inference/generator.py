@@ -19,8 +19,10 @@ from xlbench.inference.answers import Example, Prediction, Reranker
 from xlbench.inference.loading import Opened
 from xlbench.trees import Params
 
-# (params, batch, key of samples) -> the texts of each row
-_Decode = Callable[[Params, Mapping[str, jax.Array], jax.Array], decoding.Decoded]
+# (params, batch, key of samples, copies of kernels) -> the texts of each row
+_Decode = Callable[
+    [Params, Mapping[str, jax.Array], jax.Array, Sequence[jax.Array] | None], decoding.Decoded
+]
 # For each batch the places of its rows in the chunk, and what is decoded.
 _Begun = list[tuple[list[int], decoding.Decoded]]
 
@@ -109,10 +111,11 @@ class Model(Answerer[Example, list[Prediction]]):
         """
         options = options or self.options
         candidates = reranker.candidates(options) if reranker else options
+        copies = decoding.copies(self._model, self._params, candidates, self._mesh)
         numbers = itertools.count()
 
         def begin(chunk: list[Example]) -> _Begun:
-            return self._start(chunk, [next(numbers) for _ in chunk], candidates)
+            return self._start(chunk, [next(numbers) for _ in chunk], candidates, copies)
 
         def end(chunk: list[Example], begun: _Begun) -> Iterator[list[Prediction]]:
             answers = self._finish(len(chunk), begun, candidates.num_return)
@@ -158,7 +161,11 @@ class Model(Answerer[Example, list[Prediction]]):
     # ------------------------------------------------------------------------- texts to the device
 
     def _start(
-        self, chunk: Sequence[Example], numbers: Sequence[int], options: decoding.Options
+        self,
+        chunk: Sequence[Example],
+        numbers: Sequence[int],
+        options: decoding.Options,
+        copies: decoding.Copies,
     ) -> _Begun:
         """Dispatches a chunk, longest inputs first; returns before the device has answered.
 
@@ -166,6 +173,7 @@ class Model(Answerer[Example, list[Prediction]]):
           chunk: texts.
           numbers: of the examples; such a number decides with its seed what a sample is.
           options: how they are decoded.
+          copies: of kernels, which all batches share.
         """
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
@@ -183,7 +191,7 @@ class Model(Answerer[Example, list[Prediction]]):
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
             if forced[0] is not None:
                 arrays['forced_first'] = np.array(forced + [forced[0]] * len(empty), np.int32)
-            begun.append((batch, self._decode(arrays, options)))
+            begun.append((batch, self._decode(arrays, options, copies(rows))))
         return begun
 
     def _languages(self, example: Example) -> dict[str, np.ndarray]:
@@ -223,21 +231,29 @@ class Model(Answerer[Example, list[Prediction]]):
             ),
         )
 
-    def _decode(self, arrays: dict[str, np.ndarray], options: decoding.Options) -> decoding.Decoded:
+    def _decode(
+        self,
+        arrays: dict[str, np.ndarray],
+        options: decoding.Options,
+        copies: Sequence[jax.Array] | None,
+    ) -> decoding.Decoded:
         """One batch; every shape and kind of decoding is compiled once."""
         # The seed is data, and what is not wanted of the beams is left out afterwards.
         kind = dataclasses.replace(options, seed=0, num_return=options.hypotheses)
         if kind not in self._programs:
             self._programs[kind] = self._program(kind)
         key = jax.random.key(options.seed)
-        return self._batches.run(self._programs[kind], self._params, arrays, key, kind=kind)
+        return self._batches.run(self._programs[kind], self._params, arrays, key, copies, kind=kind)
 
     def _program(self, options: decoding.Options) -> _Decode:
         ids = self._conventions
         layout = decoding.layout_of(self._model, self._params)
 
         def decode(
-            params: Params, batch: dict[str, jax.Array], rng: jax.Array
+            params: Params,
+            batch: dict[str, jax.Array],
+            rng: jax.Array,
+            copies: Sequence[jax.Array] | None,
         ) -> decoding.Decoded:
             start, forced_first = ids.begin(batch.pop('forced_first', None))
             return decoding.decode(
@@ -251,6 +267,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 forced_first=forced_first,
                 rng=rng,
                 layout=layout,
+                copies=copies,
             )
 
         return jax.jit(decode)

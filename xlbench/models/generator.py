@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from xlbench import contexts
 from xlbench.models import cpu_kernels
+from xlbench.models.attention import KeysValues
 from xlbench.models.cpu_kernels import product
 from xlbench.models.transformer import Cache, TransformerConfig
 from xlbench.trees import Params
@@ -132,6 +133,22 @@ class Generator(nn.Module):
         taken = jax.tree.map(lambda x: x.at[examples].get(mode='promise_in_bounds'), of_each)
         return {**taken, **of_all}
 
+    def resize(self, cache: Cache, max_length: int) -> Cache:
+        """The cache with room for so many new tokens of each hypothesis, more or fewer."""
+        _, beams, room = cache['origin'].shape
+        more = max_length - room
+
+        def resized(x: jax.Array, axis: int, more: int) -> jax.Array:
+            padding = [(0, more if i == axis else 0, 0) for i in range(x.ndim)]
+            return jax.lax.pad(x, jnp.zeros((), x.dtype), padding)
+
+        def layer(past: KeysValues) -> KeysValues:
+            key, value = past['key'], past['value']
+            return {'key': resized(key, 3, more * beams), 'value': resized(value, 2, more * beams)}
+
+        origin = resized(cache['origin'], 2, more)
+        return {**cache, 'origin': origin, 'self': [layer(past) for past in cache['self']]}
+
     def hidden_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows] at the cache's position -> hidden states [rows, emb_dim], and the cache."""
         states, cache = self.decoder.step(cache, tokens[:, None])
@@ -178,28 +195,40 @@ class Generator(nn.Module):
         return self.logits(hidden), cache
 
     @nn.nowrap
-    def steps(self, params: Params, rows: int, length: int) -> Step:
-        """`decode_step` with these parameters, for so many rows and about so many steps.
+    def reads_copies(self, rows: int, length: int) -> bool:
+        """Whether about so many steps for so many rows are faster with `copies` of kernels.
 
-        To be called under jit before a loop: on one CPU, the kernels of the steps are then copied
-        into the form in which few rows are multiplied fastest, where that pays.
+        They are on one CPU, the mesh of `partitioning.activate`.
         """
         on_cpu = jax.default_backend() == 'cpu' and jax.sharding.get_abstract_mesh().size <= 1
-        if not on_cpu or rows > FEW_ROWS or rows % 16 == 0 or length < MANY_STEPS:
+        return on_cpu and rows <= FEW_ROWS and rows % 16 != 0 and length >= MANY_STEPS
+
+    @nn.nowrap
+    def copies(self, params: Params) -> list[jax.Array]:
+        """The kernels outside the encoder in the form in which few rows are multiplied fastest."""
+        leaves = jax.tree_util.tree_leaves_with_path(params)
+        return [cpu_kernels.inputs_first(x) for path, x in leaves if _is_copied(path, x)]
+
+    @nn.nowrap
+    def steps(
+        self, params: Params, rows: int, length: int, copies: Sequence[jax.Array] | None = None
+    ) -> Step:
+        """`decode_step` with these parameters, for so many rows and about so many steps.
+
+        To be called under jit before a loop. Where it pays, the steps read the given `copies`, or
+        else some that are made for this loop.
+        """
+        if not self.reads_copies(rows, length):
             return functools.partial(self.apply, {'params': params}, method='decode_step')
         leaves, tree = jax.tree_util.tree_flatten_with_path(params)
-        turns = [path[-1].key == 'kernel' and leaf.ndim > 1 for path, leaf in leaves]
-        turned = [
-            cpu_kernels.inputs_first(leaf) if turn else leaf
-            for (_, leaf), turn in zip(leaves, turns, strict=True)
-        ]
+        given = self.copies(params) if copies is None else copies
 
         def step(cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
             # Within the loop, so that it reads the copies and not these views.
-            views = [
-                jnp.moveaxis(x, 0, -1) if turn else x for x, turn in zip(turned, turns, strict=True)
-            ]
-            params = jax.tree.unflatten(tree, views)
+            views = (jnp.moveaxis(copy, 0, -1) for copy in given)
+            params = jax.tree.unflatten(
+                tree, [next(views) if _is_copied(path, x) else x for path, x in leaves]
+            )
             with contexts.setting(cpu_kernels.READS_INPUTS_FIRST, True):
                 return self.apply({'params': params}, cache, tokens, method='decode_step')
 
@@ -213,6 +242,11 @@ class Generator(nn.Module):
             logits = logits + bias
         axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')
         return nn.with_logical_constraint(logits, axes)
+
+
+def _is_copied(path: jax.tree_util.KeyPath, leaf: jax.Array) -> bool:
+    """Whether `Generator.copies` has a copy of this leaf of the parameters."""
+    return path[0].key != 'encoder' and path[-1].key == 'kernel' and leaf.ndim > 1
 
 
 def _languages(ids: jax.Array | None) -> dict[str, jax.Array]:

@@ -205,11 +205,12 @@ class Decoder(Stack, transformer.Decoder):
     def bias_step(self, cache: transformer.Cache) -> jax.Array:
         """The row of this query in the bias that `skew` would build, for the places of each beam.
 
-        [1, heads, 1, max_length * beams].
+        [1, heads, 1, places].
         """
-        _, beams, max_length = cache['origin'].shape
+        _, beams, room = cache['origin'].shape
+        max_length = cache['places'].shape[1] // 2  # Of the text, which the cache may grow to.
         start = max_length - 1 - cache['index']
-        bias = lax.dynamic_slice_in_dim(cache['places'], start, max_length, axis=1)
+        bias = lax.dynamic_slice_in_dim(cache['places'], start, room, axis=1)
         return jnp.repeat(bias, beams, axis=1)[None, :, None]
 
 

@@ -354,7 +354,7 @@ class Decoder(Stack):
         return self.enter(tokens, cache['index'][None, None], train=False)
 
     def bias_step(self, cache: Cache) -> jax.Array | None:
-        """The bias of relative positions on a step's logits, [1, heads, 1, max_length * beams]."""
+        """The bias of relative positions on a step's logits, [1, heads, 1, places]."""
         del cache
         return None
 
