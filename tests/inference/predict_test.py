@@ -380,7 +380,7 @@ def test_language_tokens(tmp_path):
     source, target = tokenizer.prefix_ids('en', 'de')
     assert (mark.text, mark.ids.tolist(), mark.target.tolist()) == ('', [*source], [*target])
     examples = [Example('a b', 'en', 'de'), Example('c', 'de', 'en')]
-    ((places, decoded),) = mbart._start(examples, [0, 1], options)
+    ((places, decoded),) = mbart._start(examples, [0, 1], options, lambda size: None)
     first = [tokenizer.forced_first('de'), tokenizer.forced_first('en')]
     assert [first[i] for i in places] == np.asarray(decoded.tokens)[:, 0, 0].tolist()
     for langs, message in (
