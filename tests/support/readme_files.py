@@ -1,9 +1,12 @@
 """Files that a newcomer would have before a command of the documentation."""
 
+import contextlib
 import gzip
 import json
+import pathlib
 import shutil
 from collections.abc import Callable
+from unittest import mock
 
 import encoder_folders
 import flax.linen as nn
@@ -18,6 +21,34 @@ from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 from xlbench.judgement import studies
+from xlbench.preparation import command
+from xlbench.tasks.samples import clidsum, labels, mrs, mtg, translation
+
+# Texts of the sample corpora, in place of thousands: most of a short run would be spent on them.
+_FEW = (
+    (mtg, {'SPLITS': {'rough_train': 400, 'train': 400, 'validation': 40, 'test': 40}}),
+    (mrs, {'SPLITS': {'train': 600, 'valid': 40, 'test': 40}, 'MT_PAIRS': 200}),
+    (
+        labels,
+        {
+            'SPLITS': {
+                'udpos': {'train': 400, 'dev': 40, 'test': 40},
+                'xnli': {'train': 400, 'dev': 200, 'test': 40},
+            },
+            'BUCKETS': {'udpos': ('train', 4), 'xnli': ('dev', 4)},
+        },
+    ),
+    (clidsum, {'SPLITS': {'train': 400, 'val': 40, 'test': 40}, 'INTERVIEWS': 400}),
+    (translation, {'SPLITS': {'train': 400, 'validation': 40, 'test': 40}}),
+)
+
+
+def small_corpora(root: pathlib.Path) -> None:
+    """Writes the sample corpora with few texts; commands take them as they are."""
+    with contextlib.ExitStack() as stack:
+        for module, sizes in _FEW:
+            stack.enter_context(mock.patch.multiple(module, **sizes))
+        command.make_sample(str(root))
 
 
 def official_mtg(newcomer: Newcomer) -> None:
@@ -48,8 +79,6 @@ def official_mrs(newcomer: Newcomer) -> None:
 
 def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int) -> None:
     source = newcomer.home / 'data' / 'sample'
-    if not (source / name).exists():
-        newcomer.run(f'python -m xlbench.tasks.samples.{name} --root=data/sample')
     for pattern in patterns:
         for path in (source / name).rglob(pattern):
             lines = path.read_text(encoding='utf-8').splitlines(keepends=True)
