@@ -19,7 +19,7 @@ _JAX = 'import flax.linen, grain, jax, optax, orbax.checkpoint'
 # As the project imports it, of which another copy may stand in PYTHONPATH.
 _TENSORFLOW = """
 import sys
-from xlbench.preparation.loading import quietly
+from xlbench.loading import quietly
 with quietly():
     import seqio, tensorflow
 for name in [name for name in sys.modules if name.partition('.')[0] == 'xlbench']:
