@@ -101,7 +101,9 @@ def lengths(cache: Arrays, max_length: int) -> list[int]:
     """
     if jax.default_backend() != 'cpu' or jax.sharding.get_abstract_mesh().size > 1:
         return []
-    values = [layer['value'] for layer in cache.get('self', ())]  # [batch, heads, places, features]
+    if 'self' not in cache or 'origin' not in cache:
+        return []  # The cache of a model of the user's own, which knows no `resize`.
+    values = [layer['value'] for layer in cache['self']]  # [batch, heads, places, features]
     of_a_place = 2 * sum(x.size // x.shape[2] * x.dtype.itemsize for x in values)
     of_a_token = cache['origin'].shape[1] * of_a_place
     halves = [max_length >> i for i in range(1, max_length.bit_length())]
