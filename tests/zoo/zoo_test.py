@@ -241,7 +241,8 @@ def add(tmp_path, capsys):
 def test_the_page_of_the_documentation_comes_back_as_it_is():
     path = pages.FILES['zoo.md']
     shown = page_lib.read(path.read_bytes(), 'zoo.md')
-    assert len(shown) == 17 and page_lib.markdown(shown).encode() == path.read_bytes()
+    assert len(shown) == path.read_text('utf-8').count('\n| configs/') > 16
+    assert page_lib.markdown(shown).encode() == path.read_bytes()
     assert [one.facts['seeds'] for one in shown].count('0') > 10
     assert all(one.score for one in shown)
 
