@@ -23,7 +23,7 @@ arguments that returns the step to time:
 Nothing but the standard library is imported: the sides run under different interpreters.
 
 A peer runs with the C library keeping freed memory, as xlbench makes it do by itself: without that,
-the page faults of a train step take up to half of PyTorch's time.
+the page faults of a train step took up to 0.6 of PyTorch's time.
 """
 
 import argparse
