@@ -21,12 +21,12 @@ import argparse
 import os
 import pathlib
 
+import catalog
 import machine
 import record
-import runs
 
-RECORD = runs.PROJECT / 'docs' / 'speed.json'
-PAGE = runs.PROJECT / 'docs' / 'results.md'
+RECORD = catalog.PROJECT / 'docs' / 'speed.json'
+PAGE = catalog.PROJECT / 'docs' / 'results.md'
 
 
 def main() -> None:
@@ -39,15 +39,16 @@ def main() -> None:
     parser.add_argument('--only', default='', metavar='NAMES', help='runs or scripts, with commas')
     parser.add_argument('--output', type=pathlib.Path, default=RECORD, metavar='FILE')
     parser.add_argument('--against', type=pathlib.Path, metavar='FILE', help='an older record')
-    parser.add_argument('--torch_python', default=os.environ.get(runs.VARIABLE, ''), metavar='FILE')
+    python = os.environ.get(catalog.VARIABLE, '')
+    parser.add_argument('--torch_python', default=python, metavar='FILE')
     parser.add_argument('--list', action='store_true', help='print the commands, and run nothing')
     parser.add_argument('--table', action='store_true', help='run nothing, print what is there')
     args = parser.parse_args()
-    scripts = runs.chosen(args.only)
+    scripts = catalog.chosen(args.only)
     if args.list:
         print('\n'.join(f'{script.name:<20} {script.line()}' for script in scripts))
         return
-    order = [script.name for script in runs.SCRIPTS]
+    order = [script.name for script in catalog.SCRIPTS]
     before = record.load(args.against) if args.against else None
     if args.against and not before:
         parser.error(f'{args.against} does not exist')
@@ -57,7 +58,7 @@ def main() -> None:
         for script in scripts:
             new: record.Record = {
                 'machine': machine.facts(),
-                'runs': [runs.run(script, args.torch_python)],
+                'runs': [catalog.run(script, args.torch_python)],
             }
             kept = record.merge(kept, new, order)
             record.save(args.output, kept)  # After each, so that nothing is lost.

@@ -10,10 +10,10 @@ import pytest
 
 SPEED = pathlib.Path(__file__).parent
 sys.path.insert(0, str(SPEED))  # As a script of that folder finds them.
+import catalog
 import interleaved
 import machine
 import record
-import runs
 
 TORCH = {'torch': 'PyTorch'}
 
@@ -152,19 +152,20 @@ def test_the_machine_says_what_it_is():
 
 
 def test_every_script_is_there_and_has_a_name_of_its_own():
-    names = [script.name for script in runs.SCRIPTS]
+    names = [script.name for script in catalog.SCRIPTS]
     assert len(set(names)) == len(names)
     texts = {path.stem: path.read_text('utf-8') for path in SPEED.glob('*.py')}
     scripts = {name for name, text in texts.items() if "\nif __name__ == '__main__':" in text}
-    assert {script.script for script in runs.SCRIPTS} == scripts - {'__main__'}
-    assert [x.name for x in runs.chosen('search,beam_search_32k')] == ['beam_search_32k', 'search']
+    assert {script.script for script in catalog.SCRIPTS} == scripts - {'__main__'}
+    chosen = catalog.chosen('search,beam_search_32k')
+    assert [script.name for script in chosen] == ['beam_search_32k', 'search']
     with pytest.raises(SystemExit, match='no script is called serch'):
-        runs.chosen('serch')
-    torch = next(script for script in runs.SCRIPTS if script.peers)
-    assert 'XLBENCH_TORCH_PYTHON' in runs.missing(torch, '')
-    assert 'does not run' in runs.missing(torch, '/no/such/python')
-    lacking = runs.Script('x', 'x', ('json', 'no_such_module'), '--torch_python')
-    assert runs.missing(lacking, sys.executable) == 'no_such_module missing'
+        catalog.chosen('serch')
+    torch = next(script for script in catalog.SCRIPTS if script.peers)
+    assert 'XLBENCH_TORCH_PYTHON' in catalog.missing(torch, '')
+    assert 'does not run' in catalog.missing(torch, '/no/such/python')
+    lacking = catalog.Script('x', 'x', ('json', 'no_such_module'), '--torch_python')
+    assert catalog.missing(lacking, sys.executable) == 'no_such_module missing'
 
 
 def test_a_script_that_fails_or_hangs_is_left_out(tmp_path, monkeypatch):
@@ -173,11 +174,11 @@ def test_a_script_that_fails_or_hangs_is_left_out(tmp_path, monkeypatch):
     (tmp_path / 'works.py').write_text(
         'import json, sys; json.dump(sys.argv[1:-1], open(sys.argv[-1].partition("=")[2], "w"))'
     )
-    monkeypatch.setattr(runs, 'SPEED', tmp_path)
-    assert runs.figures(runs.Script('a', 'fails'), '') == ([], 'it ended with status 3')
-    hangs = runs.Script('b', 'hangs', limit=1)
-    assert runs.figures(hangs, '') == ([], 'it took longer than 1 seconds')
-    assert runs.figures(runs.Script('c', 'works --rounds=3'), '') == (['--rounds=3'], '')
+    monkeypatch.setattr(catalog, 'SPEED', tmp_path)
+    assert catalog.figures(catalog.Script('a', 'fails'), '') == ([], 'it ended with status 3')
+    hangs = catalog.Script('b', 'hangs', limit=1)
+    assert catalog.figures(hangs, '') == ([], 'it took longer than 1 seconds')
+    assert catalog.figures(catalog.Script('c', 'works --rounds=3'), '') == (['--rounds=3'], '')
 
 
 def test_the_page_shows_the_record():
