@@ -124,6 +124,8 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
 def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Parameters, and what they and the optimizer take of a device's memory."""
     size, source = _vocabulary_size(config, data)
+    data = runs.with_shared_labels(data)
+    yield from messages.label_notes(data)
     labels = runs.labels_of(data, config.model) if data else []
     count = len(labels) or config.model.get('num_labels') or 2
     job = programs.make_job(config, list(mesh.devices.flat), size, count)

@@ -1,8 +1,10 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
+import dataclasses
+import itertools
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import flax.linen as nn
 import jax
@@ -49,7 +51,9 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     memory.check(config, mesh)
     if not workdir:  # What was begun goes on anywhere, also on devices without fused attention.
         check_attention(config, mesh)
-    data = _open_data(config, bool(workdir))
+    about = config_lib.read_about(workdir) if workdir else {}
+    trained = [label for label in about.get('labels') or () if label != tagging.PAD]
+    data = with_shared_labels(_open_data(config, bool(workdir)), trained)
     objective = objectives.build(**config.objective)
     if not data:  # Of a run that is scored again, on a split that is optional.
         splits = ' or '.join(sorted({repr(block.split) for block in config.evals.values()}))
@@ -63,7 +67,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     initialise = Initialiser(model, objective, mesh, lora)
     shapes, shardings = initialise.shapes, initialise.shardings
     if workdir:
-        tokenizer = tokenizers.of_workdir(workdir, config_lib.read_about(workdir))
+        tokenizer = tokenizers.of_workdir(workdir, about)
     else:
         tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
     if tokenizer.sha256 != vocabulary['sha256']:
@@ -125,6 +129,22 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
                 partitioning.check_lengths(cut, mesh)
 
 
+def with_shared_labels(data: Data, known: Iterable[str] = ()) -> Data:
+    """Gives all tasks of labels the union of their labels, in the order of the first task.
+
+    Args:
+      data: of a run.
+      known: labels that come first: those of a model that was trained with them.
+    """
+    tasks = [task for tasks, _ in data.values() for task in tasks]
+    own = (task.manifest.get('labels') or () for task in tasks)
+    union = tuple(dict.fromkeys([*known, *itertools.chain.from_iterable(own)]))
+    return {
+        pair: ([dataclasses.replace(task, labels=union) for task in of_pair], rates)
+        for pair, (of_pair, rates) in data.items()
+    }
+
+
 def labels_of(data: Data, model: Mapping[str, Setting]) -> list[str]:
     """The labels of classification or tagging, which all data must share; else none.
 
@@ -133,13 +153,12 @@ def labels_of(data: Data, model: Mapping[str, Setting]) -> list[str]:
       model: the block config.model, which may have a further label.
     """
     prepared = [task for tasks, _ in data.values() for task in tasks]
-    labels = prepared[0].manifest.get('labels') or []
+    labels = list(prepared[0].labels)
     for task in prepared:
-        others = task.manifest.get('labels') or []
-        if others != labels:
+        if list(task.labels) != labels:
             raise UserError(
-                f'{task.name} has the labels {", ".join(others)}, but {prepared[0].name} has '
-                f'{", ".join(labels)}; a model has one set of labels'
+                f'{task.name} has the labels {", ".join(task.labels)}, but {prepared[0].name} has '
+                f'{", ".join(labels)}; give both tasks the same labels=[...]'
             )
     if not model.get('pad_label'):
         return labels

@@ -12,7 +12,7 @@ import seqio
 import tokenizer_files
 from pyarrow import parquet
 
-from xlbench import errors, pipeline
+from xlbench import errors, metrics, pipeline
 from xlbench.benchmarks import languages, task_files
 from xlbench.data import prepared
 from xlbench.metrics import ChrF, from_spec
@@ -240,6 +240,8 @@ def test_the_headline_is_a_score_of_the_task(root):
     assert text('heads_b', lang='de', headline='chrf') == 'chrf'
     assert text('heads_c') == ''
     assert text('heads_d', metrics=[ChrF()]) == ''  # The first score of the first metric.
+    assert text('heads_f', lang='de', metrics=[ChrF()]) == 'rouge_l'
+    assert text('heads_g', lang='de', metrics=metrics.only(ChrF())) == ''
     with pytest.raises(errors.UserError, match="unknown score in headline of task heads_e 'crf'"):
         text('heads_e', metrics=[ChrF()], headline='crf')
     pipeline.register_dialogue_tasks('heads', 'de', files=files, headline='bleu')

@@ -120,15 +120,15 @@ def write_root(root: pathlib.Path) -> None:
 
 
 def write_task(
-    root, view, task, split, rows, vocabulary=VOCABULARY, left_out=(), name='sample'
+    root, view, task, split, rows, vocabulary=VOCABULARY, left_out=(), name='sample', labels=()
 ) -> prepared.Prepared:
-    """One preparation, with the vocabulary that users call `name`."""
+    """One preparation, with the vocabulary that users call `name`, and LABELS or other labels."""
     lang = task.rpartition('_')[2]
     manifest = {
         'task': task,
         'split': split,
         'view': view,
-        'labels': LABELS[view],
+        'labels': list(labels or LABELS[view]),
         'features': {n: {'pad_id': 0, 'eos_id': END} for n in ('inputs', 'targets')},
         'vocabulary': vocabulary,
         'source_lang': lang,

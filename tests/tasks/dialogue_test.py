@@ -125,7 +125,7 @@ def test_other_languages_have_a_test_file(root):
 
 
 def write_own(folder, word, text):
-    (folder / f'{word}.py').write_text('from xlbench import pipeline\n' + text)
+    (folder / f'{word}.py').write_text('from xlbench import metrics, pipeline\n' + text)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_json_and_what_training_has_kept(own_tasks):
         own_tasks,
         'talk',
         f"""pipeline.register_dialogue_tasks(
-            'talk', 'en', format='json', drop_seen=False, metrics=[],
+            'talk', 'en', format='json', drop_seen=False, metrics=metrics.only(),
             files=dict.fromkeys(('train', 'test'), '{path}'),
             part_of=lambda split, number: (split == 'train') == (number == 0),
         )

@@ -1,13 +1,15 @@
 """A tiny classifier and a tiny tagger through the real trainer: they learn, and refuse mistakes."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tiny
 import tiny_labels
 
-from xlbench import convert, evaluate, train
+from xlbench import convert, dry_run, evaluate, runs, train
+from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
 from xlbench.inference import loading
@@ -103,6 +105,39 @@ def test_it_is_exported_with_its_labels(run, tmp_path):
     assert about['id2label'] == {str(i): label for i, label in enumerate(labels)}
     checkpoint = hf_checkpoint.open(str(folder))
     assert checkpoint.model['num_labels'] == len(labels)
+
+
+def with_other_labels(root, other, view, labels):
+    """A copy of a root whose German test set has its labels in another order, or further ones."""
+    shutil.copytree(root, other)
+    task, place = tiny_labels.TASKS[view][1], {label: i for i, label in enumerate(labels)}
+    rows = tiny_labels.records(view, task, 'test')
+    for row in rows:
+        ids = [place[tiny_labels.LABELS[view][label]] for label in row['targets']]
+        row['targets'] = np.array(ids, np.int32)
+    vocabulary = prepared.open_task(str(root), 'sample', task, 'test').manifest['vocabulary']
+    shutil.rmtree(prepared.folder(str(other), 'sample', task, 'test'))
+    tiny_labels.write_task(other, view, task, 'test', rows, vocabulary, labels=labels)
+    return other
+
+
+def test_tasks_of_unequal_labels_share_the_union_of_them(run, root, tmp_path, capsys):
+    """In the order of the first task; ids of others are translated, so that scores are equal."""
+    view, workdir = run
+    own = tiny_labels.LABELS[view]
+    other = with_other_labels(root, tmp_path / 'other', view, own[::-1])
+    before = written(workdir)
+    evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test', f'--root={other}'])
+    assert 'on 2 tasks, test' in capsys.readouterr().out
+    assert before and before.items() <= written(workdir).items()
+    more = with_other_labels(root, tmp_path / 'more', view, ['new', *own[::-1]])
+    config = tiny_labels.tiny_config(more, view)
+    said = list(dry_run.of_run(config, str(tmp_path / 'new')))
+    assert f'{tiny_labels.TASKS[view][0]} has no examples of the label new' in said
+    assert runs.build(config).model.config.num_labels == 4
+    assert runs.facts(config, runs.build(config))['labels'] == [*own, 'new']
+    with pytest.raises(UserError, match='was trained with the labels'):
+        evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test', f'--root={more}'])
 
 
 def test_other_labels_are_not_evaluated(run, monkeypatch):

@@ -81,7 +81,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]
-        labels = [*prepared.manifest['labels'], *self._further_labels]
+        labels = [*prepared.labels, *self._further_labels]
         predictions = [
             self._text(record, predicted, labels)
             for record, predicted in zip(records, rows['predicted'], strict=True)

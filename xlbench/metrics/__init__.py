@@ -10,6 +10,7 @@ Manifests keep metrics as plain JSON, see specs.py.
 
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
+from xlbench.metrics.contract import only
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.fitted_rating import FittedRating
 from xlbench.metrics.learned import BertScore, Bleurt
@@ -42,6 +43,7 @@ __all__ = [
     'Ter',
     'from_spec',
     'num_predictions',
+    'only',
     'score',
     'to_spec',
 ]

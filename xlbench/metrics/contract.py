@@ -25,6 +25,18 @@ class Metric(Protocol):
         ...
 
 
+class Only(list[Metric]):
+    """The metrics of a task that has no others, see `only`."""
+
+
+def only(*metrics: Metric) -> Only:
+    """Makes these the only metrics of a task; in a plain list they are added to those of its kind.
+
+    Example: pipeline.register_text_task(..., metrics=metrics.only(exact_match))
+    """
+    return Only(metrics)
+
+
 class Spec(TypedDict):
     """A metric as manifests keep it: where it is defined, and its arguments."""
 

@@ -11,7 +11,7 @@ from xlbench.data import bitext, readers
 from xlbench.pipeline.binding import retrieval_features, text_features
 from xlbench.pipeline.declared import declares
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
-from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics
+from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import DialogueFiles
 
@@ -36,14 +36,13 @@ def add_reply_tasks(
       name: of the benchmark, the name of the file this stands in.
       lang: ISO code of messages and replies.
       source: gives REPLY_FIELDS.
-      metrics: metric functions; by default those of `reply_metrics`.
+      metrics: metric functions besides those of `reply_metrics`.
       headline: the score that stands for the tasks; see `headline`.
       reverse: adds <name>_reverse_de_de, which writes the message to a reply.
     """
+    metrics, default = with_own(metrics, reply_metrics(lang), 'mrs_rouge')
     for kind in ('retrieval', 'generation', *(['reverse'] if reverse else [])):
-        score = headline or ('mrs_rouge' if metrics is None else '')
-        HEADLINES[f'{name}_{kind}_{lang}_{lang}'] = score
-    metrics = reply_metrics(lang) if metrics is None else list(metrics)
+        HEADLINES[f'{name}_{kind}_{lang}_{lang}'] = headline or default
     sides = '{message}', '{reply}'
     views = {
         'retrieval': (retrieval_preprocessors(*sides, REPLY_FIELDS), retrieval_features()),
@@ -95,7 +94,7 @@ def register_dialogue_tasks(
       drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same
         letters and digits, so that what is scored was not learnt by heart. Their number is in the
         manifest.
-      metrics: metric functions; by default those of `reply_metrics`.
+      metrics: metric functions besides those of `reply_metrics`.
       headline: the score that stands for the tasks in tables and config.best; see `headline`.
       hint: how to get the files, for the message about a missing one.
 

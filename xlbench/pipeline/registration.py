@@ -16,7 +16,7 @@ from xlbench.pipeline.preprocessors import (
     tagging_preprocessors,
     text_preprocessors,
 )
-from xlbench.pipeline.scoring import Metric, label_metrics, note_headline, text_metrics
+from xlbench.pipeline.scoring import Metric, label_metrics, note_headline, text_metrics, with_own
 from xlbench.pipeline.tagged import tagged_files
 from xlbench.pipeline.user_files import (
     Files,
@@ -65,7 +65,7 @@ def register_text_task(
       source_lang: of the inputs, if `lang` is not given.
       target_lang: of the targets, if `lang` is not given. It is written before each input, and
         chooses the metrics' word splitting.
-      metrics: metric functions; by default those of `text_metrics`, for a target language.
+      metrics: metric functions besides those of `text_metrics`, for a target language.
       headline: the score that stands for the task in tables and config.best; see `headline`.
 
     Example, tasks/news.py:
@@ -86,9 +86,8 @@ def register_text_task(
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
     check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
-    default = 'rouge_l' if metrics is None and target_lang else ''
-    if metrics is None:
-        metrics = text_metrics(target_lang) if target_lang else []
+    usual = text_metrics(target_lang) if target_lang else []
+    metrics, default = with_own(metrics, usual, 'rouge_l' if usual else '')
 
     def record_of(row: rows.Values) -> readers.Record:
         return {field: rows.text(row[key], key) for field, key in fields.items()}
@@ -136,7 +135,7 @@ def register_classification_task(
         if not each has examples of every label: a model has one list of labels.
       keep: further keys or columns of texts that stay beside the example, such as an id.
       lang: ISO code of the texts.
-      metrics: metric functions; by default accuracy and macro-F1.
+      metrics: metric functions besides accuracy and macro-F1.
       headline: the score that stands for the task in tables and config.best; see `headline`.
       shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
 
@@ -209,7 +208,7 @@ def register_tagging_task(
       labels: all tags, in the order of their ids. By default those of the split 'train', sorted; a
         task without that split needs them, and one whose other splits have further tags.
       lang: ISO code of the sentences.
-      metrics: metric functions; by default chunk F1 and the share of right tags.
+      metrics: metric functions besides chunk F1 and the share of right tags.
       headline: the score that stands for the task in tables and config.best; see `headline`.
       shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
 
@@ -280,9 +279,7 @@ def _add_labelled(
         also=('train',) if labels is None else (),
         shots=shots,
     )
-    default = ''
-    if metrics is None:
-        metrics, default = label_metrics(view, tuple(labels or ()))
+    metrics, default = with_own(metrics, *label_metrics(view, tuple(labels or ())))
     bucket = ['bucket'] if shots else []
     return add_task(
         name, source, steps(known, bucket), label_features(known, view), metrics, headline, default

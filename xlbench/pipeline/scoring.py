@@ -74,6 +74,24 @@ def metric_specs(task: seqio.Task) -> list[dict[str, Json]]:
     return specs
 
 
+def with_own(
+    own: Sequence[Metric] | None, usual: Sequence[Metric], headline: str
+) -> tuple[list[Metric], str]:
+    """The metrics of a task, and the score that stands for it unless the task names another.
+
+    Args:
+      own: those that a task file names; added to the usual ones, or in their place if they are
+        those of `metrics.only`.
+      usual: those of every task of its kind.
+      headline: the score of these that stands for the task.
+    """
+    from xlbench.metrics import contract
+
+    if isinstance(own, contract.Only):
+        return list(own), ''
+    return [*usual, *(metric for metric in own or () if metric not in usual)], headline
+
+
 def text_metrics(lang: str) -> list[Metric]:
     """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
     from xlbench.metrics import bleu, distinct, rouge

@@ -12,7 +12,7 @@ from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
-from xlbench.pipeline.scoring import Metric, text_metrics
+from xlbench.pipeline.scoring import Metric, text_metrics, with_own
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import Files, file_source, read_rows
 
@@ -47,7 +47,7 @@ def register_summarisation_tasks(
       speaker, text: the keys of a turn that is an object.
       format: as for `register_text_task`.
       keep: further keys or columns of texts that stay beside the example, such as an id.
-      metrics: metric functions; by default those of `text_metrics`, for the summary's language.
+      metrics: metric functions besides those of `text_metrics`, for the summary's language.
       headline: the score that stands for the tasks in tables and config.best; see `headline`.
 
     Example, tasks/meetings.py, for lines such as {"dialogue": [{"speaker": "Anna", "text": "Hi!"},
@@ -81,8 +81,7 @@ def register_summarisation_tasks(
         task = f'{name}_{kind}_{lang}_{target}'
         check_new(task, files, source.layout)
         steps = text_preprocessors('{inputs}', '{targets}', target, keep, lang)
-        scores = text_metrics(target) if metrics is None else metrics
-        default = 'rouge_l' if metrics is None else ''
+        scores, default = with_own(metrics, text_metrics(target), 'rouge_l')
         tasks.append(
             add_task(task, source(kind, target), steps, text_features(), scores, headline, default)
         )

@@ -12,7 +12,7 @@ from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
-from xlbench.pipeline.scoring import Metric, translation_metrics
+from xlbench.pipeline.scoring import Metric, translation_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import Hub, ParallelFiles, is_pair, read_rows
 
@@ -33,11 +33,10 @@ def add_translation_task(
       name: of the task; its first word is the name of the file it stands in.
       source: gives `inputs` and `targets`.
       source_lang, target_lang: ISO codes of them.
-      metrics: metric functions; by default those of `translation_metrics`.
+      metrics: metric functions besides those of `translation_metrics`.
       headline: the score that stands for the task; see `headline`.
     """
-    default = 'bleu' if metrics is None else ''
-    metrics = translation_metrics(target_lang) if metrics is None else metrics
+    metrics, default = with_own(metrics, translation_metrics(target_lang), 'bleu')
     steps = text_preprocessors('{inputs}', '{targets}', target_lang, (), source_lang)
     return add_task(name, source, steps, text_features(), metrics, headline, default)
 
@@ -69,7 +68,7 @@ def register_translation_tasks(
       format, columns, separator: as for `register_text_task`, of neither TMX nor two files.
       quotes: likewise; by default they mean something in .csv alone, because corpora of parallel
         texts are written without.
-      metrics: metric functions; by default BLEU, TER and chrF, for the target language.
+      metrics: metric functions besides BLEU, TER and chrF, for the target language.
       headline: the score that stands for the tasks in tables and config.best; see `headline`.
 
     Example, tasks/subtitles.py:

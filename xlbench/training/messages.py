@@ -15,7 +15,7 @@ from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
 from xlbench.progress import duration, quantity
 from xlbench.training import memory
-from xlbench.training.experiment import Experiment
+from xlbench.training.experiment import Data, Experiment
 from xlbench.training.rows import Rows
 from xlbench.training.train_step import TrainStep
 
@@ -51,6 +51,7 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
     yield f'evaluation compiles at most {programs} programs'
     for evaluator, _ in experiment.evals.values():
         yield from evaluator.notes.values()
+    yield from label_notes(experiment.data)
     if experiment.is_sample:
         yield SAMPLE_DATA
 
@@ -62,6 +63,20 @@ def of_rows(rows: Rows) -> Iterator[str]:
             f'{name}: {rows.count(name):,} of {size:,} rows occur in the training data and are '
             'trained; the others keep their values'
         )
+
+
+def label_notes(data: Data) -> list[str]:
+    """Names the labels that some tasks of a run lack, a line for each task."""
+    tasks = {task.name: task for of_pair, _ in data.values() for task in of_pair}
+    lacking = {
+        name: [label for label in task.labels if label not in task.manifest.get('labels', ())]
+        for name, task in tasks.items()
+    }
+    return [
+        f'{name} has no examples of the label{"s" * (len(labels) > 1)} {", ".join(labels)}'
+        for name, labels in lacking.items()
+        if labels
+    ]
 
 
 def data_table(

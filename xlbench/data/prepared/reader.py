@@ -33,10 +33,22 @@ _LENGTHS_IN_MEMORY = 2**20  # Of more examples they are read where they are need
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """One prepared task and split: random access to its examples."""
+    """One prepared task and split: random access to its examples.
+
+    Attributes:
+      folder: where it lies.
+      manifest: its description.
+      labels: the labels that the ids in targets stand for; by default the manifest's. Others have
+        to contain these; a record's ids are translated when it is read.
+    """
 
     folder: str
     manifest: Manifest = dataclasses.field(repr=False)
+    labels: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+    def __post_init__(self):
+        labels = self.labels or tuple(self.manifest.get('labels') or ())
+        object.__setattr__(self, 'labels', labels)
 
     @property
     def name(self) -> str:
@@ -118,9 +130,9 @@ class Prepared:
     def _readers(self) -> dict[int, array_record_module.ArrayRecordReader]:
         return {}
 
-    def __getstate__(self) -> dict[str, str | Manifest]:
+    def __getstate__(self) -> dict[str, str | Manifest | tuple[str, ...]]:
         # Open files and caches stay behind when this goes to another process.
-        return {'folder': self.folder, 'manifest': self.manifest}
+        return {'folder': self.folder, 'manifest': self.manifest, 'labels': self.labels}
 
     def _shard_path(self, shard: int) -> str:
         name = safe_name(self.manifest['shards'][shard]['file'], 'shard file')
@@ -183,7 +195,17 @@ class Prepared:
                 raise ValueError(f'{name} of example {index} has ids beyond the vocabulary')
         if self._languages is not None:
             record['languages'] = self._languages
+        if self._label_ids is not None:
+            record['targets'] = self._label_ids[record['targets']]
         return record
+
+    @functools.cached_property
+    def _label_ids(self) -> np.ndarray | None:
+        """[labels of the manifest] int32: their places in `labels`; None where these are equal."""
+        own = self.manifest.get('labels') or []
+        if list(self.labels) == own:
+            return None
+        return np.array([self.labels.index(label) for label in own], np.int32)
 
     @functools.cached_property
     def _languages(self) -> np.ndarray | None:
