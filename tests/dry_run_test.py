@@ -13,7 +13,7 @@ from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
 from xlbench.parallel import partitioning
-from xlbench.training import memory
+from xlbench.training import memory, messages
 
 
 def everything(*folders: pathlib.Path) -> set[tuple[pathlib.Path, int]]:
@@ -47,8 +47,9 @@ def test_a_run_is_described_and_not_begun(tiny_root, tmp_path, capsys, monkeypat
     assert any(line.startswith('  batches of 8 rows x (') for line in lines)
     assert not any('to prepare' in line or 'to download' in line for line in lines)
     parts = runs.build(tiny.tiny_config(tiny_root))
-    [size] = [line for line in lines if ' parameters, 100% of them trained; ' in line]
-    assert size.startswith(f'{parts.num_parameters / 1e3:.3g}k parameters')
+    said = messages.introduction('', parts, 'alone')  # By the run itself.
+    assert next(line for line in said if ' parameters (' in line) in lines
+    assert f'{parts.num_parameters / 1e3:.3g}k parameters (' in '\n'.join(lines)
     [held] = [line for line in lines if line.startswith('parameters ')]
     # AdamW's moments are twice the parameters.
     count = 4 * parts.num_parameters
@@ -84,6 +85,9 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert f'  {"mtg_qg_de_de":<28} train, validation, test' in lines
     assert any('is made of the training data)' in line for line in lines)
     assert not any('to download' in line for line in lines)
+    lines = say(train, capsys, '--config=mtg_mt5')
+    assert '1.84M parameters (7.35MB in float32), 1.84M of them trained' in lines
+    assert 'vocabulary of 4,000 (of the embedded sample corpora)' in lines
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,6 @@ import os
 import pathlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 
-import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -19,7 +18,7 @@ from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
 from xlbench.progress import quantity
-from xlbench.training import checkpoints, memory, messages, objectives
+from xlbench.training import checkpoints, memory, messages, objectives, occurring
 from xlbench.training.experiment import Data, stage_batches
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
@@ -129,12 +128,10 @@ def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     labels = runs.labels_of(data, config.model) if data else []
     count = len(labels) or config.model.get('num_labels') or 2
     job = programs.make_job(config, list(mesh.devices.flat), size, count)
-    total = sum(leaf.size for leaf in jax.tree.leaves(job.state.params))
     held = job.state_bytes
-    yield (
-        f'{quantity(total)} parameters, {job.trained_share:.0%} of them trained; vocabulary '
-        f'of {size:,} ({source})'
-    )
+    yield messages.parameter_line(job.num_parameters, job.num_trained)
+    yield f'vocabulary of {size:,} ({source})'
+    yield from _row_lines(config, data, job)
     gradients = held['parameters'] * job.trained_share
     needed = sum(held.values()) + gradients
     line = (
@@ -149,6 +146,18 @@ def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     yield f'{line}; activations come on top, which python -m xlbench.plan knows'
 
 
+def _row_lines(config: ConfigDict, data: Data, job: programs.Job) -> Iterator[str]:
+    """Says of which token tables only some rows are trained; the data decides how many."""
+    pairs = (pair for stage in config.stages.values() for pair in config_lib.stage_pairs(stage))
+    if all(pair in data for pair in pairs):
+        vocabulary = tokenizers.load(config.data.vocabulary, config.data.root)
+        params = job.state.params
+        rows = occurring.rows(config, data, params, job.mask, job.model.config, vocabulary)
+        yield from messages.of_rows(rows)
+    elif config.get('embedding_rows') == 'occurring':
+        yield 'of the token table, only rows that occur in the training data are trained'
+
+
 def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
     """(size, where it is known from)."""
     if data:
@@ -161,6 +170,8 @@ def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
         return tokenizers.load(spec, root).vocab_size, spec
     if config.model.get('vocab_size'):
         return config.model.vocab_size, 'config.model.vocab_size'
+    if spec in tokenizers.SAMPLE_SIZES and config.data.sample:
+        return tokenizers.SAMPLE_SIZES[spec], 'of the embedded sample corpora'
     if size := config.data.get('vocabulary_size'):
         return size, f'at most; {spec} is made of the training data'
     # Zeros are what the data decides.

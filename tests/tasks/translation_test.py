@@ -105,6 +105,7 @@ def test_dialogues_that_do_not_match_are_named(root):
 
 def test_the_sample_is_in_the_official_form(root, monkeypatch):
     monkeypatch.setattr(sample, 'SPLITS', {'train': 300, 'validation': 20, 'test': 30})
+    assert tokenizers.SAMPLE_SIZES['sample_translation'] == sample._VOCABULARY_PIECES
     monkeypatch.setattr(sample, '_VOCABULARY_PIECES', 700)
     assert sample.write(str(root)) and not sample.write(str(root))
     for lang in talks.LANGUAGES[1:]:

@@ -10,7 +10,7 @@ import tiny
 import tiny_labels
 from flax import traverse_util
 
-from xlbench import models, names, train
+from xlbench import dry_run, models, names, train
 from xlbench.errors import UserError
 from xlbench.models.embeddings import PLACES, Embedding
 from xlbench.parallel import partitioning
@@ -81,8 +81,10 @@ def test_a_run_says_it_and_goes_on(tmp_path):
     options |= dict(evals__dev__every=2, embedding_rows='occurring')
     config, workdir = tiny_labels.tiny_config(tmp_path, 'tagging', **options), tmp_path / 'run'
     names.check_config(config)
+    planned = [line for line in dry_run.of_run(config, str(workdir)) if ' of 640 rows' in line]
     train.train(config, str(workdir))
-    assert ' of 640 rows occur in the training data' in (workdir / 'log.txt').read_text()
+    [said] = [line for line in (workdir / 'log.txt').read_text().splitlines() if ' of 640' in line]
+    assert ' of 640 rows occur in the training data' in said and said.endswith(planned[0])
     first = checkpoints.read_params(str(workdir), 2, [TABLE])[TABLE]
     last = checkpoints.read_params(str(workdir), 4, [TABLE])[TABLE]
     assert (first != last).any() and (first[50:] == last[50:]).all()

@@ -45,11 +45,20 @@ class Job:
     stage: str
 
     @property
+    def num_parameters(self) -> int:
+        """Trained or not."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
+
+    @property
+    def num_trained(self) -> int:
+        """Counts the parameters that training moves."""
+        trained, _ = train_step_lib.split_params(self.state.params, self.mask)
+        return sum(leaf.size for leaf in trained.values())
+
+    @property
     def trained_share(self) -> float:
-        """Of all parameters, those that move."""
-        trained, frozen = train_step_lib.split_params(self.state.params, self.mask)
-        sizes = [sum(leaf.size for leaf in part.values()) for part in (trained, frozen)]
-        return sizes[0] / sum(sizes)
+        """The share of parameters that training moves."""
+        return self.num_trained / self.num_parameters
 
     @property
     def state_bytes(self) -> dict[str, int]:

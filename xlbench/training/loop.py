@@ -75,7 +75,14 @@ class Trainer:
         self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
-        self.rows = occurring.rows(config, experiment)
+        self.rows = occurring.rows(
+            config,
+            experiment.data,
+            experiment.shapes,
+            experiment.mask,
+            experiment.model.config,
+            experiment.tokenizer,
+        )
         self.steps = StageSteps(config, experiment, self.rng, self.rows, self.log, watch)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
         # {stage: the step that it begins after}

@@ -39,11 +39,7 @@ def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
 def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[str]:
     """Versions, processes, mesh, model and data, a plain line each."""
     yield from machine(workdir, experiment.mesh, joined)
-    size = quantity(4 * experiment.num_parameters, 'B')
-    yield (
-        f'{quantity(experiment.num_parameters)} parameters ({size} in float32), '
-        f'{quantity(experiment.num_trainable)} of them trained'
-    )
+    yield parameter_line(experiment.num_parameters, experiment.num_trainable)
     with partitioning.activate(experiment.mesh):
         if attention := choice.describe(experiment.model.config):
             yield attention
@@ -54,6 +50,12 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
     yield from label_notes(experiment.data)
     if experiment.is_sample:
         yield SAMPLE_DATA
+
+
+def parameter_line(total: int, trained: int) -> str:
+    """Counts the parameters of a model, and how many of them training moves."""
+    size = quantity(4 * total, 'B')
+    return f'{quantity(total)} parameters ({size} in float32), {quantity(trained)} of them trained'
 
 
 def of_rows(rows: Rows) -> Iterator[str]:

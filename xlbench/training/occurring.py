@@ -8,9 +8,12 @@ from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
+from xlbench.models.transformer import TransformerConfig
 from xlbench.progress import Progress
-from xlbench.training.experiment import Experiment, stage_data
+from xlbench.training.experiment import Data, stage_data
 from xlbench.training.rows import Rows
+from xlbench.trees import Mask, Shapes
 
 # The tables of a family that are only looked up: one that also gives the logits moves as a whole.
 _TABLES = {
@@ -22,25 +25,40 @@ _TABLES = {
 _AT_ONCE = 4096  # Examples that are read together.
 
 
-def rows(config: ConfigDict, experiment: Experiment) -> Rows:
-    """The rows that a run trains; reads its training data where only some of them are."""
+def rows(
+    config: ConfigDict,
+    data: Data,
+    shapes: Shapes,
+    mask: Mask,
+    of_model: TransformerConfig,
+    vocabulary: Tokenizer,
+) -> Rows:
+    """Finds the rows that a run trains; reads its training data where only some of them are.
+
+    Args:
+      config: of the run.
+      data: all that it names.
+      shapes: of the parameters.
+      mask: the parameters that are trained.
+      of_model: the model's config.
+      vocabulary: of the run.
+    """
     if config.get('embedding_rows') != 'occurring':
         return Rows()
     family = config.model.family
-    mask = traverse_util.flatten_dict(experiment.mask, sep='/')
-    shapes = traverse_util.flatten_dict(experiment.shapes, sep='/')
-    sizes = {name: shapes[name].shape[0] for name in _TABLES[family] if mask.get(name)}
+    flat_mask = traverse_util.flatten_dict(mask, sep='/')
+    flat = traverse_util.flatten_dict(shapes, sep='/')
+    sizes = {name: flat[name].shape[0] for name in _TABLES[family] if flat_mask.get(name)}
     if not sizes:
         return Rows()
     tasks = {
         (task.name, task.split): task
         for stage in config.stages.values()
-        for task in stage_data(experiment.data, stage)[0]
+        for task in stage_data(data, stage)[0]
     }
     sides = ('inputs', 'targets') if family == 'dual_encoder' else ('inputs',)
     seen_ids = seen(list(tasks.values()), sides)
     # What batches and models add to examples.
-    of_model, vocabulary = experiment.model.config, experiment.tokenizer
     for side in ('left', 'right'):
         seen_ids[list(getattr(of_model, f'{side}_prefix', ()))] = True
     for number in (0, vocabulary.pad_id, vocabulary.eos_id, vocabulary.bos_id, vocabulary.unk_id):

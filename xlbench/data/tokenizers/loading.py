@@ -17,13 +17,20 @@ from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer,
 from xlbench.data.tokenizers.xlm import XlmTokenizer
 from xlbench.files import Json
 
-# The vocabularies of the sample corpora, in the data root.
+# The vocabularies of the sample corpora: files in the data root, and how many ids they have.
 SAMPLE_FILES = {
     'sample': 'sample.model',
     'sample_mrs': 'sample_mrs.model',
     'sample_fewshot': 'sample_fewshot.model',
     'sample_clidsum': 'sample_clidsum.model',
     'sample_translation': 'sample_translation.model',
+}
+SAMPLE_SIZES = {
+    'sample': 4000,
+    'sample_mrs': 4000,
+    'sample_fewshot': 3000,
+    'sample_clidsum': 2003,
+    'sample_translation': 1500,
 }
 COPY = 'vocabulary'  # The folder of a workdir with a run's copy of its vocabulary.
 CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
