@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench import decoding, errors, models
 from xlbench.huggingface import bart as bart_names
-from xlbench.models import bart, positions
+from xlbench.models import positions
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 
@@ -271,7 +271,7 @@ def test_names_of_headless_checkpoints_get_their_first_word():
 
 @pytest.mark.parametrize('family', FAMILIES)
 def test_config_survives_the_round_trip(family):
-    for size in bart.SIZES[family]:
+    for size in models.SIZES[family]:
         config = models.config(family, size)
         written = bart_names.to_config(family, config, IDS)
         assert written['model_type'] == family and written['forced_bos_token_id'] == 59

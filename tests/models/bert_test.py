@@ -14,7 +14,6 @@ from flax import traverse_util
 
 from xlbench import errors, models
 from xlbench.huggingface import bert as bert_names, checkpoint
-from xlbench.models import bert
 from xlbench.parallel import partitioning
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
@@ -475,7 +474,7 @@ def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
 
 def test_every_size_can_be_built():
     for family in ('bert', 'encoder_decoder', *HEADS.values(), 'dual_encoder'):
-        for size, fields in bert.SIZES['bert'].items():
+        for size, fields in models.SIZES['bert'].items():
             assert models.build(family, size).config.emb_dim == fields['emb_dim']
 
 

@@ -179,7 +179,7 @@ def test_sizes_have_the_parameters_of_the_public_checkpoints():
             counts.append(sum(leaf.size for leaf in jax.tree.leaves(shapes)))
         count = counts[0] + (depth - 1) * (counts[1] - counts[0])
         assert round(count / 1e6, 1) == millions
-        assert gpt2.SIZES['gpt2'].get(f'dialogpt_{size}') in (None, gpt2.SIZES['gpt2'][size])
+        assert models.SIZES['gpt2'].get(f'dialogpt_{size}') in (None, models.SIZES['gpt2'][size])
 
 
 def test_fresh_residual_kernels_are_smaller():

@@ -12,8 +12,8 @@ from xlbench.errors import UserError
 from xlbench.files import Json
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
-from xlbench.models.bart import VARIANTS, BartConfig
-from xlbench.models.transformer import Fields
+from xlbench.models.bart import BartConfig
+from xlbench.models.sizes import BART_VARIANTS, Fields
 
 MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
 FAMILIES = MODEL_TYPES
@@ -122,7 +122,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     kind = f'a {family} model'
     fields = config_keys.fields_of(config, _KEYS, _FIXED, kind)
     config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    return {'family': family, **VARIANTS[family], **fields}
+    return {'family': family, **BART_VARIANTS[family], **fields}
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -131,7 +131,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
     Raises:
       UserError: transformers has no such model.
     """
-    fixed = VARIANTS[family] | {'head_dim': config.emb_dim // config.num_heads}
+    fixed = BART_VARIANTS[family] | {'head_dim': config.emb_dim // config.num_heads}
     for field, value in fixed.items():
         if getattr(config, field) != value:
             raise UserError(

@@ -18,7 +18,7 @@ from xlbench.huggingface.mapping import Entry, Special, dense, norm
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig
     from xlbench.models.dual_encoder import DualEncoderConfig
-    from xlbench.models.transformer import Fields
+    from xlbench.models.sizes import Fields
 
 MODEL_TYPES = ('bert', 'roberta', 'xlm-roberta', 'encoder-decoder')
 FAMILIES = ('bert', 'encoder_decoder', 'sequence_classifier', 'token_classifier')

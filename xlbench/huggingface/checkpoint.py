@@ -27,7 +27,8 @@ from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.generator import Generator
-from xlbench.models.transformer import Fields, TransformerConfig
+from xlbench.models.sizes import Fields
+from xlbench.models.transformer import TransformerConfig
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')

@@ -11,7 +11,7 @@ from xlbench.files import Json
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, norm
 from xlbench.models.gpt2 import Gpt2Config
-from xlbench.models.transformer import Fields
+from xlbench.models.sizes import Fields
 
 MODEL_TYPES = ('gpt2',)
 FAMILIES = MODEL_TYPES

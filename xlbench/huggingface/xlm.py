@@ -16,7 +16,7 @@ from xlbench.huggingface.mapping import Entry, Special, dense, norm
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig
-    from xlbench.models.transformer import Fields
+    from xlbench.models.sizes import Fields
 
 MODEL_TYPES = ('xlm',)
 FAMILIES = ()  # Those of bert.py, which comes here for a model without types of tokens.

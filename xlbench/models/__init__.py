@@ -5,13 +5,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xlbench import errors
+from xlbench.models.sizes import SIZES
 
 if TYPE_CHECKING:  # The names are known without jax.
     import flax.linen as nn
 
     from xlbench.models.transformer import TransformerConfig
 
-# Family -> (module with its SIZES[family], class of the config, class of the model).
+# Family -> (module, class of the config, class of the model).
 FAMILIES = {
     't5': ('t5', 'T5Config', 'T5'),
     't5_1_1': ('t5', 'T5Config', 'T5'),
@@ -27,32 +28,6 @@ FAMILIES = {
     'dual_encoder': ('dual_encoder', 'DualEncoderConfig', 'DualEncoder'),
     'sequence_classifier': ('heads', 'HeadConfig', 'SequenceClassifier'),
     'token_classifier': ('heads', 'HeadConfig', 'TokenClassifier'),
-}
-# The sizes of a family, which its module has as SIZES[family]: known here before jax is imported.
-_T5_1_1 = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
-_BERT = (
-    'sample', 'base', 'large', 'mbert', 'roberta_base', 'roberta_large', 'xlmr_base', 'xlmr_large',
-    'xlm_xnli15', 'xlm_100',
-)  # fmt: skip
-_GPT2 = (
-    'sample', 'small', 'medium', 'large', 'xl', 'dialogpt_small', 'dialogpt_medium',
-    'dialogpt_large',
-)  # fmt: skip
-SIZES = {
-    't5': ('sample', 'small', 'base', 'large', '3b', '11b'),
-    't5_1_1': _T5_1_1,
-    'mt5': _T5_1_1,
-    'bart': ('sample', 'base', 'large', 'unicoder'),
-    'mbart': ('sample', 'large_50', 'large_cc25'),
-    'pegasus': ('sample', 'large'),
-    'marian': ('sample', 'base', 'transformer_base'),
-    'mvbart': ('sample', 'base', 'large'),
-    'gpt2': _GPT2,
-    'bert': _BERT,
-    'encoder_decoder': _BERT,
-    'dual_encoder': _BERT,
-    'sequence_classifier': _BERT,
-    'token_classifier': _BERT,
 }
 
 
@@ -77,12 +52,12 @@ def config(family: str, size: str = '', **overrides: object) -> 'TransformerConf
     for name in overrides:
         if name not in fields:
             raise errors.unknown(f'field of the {family} model', name, fields)
-    values = {**(module.SIZES[family][size] if size else {}), **overrides}
+    values = {**(SIZES[family][size] if size else {}), **overrides}
     for field in dataclasses.fields(config_class):
         if field.name not in values and field.default is dataclasses.MISSING:
             raise errors.UserError(
                 f'a {family} model without a size needs {field.name}; or give one of the sizes '
-                f'{", ".join(module.SIZES[family])}'
+                f'{", ".join(SIZES[family])}'
             )
     return config_class(**values)
 

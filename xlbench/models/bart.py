@@ -1,9 +1,9 @@
 """BART and its relatives: one encoder-decoder whose families differ in fields of the config.
 
 BART (arXiv:1910.13461), mBART and mBART-50 (arXiv:2001.08210, arXiv:2008.00401), PEGASUS
-(arXiv:1912.08777) and Marian, the models of OPUS-MT (arXiv:1804.00344). VARIANTS says what sets
-them apart; all of them share one table between the inputs of both stacks and the logits, and every
-product has a bias. Positions are absolute.
+(arXiv:1912.08777) and Marian, the models of OPUS-MT (arXiv:1804.00344). BART_VARIANTS in sizes.py
+tells them apart; all of them share one table between the inputs of both stacks and the logits, and
+every product has a bias. Positions are absolute.
 
 The logits have a bias `final_logits_bias`: zeros but in Marian. The reference keeps it out of
 training, as a buffer. Here it is a parameter, so that it is stored and sharded like the others, and
@@ -26,7 +26,6 @@ from xlbench.models.embeddings import Embedding, look_up
 from xlbench.models.norms import LayerNorm
 from xlbench.models.placement import place
 from xlbench.models.positions import LearnedPositions, sinusoids
-from xlbench.models.transformer import Fields
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2
@@ -77,105 +76,6 @@ class BartConfig(transformer.TransformerConfig):
     def init(self) -> Initializer:
         """Draws fresh kernels and tables."""
         return nn.initializers.normal(self.init_std)
-
-
-# What makes a family, whatever its size.
-VARIANTS = {
-    'bart': dict(pre_norm=False, learned_positions=True, embedding_norm=True),
-    'mbart': dict(pre_norm=True, learned_positions=True, embedding_norm=True),
-    'pegasus': dict(pre_norm=True, learned_positions=False, embedding_norm=False),
-    'marian': dict(pre_norm=False, learned_positions=False, embedding_norm=False),
-}
-
-
-def _size(emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, **more) -> Fields:
-    return dict(
-        emb_dim=emb_dim,
-        num_heads=num_heads,
-        head_dim=emb_dim // num_heads,
-        mlp_dim=mlp_dim,
-        num_encoder_layers=num_layers,
-        num_decoder_layers=num_layers,
-        **more,
-    )
-
-
-def _family(name: str, sizes: dict[str, Fields], **same) -> dict[str, Fields]:
-    return {size: {**VARIANTS[name], **same, **fields} for size, fields in sizes.items()}
-
-
-_SAMPLE = _size(128, 4, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
-_LARGE = _size(1024, 16, 4096, 12)
-_TRANSFORMER_BASE = _size(512, 8, 2048, 6)  # arXiv:1706.03762, table 3.
-# SIZES[family][size]: fields of the config.
-SIZES = {
-    # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json. Unicoder:
-    # arXiv:2004.01401; microsoft/MRS, generation_rs/train.sh: fairseq's mbart_base without
-    # --encoder-normalize-before, so that norms come behind. Of its rows 250,002 are XLM-R's.
-    'bart': _family(
-        'bart',
-        {
-            'sample': _SAMPLE,
-            'base': _size(768, 12, 3072, 6),
-            'large': _LARGE,
-            'unicoder': _size(
-                768,
-                12,
-                3072,
-                12,
-                vocab_size=250_303,
-                max_positions=512,
-                scaled_embeddings=True,
-                activation_dropout_rate=0.0,
-            ),
-        },
-        vocab_size=50265,
-        max_positions=1024,
-        scaled_embeddings=False,
-        activation='gelu',
-        attention_dropout_rate=0.1,
-        activation_dropout_rate=0.1,
-    ),
-    # arXiv:2001.08210 section 2.2 and arXiv:2008.00401 section 3, which adds 27 rows for new
-    # languages; huggingface.co/facebook/mbart-large-{50,cc25} config.json.
-    'mbart': _family(
-        'mbart',
-        {
-            'sample': _SAMPLE | {'vocab_size': 250054},
-            'large_50': _LARGE | {'vocab_size': 250054},
-            'large_cc25': _LARGE | {'vocab_size': 250027},
-        },
-        max_positions=1024,
-        scaled_embeddings=True,
-        activation='gelu',
-    ),
-    # arXiv:1912.08777 section 6; huggingface.co/google/pegasus-large config.json.
-    'pegasus': _family(
-        'pegasus',
-        {'sample': _SAMPLE, 'large': _size(1024, 16, 4096, 16)},
-        vocab_size=96103,
-        max_positions=1024,
-        scaled_embeddings=True,
-        activation='relu',
-        attention_dropout_rate=0.1,
-        activation_dropout_rate=0.1,
-    ),
-    # Transformer-base of arXiv:1706.03762; huggingface.co/Helsinki-NLP/opus-mt-en-de config.json.
-    # Every pair of languages has its own vocab_size.
-    'marian': _family(
-        'marian',
-        {
-            'sample': _SAMPLE,
-            'base': _TRANSFORMER_BASE,
-            # As arXiv:1706.03762 itself has it, section 3.3.
-            'transformer_base': _TRANSFORMER_BASE | {'activation': 'relu', 'max_positions': 1024},
-        },
-        vocab_size=58101,
-        max_positions=512,
-        scaled_embeddings=True,
-        activation='swish',
-    ),
-}
 
 
 # ---------------------------------------------------------------------------------------- the model

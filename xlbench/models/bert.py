@@ -18,7 +18,6 @@ from xlbench.models.embeddings import Embedding
 from xlbench.models.masks import segment_mask
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
-from xlbench.models.transformer import Fields
 
 INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, initializer_range.
 
@@ -47,45 +46,6 @@ class BertConfig(transformer.TransformerConfig):
     norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
     has_pooler: bool = True
     attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
-
-
-def _size(vocab_size: int, emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
-    sizes = dict(
-        vocab_size=vocab_size,
-        emb_dim=emb_dim,
-        num_heads=num_heads,
-        head_dim=emb_dim // num_heads,
-        mlp_dim=4 * emb_dim,
-        num_layers=num_layers,
-        max_positions=512,
-    )
-    return sizes | more
-
-
-_XLM = dict(type_vocab_size=0, has_pooler=False)
-_ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
-# SIZES[family][size]: fields of the config.
-SIZES = {
-    'bert': {
-        # Ours, with mBERT's vocabulary: learns the sample corpora in minutes on a CPU.
-        'sample': _size(119547, 128, 4, 2, mlp_dim=256),
-        # arXiv:1810.04805 section 3; huggingface.co/google-bert/bert-{base,large}-uncased and
-        # bert-base-multilingual-cased, config.json.
-        'base': _size(30522, 768, 12, 12),
-        'large': _size(30522, 1024, 16, 24),
-        'mbert': _size(119547, 768, 12, 12),
-        # arXiv:1907.11692 section 3.1; huggingface.co/FacebookAI/roberta-{base,large} config.json.
-        'roberta_base': _size(50265, 768, 12, 12, **_ROBERTA),
-        'roberta_large': _size(50265, 1024, 16, 24, **_ROBERTA),
-        # arXiv:1911.02116 table 6; huggingface.co/FacebookAI/xlm-roberta-{base,large} config.json.
-        'xlmr_base': _size(250002, 768, 12, 12, **_ROBERTA),
-        'xlmr_large': _size(250002, 1024, 16, 24, **_ROBERTA),
-        # arXiv:1901.07291 section 5.1; huggingface.co/FacebookAI/xlm-mlm-tlm-xnli15-1024 and
-        # xlm-mlm-100-1280 config.json.
-        'xlm_xnli15': _size(95000, 1024, 8, 12, num_languages=15, **_XLM),
-        'xlm_100': _size(200000, 1280, 16, 16, **_XLM),
-    }
-}
 
 
 # ---------------------------------------------------------------------------------------- the model

@@ -62,9 +62,6 @@ class DualEncoderConfig(bert.BertConfig):
             )
 
 
-SIZES = {'dual_encoder': bert.SIZES['bert']}
-
-
 class DualEncoder(nn.Module):
     """Encoders of the left and the right text, for rows that hold one text."""
 

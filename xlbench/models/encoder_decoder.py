@@ -24,13 +24,6 @@ class EncoderDecoderConfig(bert.BertConfig):
     """
 
 
-SIZES = {
-    'encoder_decoder': {
-        size: fields | {'has_pooler': False} for size, fields in bert.SIZES['bert'].items()
-    }
-}
-
-
 class DecoderLayer(bert.Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 

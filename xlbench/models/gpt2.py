@@ -25,7 +25,6 @@ from xlbench.models.embeddings import Embedding
 from xlbench.models.masks import Seen
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
-from xlbench.models.transformer import Fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,40 +62,6 @@ class Gpt2Config(transformer.TransformerConfig):
     def residual_init(self) -> Initializer:
         """Draws fresh kernels whose result is added to the residual."""
         return nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
-
-
-def _size(emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
-    sizes = dict(
-        vocab_size=50257,
-        emb_dim=emb_dim,
-        num_heads=num_heads,
-        head_dim=emb_dim // num_heads,
-        mlp_dim=4 * emb_dim,
-        num_layers=num_layers,
-        max_positions=1024,
-    )
-    return sizes | more
-
-
-_SMALL, _MEDIUM, _LARGE = _size(768, 12, 12), _size(1024, 16, 24), _size(1280, 20, 36)
-# SIZES[family][size]: fields of the config.
-SIZES = {
-    'gpt2': {
-        # Ours: learns the sample corpora in minutes on a CPU.
-        'sample': _size(128, 4, 4, mlp_dim=256),
-        # GPT-2's report, table 2; huggingface.co/openai-community/gpt2{,-medium,-large,-xl}
-        # config.json. The report counts fewer parameters than there are.
-        'small': _SMALL,
-        'medium': _MEDIUM,
-        'large': _LARGE,
-        'xl': _size(1600, 25, 48),
-        # arXiv:1911.00536 table 2; huggingface.co/microsoft/DialoGPT-{small,medium,large}
-        # config.json.
-        'dialogpt_small': _SMALL,
-        'dialogpt_medium': _MEDIUM,
-        'dialogpt_large': _LARGE,
-    }
-}
 
 
 # ---------------------------------------------------------------------------------------- the model

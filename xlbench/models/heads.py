@@ -52,17 +52,6 @@ class HeadConfig(bert.BertConfig):
             raise unknown('head', self.head, HEADS)
 
 
-def _sizes(pooled: bool) -> dict[str, dict]:
-    """The sizes of encoders, with a pooler where `pooled` and where BERT has one."""
-    return {
-        size: fields | {'has_pooler': pooled and not fields.get('position_offset')}
-        for size, fields in bert.SIZES['bert'].items()
-    }
-
-
-SIZES = {'sequence_classifier': _sizes(pooled=True), 'token_classifier': _sizes(pooled=False)}
-
-
 class Cosine(nn.Module):
     """One vector for each label; logits are cosines with them, times `scale`."""
 

@@ -49,9 +49,6 @@ class MultiViewConfig(bart.BartConfig):
         return VIEWS * self.max_positions
 
 
-SIZES = {'mvbart': {size: bart.SIZES['bart'][size] for size in ('sample', 'base', 'large')}}
-
-
 class Encoded(NamedTuple):
     """What the encoder gives.
 

@@ -40,45 +40,6 @@ class T5Config(transformer.TransformerConfig):
     relpos_max_distance: Annotated[int, '1 to 2**30'] = 128
 
 
-def _sizes(*rows: tuple, **variant) -> dict[str, transformer.Fields]:
-    fields = ('emb_dim', 'num_heads', 'head_dim', 'mlp_dim', 'num_encoder_layers')
-    table = {}
-    for name, *numbers in rows:
-        row = dict(zip(fields, numbers, strict=True)) | variant
-        table[name] = row | {'num_decoder_layers': row['num_encoder_layers']}
-    return table
-
-
-_SAMPLE = ('sample', 128, 4, 32, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
-# T5 1.1: huggingface.co/google/t5-v1_1-{small,...,xxl} config.json; mT5 has the same (its table 1).
-_V1_1 = (
-    _SAMPLE,
-    ('small', 512, 6, 64, 1024, 8),
-    ('base', 768, 12, 64, 2048, 12),
-    ('large', 1024, 16, 64, 2816, 24),
-    ('xl', 2048, 32, 64, 5120, 24),
-    ('xxl', 4096, 64, 64, 10240, 24),
-)
-# SIZES[family][size]: emb_dim, num_heads, head_dim, mlp_dim, layers of either stack.
-SIZES = {
-    # arXiv:1910.10683 section 3.6; huggingface.co/google-t5/t5-{small,...,11b} config.json.
-    't5': _sizes(
-        _SAMPLE,
-        ('small', 512, 8, 64, 2048, 6),
-        ('base', 768, 12, 64, 3072, 12),
-        ('large', 1024, 16, 64, 4096, 24),
-        ('3b', 1024, 32, 128, 16384, 24),
-        ('11b', 1024, 128, 128, 65536, 24),
-        vocab_size=32128,
-        gated_mlp=False,
-        tied_embeddings=True,
-    ),
-    't5_1_1': _sizes(*_V1_1, vocab_size=32128, gated_mlp=True, tied_embeddings=False),
-    # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json.
-    'mt5': _sizes(*_V1_1, vocab_size=250112, gated_mlp=True, tied_embeddings=False),
-}
-
-
 # ---------------------------------------------------------------------------------------- the model
 
 

@@ -24,7 +24,6 @@ from xlbench.models.fused import choice
 from xlbench.models.masks import Seen, mask_bias
 from xlbench.models.placement import place
 
-Fields = dict[str, int | float | bool | str]  # Of a config.
 DTYPES = ('float32', 'bfloat16')
 
 

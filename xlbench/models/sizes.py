@@ -1,0 +1,215 @@
+"""The sizes of every model, a row each: fields of its family's config, with their source.
+
+No jax is imported here, so that a misspelt size is answered at once.
+"""
+
+Fields = dict[str, int | float | bool | str]  # Of a config.
+
+
+def _t5_sizes(*rows: tuple, **variant) -> dict[str, Fields]:
+    fields = ('emb_dim', 'num_heads', 'head_dim', 'mlp_dim', 'num_encoder_layers')
+    table = {}
+    for name, *numbers in rows:
+        row = dict(zip(fields, numbers, strict=True)) | variant
+        table[name] = row | {'num_decoder_layers': row['num_encoder_layers']}
+    return table
+
+
+_T5_SAMPLE = ('sample', 128, 4, 32, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
+# T5 1.1: huggingface.co/google/t5-v1_1-{small,...,xxl} config.json; mT5 has the same (its table 1).
+_V1_1 = (
+    _T5_SAMPLE,
+    ('small', 512, 6, 64, 1024, 8),
+    ('base', 768, 12, 64, 2048, 12),
+    ('large', 1024, 16, 64, 2816, 24),
+    ('xl', 2048, 32, 64, 5120, 24),
+    ('xxl', 4096, 64, 64, 10240, 24),
+)
+
+
+# What makes a family of BART, whatever its size.
+BART_VARIANTS = {
+    'bart': dict(pre_norm=False, learned_positions=True, embedding_norm=True),
+    'mbart': dict(pre_norm=True, learned_positions=True, embedding_norm=True),
+    'pegasus': dict(pre_norm=True, learned_positions=False, embedding_norm=False),
+    'marian': dict(pre_norm=False, learned_positions=False, embedding_norm=False),
+}
+
+
+def _stacks(emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, **more) -> Fields:
+    return dict(
+        emb_dim=emb_dim,
+        num_heads=num_heads,
+        head_dim=emb_dim // num_heads,
+        mlp_dim=mlp_dim,
+        num_encoder_layers=num_layers,
+        num_decoder_layers=num_layers,
+        **more,
+    )
+
+
+def _bart(name: str, sizes: dict[str, Fields], **same) -> dict[str, Fields]:
+    return {size: {**BART_VARIANTS[name], **same, **fields} for size, fields in sizes.items()}
+
+
+_BART_SAMPLE = _stacks(128, 4, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
+_BART_LARGE = _stacks(1024, 16, 4096, 12)
+_TRANSFORMER_BASE = _stacks(512, 8, 2048, 6)  # arXiv:1706.03762, table 3.
+
+
+def _stack(vocab_size: int, emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
+    sizes = dict(
+        vocab_size=vocab_size,
+        emb_dim=emb_dim,
+        num_heads=num_heads,
+        head_dim=emb_dim // num_heads,
+        mlp_dim=4 * emb_dim,
+        num_layers=num_layers,
+        max_positions=512,
+    )
+    return sizes | more
+
+
+_XLM = dict(type_vocab_size=0, has_pooler=False)
+_ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
+
+
+def _gpt2(emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
+    return _stack(50257, emb_dim, num_heads, num_layers, **{'max_positions': 1024} | more)
+
+
+_GPT2_SMALL, _GPT2_MEDIUM = _gpt2(768, 12, 12), _gpt2(1024, 16, 24)
+_GPT2_LARGE = _gpt2(1280, 20, 36)
+
+# SIZES[family][size].
+SIZES: dict[str, dict[str, Fields]] = {
+    # arXiv:1910.10683 section 3.6; huggingface.co/google-t5/t5-{small,...,11b} config.json.
+    't5': _t5_sizes(
+        _T5_SAMPLE,
+        ('small', 512, 8, 64, 2048, 6),
+        ('base', 768, 12, 64, 3072, 12),
+        ('large', 1024, 16, 64, 4096, 24),
+        ('3b', 1024, 32, 128, 16384, 24),
+        ('11b', 1024, 128, 128, 65536, 24),
+        vocab_size=32128,
+        gated_mlp=False,
+        tied_embeddings=True,
+    ),
+    't5_1_1': _t5_sizes(*_V1_1, vocab_size=32128, gated_mlp=True, tied_embeddings=False),
+    # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json.
+    'mt5': _t5_sizes(*_V1_1, vocab_size=250112, gated_mlp=True, tied_embeddings=False),
+    # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json. Unicoder:
+    # arXiv:2004.01401; microsoft/MRS, generation_rs/train.sh: fairseq's mbart_base without
+    # --encoder-normalize-before, so that norms come behind. Of its rows 250,002 are XLM-R's.
+    'bart': _bart(
+        'bart',
+        {
+            'sample': _BART_SAMPLE,
+            'base': _stacks(768, 12, 3072, 6),
+            'large': _BART_LARGE,
+            'unicoder': _stacks(
+                768,
+                12,
+                3072,
+                12,
+                vocab_size=250_303,
+                max_positions=512,
+                scaled_embeddings=True,
+                activation_dropout_rate=0.0,
+            ),
+        },
+        vocab_size=50265,
+        max_positions=1024,
+        scaled_embeddings=False,
+        activation='gelu',
+        attention_dropout_rate=0.1,
+        activation_dropout_rate=0.1,
+    ),
+    # arXiv:2001.08210 section 2.2 and arXiv:2008.00401 section 3, which adds 27 rows for new
+    # languages; huggingface.co/facebook/mbart-large-{50,cc25} config.json.
+    'mbart': _bart(
+        'mbart',
+        {
+            'sample': _BART_SAMPLE | {'vocab_size': 250054},
+            'large_50': _BART_LARGE | {'vocab_size': 250054},
+            'large_cc25': _BART_LARGE | {'vocab_size': 250027},
+        },
+        max_positions=1024,
+        scaled_embeddings=True,
+        activation='gelu',
+    ),
+    # arXiv:1912.08777 section 6; huggingface.co/google/pegasus-large config.json.
+    'pegasus': _bart(
+        'pegasus',
+        {'sample': _BART_SAMPLE, 'large': _stacks(1024, 16, 4096, 16)},
+        vocab_size=96103,
+        max_positions=1024,
+        scaled_embeddings=True,
+        activation='relu',
+        attention_dropout_rate=0.1,
+        activation_dropout_rate=0.1,
+    ),
+    # Transformer-base of arXiv:1706.03762; huggingface.co/Helsinki-NLP/opus-mt-en-de config.json.
+    # Every pair of languages has its own vocab_size.
+    'marian': _bart(
+        'marian',
+        {
+            'sample': _BART_SAMPLE,
+            'base': _TRANSFORMER_BASE,
+            # As arXiv:1706.03762 itself has it, section 3.3.
+            'transformer_base': _TRANSFORMER_BASE | {'activation': 'relu', 'max_positions': 1024},
+        },
+        vocab_size=58101,
+        max_positions=512,
+        scaled_embeddings=True,
+        activation='swish',
+    ),
+    'gpt2': {
+        # Ours: learns the sample corpora in minutes on a CPU.
+        'sample': _gpt2(128, 4, 4, mlp_dim=256),
+        # GPT-2's report, table 2; huggingface.co/openai-community/gpt2{,-medium,-large,-xl}
+        # config.json. The report counts fewer parameters than there are.
+        'small': _GPT2_SMALL,
+        'medium': _GPT2_MEDIUM,
+        'large': _GPT2_LARGE,
+        'xl': _gpt2(1600, 25, 48),
+        # arXiv:1911.00536 table 2; huggingface.co/microsoft/DialoGPT-{small,medium,large}
+        # config.json.
+        'dialogpt_small': _GPT2_SMALL,
+        'dialogpt_medium': _GPT2_MEDIUM,
+        'dialogpt_large': _GPT2_LARGE,
+    },
+    'bert': {
+        # Ours, with mBERT's vocabulary: learns the sample corpora in minutes on a CPU.
+        'sample': _stack(119547, 128, 4, 2, mlp_dim=256),
+        # arXiv:1810.04805 section 3; huggingface.co/google-bert/bert-{base,large}-uncased and
+        # bert-base-multilingual-cased, config.json.
+        'base': _stack(30522, 768, 12, 12),
+        'large': _stack(30522, 1024, 16, 24),
+        'mbert': _stack(119547, 768, 12, 12),
+        # arXiv:1907.11692 section 3.1; huggingface.co/FacebookAI/roberta-{base,large} config.json.
+        'roberta_base': _stack(50265, 768, 12, 12, **_ROBERTA),
+        'roberta_large': _stack(50265, 1024, 16, 24, **_ROBERTA),
+        # arXiv:1911.02116 table 6; huggingface.co/FacebookAI/xlm-roberta-{base,large} config.json.
+        'xlmr_base': _stack(250002, 768, 12, 12, **_ROBERTA),
+        'xlmr_large': _stack(250002, 1024, 16, 24, **_ROBERTA),
+        # arXiv:1901.07291 section 5.1; huggingface.co/FacebookAI/xlm-mlm-tlm-xnli15-1024 and
+        # xlm-mlm-100-1280 config.json.
+        'xlm_xnli15': _stack(95000, 1024, 8, 12, num_languages=15, **_XLM),
+        'xlm_100': _stack(200000, 1280, 16, 16, **_XLM),
+    }
+}
+SIZES['mvbart'] = {size: SIZES['bart'][size] for size in ('sample', 'base', 'large')}
+SIZES['dual_encoder'] = SIZES['bert']
+
+
+def _encoders(pooled: bool) -> dict[str, Fields]:
+    """The sizes of BERT, with a pooler where `pooled`; RoBERTa's head has one of its own."""
+    return {
+        size: fields | {'has_pooler': pooled and not fields.get('position_offset')}
+        for size, fields in SIZES['bert'].items()
+    }
+
+
+SIZES['encoder_decoder'] = SIZES['token_classifier'] = _encoders(pooled=False)
+SIZES['sequence_classifier'] = _encoders(pooled=True)
