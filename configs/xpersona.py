@@ -1,4 +1,4 @@
-r"""Replies in dialogues of invented persons, XPersona in en, fr, it and ja, by a retriever.
+r"""Replies in dialogues of invented persons, XPersona in seven languages, by a retriever.
 
 XPersona (arXiv:2003.07568) has a few hundred dialogues for each language; tasks/xpersona.py
 describes its files, data/xpersona/... No paper has scores of this task. The encoder is one of yours

@@ -1,8 +1,9 @@
-r"""MasakhaNEWS titles (arXiv:2304.09972): a news article -> its headline, in en and fr.
+r"""MasakhaNEWS titles (arXiv:2304.09972): a news article -> its headline, in 16 languages.
 
 Reads below the data root the files of masakhane-io/masakhane-news, plain or packed (.gz):
 
-  masakhanews/{eng,fra}/{train,dev,test}.tsv
+  masakhanews/eng/{train,dev,test}.tsv      and so on, by ISO 639-3 codes: fra, amh, hau, ibo, lug,
+                                            lin, orm, pcm, run, sna, som, swa, tir, xho, yor
 
 a table with a header, TABs and quoted cells, whose articles have line breaks in them:
 
@@ -73,8 +74,8 @@ def register(task: str, lang: str) -> seqio.Task:
             source_lang=lang,
             target_lang=lang,
             count=functools.partial(count, task),
-            hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or its '
-            'folders eng and fra',
+            hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
+            'of its folders, such as eng and fra',
         ),
         preprocessors=pipeline.text_preprocessors('{text}', '{headline}', lang, source_lang=lang),
         output_features=pipeline.text_features(),

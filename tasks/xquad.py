@@ -1,4 +1,4 @@
-"""XQuAD questions (arXiv:1910.11856): a passage and an answer -> the question, four languages.
+"""XQuAD questions (arXiv:1910.11856): a passage and an answer -> the question, in twelve languages.
 
 Reads <data root>/xquad/xquad.<lang>.json or .json.gz, SQuAD 1.1's format; the same questions stand
 in the same order in every language. Tasks are xquad_qg_<source language>_<target language>;

@@ -541,7 +541,8 @@ def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
     assert tuple(config.evals.dev.tasks) == ('mrs_retrieval_en_en',)
     assert config.best.score.startswith('dev/') and len(config.evals.test.tasks) == 9
     assert tuple(load('xdailydialog', 'scenario=zero_shot').evals.test.tasks) == (
-        'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_zh_zh',
+        'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_it_it',
+        'xdailydialog_retrieval_zh_zh',
     )  # fmt: skip
 
 

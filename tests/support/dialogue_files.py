@@ -5,7 +5,7 @@ import json
 
 import reply_files
 
-from xlbench.benchmarks import XDAILYDIALOG
+from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
 
 
 def utterances(lang, dialogue, turns=4):
@@ -18,7 +18,8 @@ def write_xdailydialog(root):
     folder.mkdir(parents=True)
     for lang in XDAILYDIALOG.languages:
         train = [' __eou__ '.join(utterances(lang, d)) for d in range(3)]
-        (folder / f'dialogues_text_{lang.title()}.txt').write_text('\n'.join(train) + '\n')
+        place = folder.parent if lang == 'it' else folder
+        (place / f'dialogues_text_{lang.title()}.txt').write_text('\n'.join(train) + '\n')
         for number, split in enumerate(('dev', 'test'), 1):
             dialogues = [utterances(lang, d) for d in (10 * number, 10 * number + 1)]
             dialogues = [[f'{u.capitalize()} !' for u in utterances(lang, 0)], *dialogues]
@@ -27,10 +28,10 @@ def write_xdailydialog(root):
             path.write_bytes(gzip.compress(''.join(lines).encode()))
 
 
-def dialogues_json(lang, count):
+def dialogues_json(lang, numbers):
     """XPersona's form; English opens with __SILENCE__."""
     content = []
-    for number in range(count):
+    for number in numbers:
         texts = utterances(lang, number)
         pairs = [texts[:2], texts[2:]]
         if lang == 'en':
@@ -42,9 +43,12 @@ def dialogues_json(lang, count):
 def write_xpersona(root):
     folder = root / 'xpersona'
     folder.mkdir()
-    (folder / 'En_persona_valid.json').write_text(dialogues_json('en', 21))
-    for lang, prefix in (('fr', 'Fr'), ('it', 'It'), ('ja', 'Jp')):
+    for lang in XPERSONA.languages:
+        prefix = {'ja': 'Jp'}.get(lang, lang.title())
         for split, count in (('valid', 12), ('test', 3)):
-            path = folder / f'{prefix}_persona_split_{split}_human_annotated.json'
+            name = f'{prefix}_persona_split_{split}_human_annotated.json'
+            if lang == 'en':
+                name = f'En_persona_{split}.json'
             # Not the same dialogues, so that none is left out.
-            path.write_text(dialogues_json(lang if split == 'valid' else 'de', count))
+            numbers = range(count) if split == 'valid' else range(100, 100 + count)
+            (folder / name).write_text(dialogues_json(lang, numbers))

@@ -6,7 +6,7 @@ import random
 
 import sentencepiece
 
-from xlbench.benchmarks import MTG
+from xlbench.benchmarks import MTG, XQUAD
 
 _WORDS = """
 en the old bridge stands over a quiet river and people walk home in light rain
@@ -21,7 +21,8 @@ WORDS = {line.split()[0]: line.split()[1:] for line in _WORDS.strip().splitlines
 def sentence(lang: str, seed: int, words: int) -> str:
     """A line of text that `seed` decides."""
     rng = random.Random(f'{lang} {seed}')
-    return ' '.join(rng.choice(WORDS[lang]) for _ in range(words))
+    known = WORDS.get(lang, WORDS['en'])  # Of a language without words here: other sentences.
+    return ' '.join(rng.choice(known) for _ in range(words))
 
 
 def write_mtg(root, sizes=None, tasks=MTG.tasks, words=12) -> None:
@@ -60,7 +61,7 @@ def write_vocabulary(root, name='sample.model', vocab_size=420) -> pathlib.Path:
     return path
 
 
-def write_xquad(root, langs=('en', 'de', 'es', 'zh'), articles=20) -> None:
+def write_xquad(root, langs=XQUAD.languages, articles=20) -> None:
     """Writes <root>/xquad/xquad.<lang>.json: articles of two paragraphs of two questions."""
     folder = pathlib.Path(root) / 'xquad'
     folder.mkdir(parents=True, exist_ok=True)

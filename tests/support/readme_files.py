@@ -18,6 +18,7 @@ from newcomer import Newcomer
 from readme_steps import SOURCE_SHORT
 
 from xlbench import models
+from xlbench.benchmarks import XQUAD
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 from xlbench.judgement import studies
@@ -116,10 +117,10 @@ def xquad(newcomer: Newcomer) -> None:
     words = {'en': 'The house of {} stands at a lake.', 'de': 'Das Haus von {} steht an einem See.'}
     words |= {'es': 'La casa de {} está junto a un lago.', 'zh': '{} 的房子在湖边。'}
     names = 'Ann Ben Carl Dora Emil Fay Gus Hana Ian Jo Kim Leo Mia Ned Ola Pia Rex Sam Tim Una'
-    for lang, sentence in words.items():
+    for lang in XQUAD.languages:
         articles = []
         for i, name in enumerate(names.split()):
-            context = sentence.format(name)
+            context = words.get(lang, words['en']).format(name)
             answers = [{'text': name, 'answer_start': context.index(name)}]
             qas = [
                 {'id': f'{i}-{j}', 'question': f'{question} {name}?', 'answers': answers}

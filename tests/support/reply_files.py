@@ -8,6 +8,7 @@ from xlbench.benchmarks import MRS
 
 # MRS's languages of which mtg_files has no words borrow those of another one.
 _WORDS_OF = {'pt': 'es', 'ja': 'zh', 'it': 'fr', 'sv': 'de', 'nl': 'de', 'ru': 'en'}
+_WORDS_OF |= {'id': 'fr', 'ko': 'zh'}  # Of XPersona.
 FOLDERS = ('train', 'valid', 'test', 'mt_train', 'gmr_valid', 'mt_valid')
 
 

@@ -11,7 +11,7 @@ import seqio
 import tokenizer_files
 
 from xlbench import benchmarks, errors, pipeline
-from xlbench.benchmarks import FEWSHOT
+from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.data import buckets, labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
 from xlbench.preparation import examples, mixtures, vocabulary as vocabulary_lib
@@ -291,6 +291,24 @@ CONLLU = (
     '3\tHaus\tHaus\tNOUN' + '\t_' * 6,
     '',
 )
+
+
+@pytest.mark.parametrize('task', FEWSHOT.tasks)
+def test_every_language_reads_its_official_files(own_root, task):
+    """The same file under each language's name."""
+    words = {'udpos': 'NOUN', 'panx': 'B-LOC'}
+    for lang in FEWSHOT.task_languages[task]:
+        marc = dict.fromkeys(('review_title', 'review_body', 'product_category'), f'{lang} a')
+        path, *lines = {
+            'xnli': (f'test-{lang}.tsv', f'{lang} a\tb\tneutral'),
+            'pawsx': (f'{lang}/test_2k.tsv', 'id\tx\ty\tlabel', f'1\t{lang} a\tb\t1'),
+            'mldoc': (f'{languages.get(lang).name}.test', f'CCAT\t{lang} a'),
+            'marc': (f'test/dataset_{lang}_test.json', json.dumps(marc | {'stars': 3})),
+        }.get(task, (f'test-{lang}.tsv', f'{lang}\t{words.get(task)}', ''))
+        put(own_root, f'{task}/{path}', *lines)
+        source = pipeline.get(FEWSHOT.task_name(task, lang)).source
+        [record] = source._read('test', *source.paths('test'))
+        assert (record.get('text_a') or record['words']).split()[0] == lang
 
 
 def test_files_of_treebanks_and_entities(own_root):

@@ -10,9 +10,10 @@ import seqio
 import task_records
 
 from xlbench import pipeline
-from xlbench.benchmarks import MASAKHANEWS
+from xlbench.benchmarks import MASAKHANEWS, languages
 
 SPLITS = ('train', 'validation', 'test')
+CODES = 'amh eng fra hau ibo lin lug orm pcm run sna som swa tir xho yor'  # Folders of the corpus.
 COLUMNS = ('category', 'headline', 'text', 'url')
 
 
@@ -32,7 +33,7 @@ def write(root, lang, part, articles):
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
     root = tmp_path_factory.mktemp('made')
-    for lang in ('eng', 'fra'):
+    for lang in CODES.split():
         for part, articles in (('train', 5), ('dev', 23), ('test', 3)):
             write(root, lang, part, articles)
     mtg_files.write_vocabulary(root)
@@ -70,14 +71,23 @@ def test_splits_of_the_dev_file_alone(root):
 def test_every_task_and_mixture(root):
     pipeline.get('masakhanews_tg_en_en')
     names = [n for n in seqio.TaskRegistry.names() if n.startswith('masakhanews_')]
-    assert sorted(names) == sorted(MASAKHANEWS.task_names()) and len(names) == 4
+    assert sorted(names) == sorted(MASAKHANEWS.task_names()) and len(names) == 2 * 16
     for scenario in MASAKHANEWS.scenarios():
         mixture = pipeline.get(scenario.mixture)
         assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
     zero_shot = MASAKHANEWS.scenario('zero_shot', 'tg')
     assert zero_shot.train == ('masakhanews_tg_en_en',)
-    assert zero_shot.evaluate == ('masakhanews_tg_fr_fr',)
-    assert len(MASAKHANEWS.scenario('multi', 'tg').evaluate) == 2
+    assert zero_shot.evaluate[:2] == ('masakhanews_tg_fr_fr', 'masakhanews_tg_am_am')
+    assert len(zero_shot.evaluate) == 15
+    assert len(MASAKHANEWS.scenario('multi', 'tg').evaluate) == 16
+
+
+def test_every_language_reads_its_folder(root):
+    assert sorted(languages.get(lang).alpha3 for lang in MASAKHANEWS.languages) == CODES.split()
+    for lang in MASAKHANEWS.languages:
+        source = pipeline.get(f'masakhanews_tg_{lang}_{lang}').source
+        [record, *others] = source._read('test', *source.paths('test'))
+        assert record['headline'] == f'{languages.get(lang).alpha3} Titel 0' and len(others) == 2
 
 
 def test_packed_files_and_an_article_without_a_headline(root, tmp_path):

@@ -192,6 +192,11 @@ class Benchmark:
         del task
         return self.scores[0]
 
+    def languages_of(self, task: str) -> tuple[str, ...]:
+        """The languages of a task, the pivot first."""
+        del task
+        return self.languages
+
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark."""
         raise NotImplementedError

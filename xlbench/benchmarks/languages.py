@@ -25,7 +25,7 @@ class Language:
     """One language.
 
     Attributes:
-        code: ISO 639-1 code, as in the names of tasks.
+        code: ISO 639-1 code, as in the names of tasks; ISO 639-3 of a language without one.
         name: English name in lower case.
         script: ISO 15924 name of the script it is usually written in.
         family: Language family, and the branch of the Indo-European ones.
@@ -114,6 +114,17 @@ vi  vietnamese   latin       austroasiatic  vi_VN  vie
 xh  xhosa        latin       bantu          xh_ZA  xho
 yo  yoruba       latin       volta-niger    -      yor
 zh  chinese      han         sino-tibetan   zh_CN  zho
+am  amharic      ethiopic    semitic        -      amh
+ha  hausa        latin       chadic         -      hau
+ig  igbo         latin       volta-niger    -      ibo
+lg  luganda      latin       bantu          -      lug
+ln  lingala      latin       bantu          -      lin
+om  oromo        latin       cushitic       -      orm
+pcm nigerian-pidgin  latin   creole         -      pcm
+rn  rundi        latin       bantu          -      run
+sn  shona        latin       bantu          -      sna
+so  somali       latin       cushitic       -      som
+ti  tigrinya     ethiopic    semitic        -      tir
 """
 
 

@@ -20,11 +20,6 @@ class MonolingualBenchmark(Benchmark):
     scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
     multi: tuple[str, ...] = ()
 
-    def languages_of(self, task: str) -> tuple[str, ...]:
-        """The languages of a task, the pivot first."""
-        del task
-        return self.languages
-
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark: each task in each of its languages."""
         return tuple(

@@ -7,10 +7,10 @@ from xlbench.benchmarks.replies import RANKING_SCORES, REPLY_SCORES, TASKS, Repl
 XDAILYDIALOG = ReplyBenchmark(
     name='xdailydialog',
     tasks=tuple(TASKS),
-    languages=('en', 'de', 'zh'),
+    languages=('en', 'de', 'it', 'zh'),
     task_titles=TASKS,
     scores=REPLY_SCORES + RANKING_SCORES,
     title='XDailyDialog: A Multilingual Parallel Dialogue Corpus',
     arxiv='',
-    multi=('en', 'de', 'zh'),
+    multi=('en', 'de', 'it', 'zh'),
 )

@@ -2,13 +2,14 @@
 
 from xlbench.benchmarks.replies import RANKING_SCORES, REPLY_SCORES, TASKS, ReplyBenchmark
 
+_LANGUAGES = ('en', 'fr', 'id', 'it', 'ja', 'ko', 'zh')
 XPERSONA = ReplyBenchmark(
     name='xpersona',
     tasks=tuple(TASKS),
-    languages=('en', 'fr', 'it', 'ja'),
+    languages=_LANGUAGES,
     task_titles=TASKS,
     scores=REPLY_SCORES + RANKING_SCORES,
     title='XPersona: Evaluating Multilingual Personalized Chatbot',
     arxiv='2003.07568',
-    multi=('en', 'fr', 'it', 'ja'),
+    multi=_LANGUAGES,
 )

@@ -8,7 +8,7 @@ from xlbench.benchmarks.parallel import ParallelBenchmark
 XQUAD = ParallelBenchmark(
     name='xquad',
     tasks=('qg',),
-    languages=('en', 'de', 'es', 'zh'),
+    languages=('en', 'ar', 'de', 'el', 'es', 'hi', 'ro', 'ru', 'th', 'tr', 'vi', 'zh'),
     task_titles={'qg': 'question'},
     scores=('rouge_l', 'bleu', 'distinct_1', 'bertscore'),
     title='On the Cross-lingual Transferability of Monolingual Representations',

@@ -1,7 +1,8 @@
 """The corpora that the benchmarks read: official address, licence, and the files below a data root.
 
 There are three ways to get a corpus: single files of a fixed version, whose hashes are known
-(files.csv); an archive; or by hand, where its owner wants an agreement or a form.
+(files.csv); an archive; or by hand, where its owner wants an agreement or a form. Of some corpora,
+single files are known, and an archive has the others.
 """
 
 import csv
@@ -9,6 +10,9 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Sequence
+
+from xlbench.benchmarks import FEWSHOT, MASAKHANEWS, XDAILYDIALOG, XPERSONA, XQUAD
+from xlbench.benchmarks.benchmark import Benchmark
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Corpus:
       title: what it is, in a few words.
       address: where its owners describe it.
       licence: as its owners state it.
-      archives: what is unpacked.
+      archives: what is unpacked, besides single files.
       by_hand: how a person gets it, where a machine may not.
       tasks: tasks and splits that `verify` reads, as xlbench.prepare names them.
     """
@@ -90,8 +94,17 @@ def _files() -> list[tuple[str, File]]:
         ]
 
 
-_XNLI = tuple(f'fewshot_xnli_{lang}_{lang}' for lang in ('de', 'es', 'zh'))
-_PAWSX = tuple(f'fewshot_pawsx_{lang}_{lang}' for lang in ('de', 'zh', 'ja'))
+def _tasks(benchmark: Benchmark, task: str, splits: Sequence[str]) -> list[str]:
+    """A task in each of its languages and each of these splits, as `Corpus.tasks` names them."""
+    return [
+        f'{benchmark.task_name(task, lang)}:{split}'
+        for lang in benchmark.languages_of(task)
+        for split in splits
+    ]
+
+
+_HELD_OUT = ('validation', 'test')
+_SPLITS = ('train', *_HELD_OUT)
 _TREEBANKS = ('en', 'de', 'zh', 'ta', 'mr', 'tr')
 
 CORPORA = {
@@ -220,8 +233,7 @@ CORPORA = {
                     r'fewshot/xnli/\1',
                 ),
             ],
-            tasks=[f'{task}:{split}' for task in _XNLI for split in ('validation', 'test')]
-            + ['fewshot_xnli_en_en:train'],
+            tasks=['fewshot_xnli_en_en:train', *_tasks(FEWSHOT, 'xnli', _HELD_OUT)],
         ),
         Corpus(
             'pawsx',
@@ -236,8 +248,7 @@ CORPORA = {
                     r'fewshot/pawsx/\1',
                 )
             ],
-            tasks=[f'{task}:{split}' for task in _PAWSX for split in ('validation', 'test')]
-            + ['fewshot_pawsx_en_en:train'],
+            tasks=['fewshot_pawsx_en_en:train', *_tasks(FEWSHOT, 'pawsx', _HELD_OUT)],
         ),
         Corpus(
             'mldoc',
@@ -247,7 +258,7 @@ CORPORA = {
             "the texts are Reuters', under an agreement with NIST",
             by_hand='sign the agreement at https://trec.nist.gov/data/reuters/reuters.html, make '
             'the files with the scripts there, and put them into fewshot/mldoc',
-            tasks=['fewshot_mldoc_en_en:train', 'fewshot_mldoc_de_de:test'],
+            tasks=_tasks(FEWSHOT, 'mldoc', _SPLITS),
         ),
         Corpus(
             'marc',
@@ -257,7 +268,7 @@ CORPORA = {
             'research only',
             by_hand='take a copy that you obtained from its owner (see whether the page still '
             'offers it) and put {train,dev,test}/dataset_LANG_*.json into fewshot/marc',
-            tasks=['fewshot_marc_en_en:train', 'fewshot_marc_de_de:test'],
+            tasks=_tasks(FEWSHOT, 'marc', _SPLITS),
         ),
         Corpus(
             'udpos',
@@ -268,7 +279,7 @@ CORPORA = {
             by_hand='python -m xlbench.tasks.xtreme --task=udpos downloads the copy of TensorFlow '
             'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
             'test files, and put {train,dev,test}-LANG.tsv into fewshot/udpos',
-            tasks=['fewshot_udpos_en_en:train', 'fewshot_udpos_de_de:test'],
+            tasks=_tasks(FEWSHOT, 'udpos', _SPLITS),
         ),
         Corpus(
             'panx',
@@ -279,7 +290,7 @@ CORPORA = {
             by_hand='python -m xlbench.tasks.xtreme --task=panx downloads the copy of TensorFlow '
             'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
             'test files, and put {train,dev,test}-LANG.tsv into fewshot/panx',
-            tasks=['fewshot_panx_en_en:train', 'fewshot_panx_de_de:test'],
+            tasks=_tasks(FEWSHOT, 'panx', _SPLITS),
         ),
         Corpus(
             'buckets',
@@ -301,58 +312,68 @@ CORPORA = {
         Corpus(
             'xquad',
             'xquad',
-            'passages, questions and answers in en, de, es, zh',
+            'passages, questions and answers in twelve languages',
             'https://github.com/google-deepmind/xquad',
             'CC BY-SA 4.0',
-            tasks=[
-                f'xquad_qg_{lang}_{lang}:{split}'
-                for lang in ('en', 'de', 'es', 'zh')
-                for split in ('train', 'validation', 'test')
+            archives=[
+                Archive(
+                    'https://github.com/google-deepmind/xquad/archive/'
+                    '7d30520c717524000f0d9d2f9c10a069acd9d285.zip',
+                    r'xquad-[0-9a-f]{40}/(xquad\.(?:ar|el|hi|ro|ru|th|tr|vi)\.json)',
+                    r'xquad/\1',
+                )
             ],
+            tasks=_tasks(XQUAD, 'qg', _SPLITS),
         ),
         Corpus(
             'xdailydialog',
             'xdailydialog',
-            'everyday dialogues in en, de, zh',
+            'everyday dialogues in en, de, it, zh',
             'https://github.com/liuzeming01/XDailyDialog',
             'Apache-2.0 (repository), CC BY-NC-SA 4.0 (texts)',
-            tasks=[
-                f'xdailydialog_retrieval_{lang}_{lang}:{split}'
-                for lang in ('en', 'de', 'zh')
-                for split in ('train', 'validation', 'test')
+            archives=[
+                Archive(
+                    'https://github.com/liuzeming01/XDailyDialog/archive/'
+                    '6e7ecf54c9f169215b4b8c18995c7aac74117127.zip',
+                    r'XDailyDialog-[0-9a-f]{40}/data/'
+                    r'(dialogues_text_It\.txt|it_(?:dev|test)_human\.txt)',
+                    r'xdailydialog/\1',
+                )
             ],
+            tasks=_tasks(XDAILYDIALOG, 'retrieval', _SPLITS),
         ),
         Corpus(
             'xpersona',
             'xpersona',
-            'dialogues of invented persons in en, fr, it, ja',
+            'dialogues of invented persons in seven languages',
             'https://github.com/HLTCHKUST/Xpersona',
             'MIT (repository)',
-            tasks=[
-                f'xpersona_retrieval_{lang}_{lang}:{split}'
-                for lang in ('en', 'fr', 'it', 'ja')
-                for split in ('train', 'validation', 'test')
+            archives=[
+                Archive(
+                    'https://github.com/HLTCHKUST/Xpersona/archive/'
+                    '1da049a1bbf3b01548f98cc23ba75ef871416e50.zip',
+                    r'Xpersona-[0-9a-f]{40}/dataset/(En_persona_test\.json'
+                    r'|(?:Id|Ko|Zh)_persona_split_(?:valid|test)_human_annotated\.json)',
+                    r'xpersona/\1',
+                )
             ],
+            tasks=_tasks(XPERSONA, 'retrieval', _SPLITS),
         ),
         Corpus(
             'masakhanews',
             'masakhanews',
-            'news articles and their headlines in en, fr',
+            'news articles and their headlines in sixteen languages',
             'https://github.com/masakhane-io/masakhane-news',
             'none is stated; the articles belong to their publishers',
             archives=[
                 Archive(
                     'https://github.com/masakhane-io/masakhane-news/archive/'
                     '819be052e79e0a600e0ed4a7356594681cb5c4f3.zip',
-                    r'masakhane-news-[0-9a-f]{40}/data/((?:eng|fra)/(?:train|dev|test)\.tsv)',
+                    r'masakhane-news-[0-9a-f]{40}/data/([a-z]{3}/(?:train|dev|test)\.tsv)',
                     r'masakhanews/\1',
                 )
             ],
-            tasks=[
-                f'masakhanews_tg_{lang}_{lang}:{split}'
-                for lang in ('en', 'fr')
-                for split in ('train', 'validation', 'test')
-            ],
+            tasks=_tasks(MASAKHANEWS, 'tg', _SPLITS),
         ),
         Corpus(
             'ud',
