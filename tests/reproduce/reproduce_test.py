@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 
 import mtg_runs
@@ -280,6 +281,41 @@ def test_slurm_gets_an_array_for_each_level(tmp_path):
         check=True,
     )  # fmt: skip
     assert shown.stdout.splitlines() == list(launching.levels(every)[1][1].arguments)
+
+
+def test_no_text_of_the_user_is_run_by_the_shell_that_submits_or_runs_a_job(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sbatch = tmp_path / 'bin' / 'sbatch'
+    sbatch.parent.mkdir()
+    sbatch.write_text('#!/bin/sh\necho 7\n')
+    sbatch.chmod(0o755)
+    env = {'PATH': f'{sbatch.parent}:/usr/bin:/bin', 'SLURM_ARRAY_TASK_ID': '0'}
+    hostile = 'r"$(touch ran)`touch ran`\'; touch ran; # $IMAGE $(NODES)'
+    flags = ['mtg', '--table=14', '--models=mT5', f'--workdir={hostile}', f'--root={hostile}']
+    assert reproduce.main([*flags, '--launch', 'slurm']) == 0
+    folder = pathlib.Path(hostile) / 'reproduce' / 'launch'
+    submitted = subprocess.run(
+        ['bash', folder / 'submit.sh'], env=env, check=True, text=True, capture_output=True
+    )
+    again = submitted.stdout.splitlines()[-1].partition('python -m xlbench.reproduce ')[2]
+    assert shlex.split(again) == flags  # It can be pasted into a shell.
+    text = (folder / 'level-1.sbatch').read_text()
+    job = text.replace(re.search(r'^source .*$', text, re.M)[0], 'printf "%s\\n" "$@"')
+    shown = subprocess.run(['bash'], input=job, env=env, text=True, capture_output=True, check=True)
+    assert shown.stdout.splitlines()[-1] == f'--workdir={hostile}/mT5-multi_multitask'
+    # In a JobSet neither envsubst nor Kubernetes finds a variable in it.
+    assert reproduce.main([*flags, '--launch=jobset']) == 0
+    (job,) = yaml.safe_load_all((folder / 'level-1.yaml').read_text())
+    (replicated,) = job['spec']['replicatedJobs']
+    (container,) = replicated['template']['spec']['template']['spec']['containers']
+    line = next(x for x in container['command'][-1].splitlines() if '-m xlbench.train' in x)
+    assert '$IMAGE' not in line and '$(NODES)' not in line
+    told = line.replace('exec python', "printf '%s\\n'").rstrip('\\')
+    shown = subprocess.run(['bash'], input=told, text=True, capture_output=True, check=True)
+    assert f'--workdir={hostile}/mT5-multi_multitask' in shown.stdout.splitlines()
+    assert not list(tmp_path.rglob('ran'))
+    with pytest.raises(UserError, match='remove line breaks'):
+        reproduce.main(['mtg', '--table=14', '--workdir=a\nb', '--launch=slurm'])
 
 
 def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):

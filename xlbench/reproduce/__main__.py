@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
     if args.launch:
-        again = f'python -m xlbench.reproduce {shlex.join(a for a in argv if "--launch" not in a)}'
+        again = f'python -m xlbench.reproduce {shlex.join(_without(argv, "--launch"))}'
         folder = state.folder / 'launch'
         for path in launching.write(args.launch, _left(steps, state), folder, title, again):
             print(f'wrote {path}')
@@ -254,6 +254,12 @@ def _engine(text: str, recipe: Recipe) -> tuple[str, str]:
     if name not in recipe.engines:
         raise errors.unknown(f'translator of {recipe.benchmark}', name, recipe.engines)
     return name, engine
+
+
+def _without(argv: Sequence[str], flag: str) -> list[str]:
+    """Leaves out a flag, written as --flag=VALUE or as --flag VALUE."""
+    pairs = zip(['', *argv], argv, strict=False)
+    return [a for before, a in pairs if flag not in (a.partition('=')[0], before)]
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 
 import xlbench
-from xlbench import files
+from xlbench import errors, files
 from xlbench.errors import UserError
 from xlbench.reproduce.steps import Step
 
@@ -38,7 +38,7 @@ _SUBMIT = """\
 set -euo pipefail
 after=()
 {lines}
-echo "when they are finished, this prints the table: {again}"
+printf '%s\\n' 'when they are finished, this prints the table:' {again}
 """
 
 
@@ -70,10 +70,15 @@ def write(
         again: The command that prints the table.
 
     Raises:
-        UserError: The launchers are not here, or there is nothing to run.
+        UserError: The launchers are not here, there is nothing to run, or an argument has a line
+            break or another control character, which would end a comment or a block of YAML.
     """
     if not steps:
         raise UserError(f'all runs for {title} are finished; leave out --launch to print it')
+    written = (str(folder), again, *(text for step in steps for text in step.arguments))
+    for text in written:
+        if not text.isprintable():
+            raise UserError(f'--launch cannot write {errors.shortened(text)}: remove line breaks')
     folder.mkdir(parents=True, exist_ok=True)
     make = {'slurm': _slurm, 'jobset': _jobset}[kind]
     return make(levels(steps), folder, title, again)
@@ -120,7 +125,8 @@ def _slurm(
     files.write(
         submit,
         _SUBMIT.format(
-            title=title, count=count, levels=len(by_level), lines='\n'.join(lines), again=again
+            title=title, count=count, levels=len(by_level), lines='\n'.join(lines),
+            again=shlex.quote(again),
         ),
     )
     submit.chmod(0o755)
@@ -153,8 +159,10 @@ def _filled(body: str, step: Step) -> str:
     """A JobSet of one step, with the variables that are the same for all still to be filled."""
     # In the place of $ARGUMENTS, which the shell would split at spaces.
     line = f'python -m {step.module} {shlex.join(step.arguments)}'
-    text = body.replace('python -m xlbench.train $ARGUMENTS', line)
-    return text.replace('${NAME}', jobset_name(step.name)).replace('${ARGUMENTS}', '')
+    text = body.replace('${NAME}', jobset_name(step.name)).replace('${ARGUMENTS}', '')
+    # Kubernetes and envsubst fill $(X) and $X even within single quotes, in which any $ stands.
+    line = line.replace('$', "$''")
+    return text.replace('python -m xlbench.train $ARGUMENTS', line)
 
 
 def jobset_name(name: str) -> str:
