@@ -13,7 +13,8 @@ import chromium
 import pytest
 from workdir_files import QG, write_workdir
 
-from xlbench.reporting import documents, results, sections as sections_lib
+from xlbench.benchmarks import MRS, MTG
+from xlbench.reporting import comparisons, documents, results, sections as sections_lib
 
 PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1440, 'height': 900}
 ATTACK = '</script><script>window.hurt = 1</script><img src=x onerror="window.hurt = 1">'
@@ -256,3 +257,75 @@ def test_ten_thousand_examples_stay_quick(open_report):
     assert page.locator('.row[aria-selected=true]').get_attribute('aria-posinset') == count(
         page
     ).replace(',', '')
+
+
+@pytest.fixture(scope='module')
+def every_table(tmp_path_factory):
+    """A report with each kind of table: many columns, a row a language, differences, costs."""
+    folder = tmp_path_factory.mktemp('tables')
+    qg, sg = QG.evaluate, MTG.scenario('multi', 'sg').evaluate
+    paths = []
+    for i, name in enumerate(('one', 'two', 'three')):
+        info = {'config': {'seed': 0, 'name': name, 'optimizer': {'rate': 10.0**-i}}, 'seed': 0}
+        path = write_workdir(folder / name, lambda step, task, i=i: 20.0 + i, tasks=(*qg, *sg),
+                             info=info)  # fmt: skip
+        paths.append(path)
+        for task in (*qg, *sg):
+            scores = [20.0 + i + (-1) ** j * (i + j % 3) for j in range(30)]
+            lines = [
+                {'id': j, 'target': 'a b', 'prediction': name, 'scores': {'rouge_l': score}}
+                for j, score in enumerate(scores)
+            ]
+            scored = path / 'eval' / '10' / 'test' / task
+            (scored / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
+            record = json.loads((scored / 'metrics.json').read_text())
+            record['scores']['rouge_l'] = sum(scores) / len(scores)
+            (scored / 'metrics.json').write_text(json.dumps(record))
+    for setting in ('zero_shot', 'multi'):
+        scenario = MRS.scenario(setting, 'generation')
+        paths.append(
+            write_workdir(folder / setting, lambda step, task: 30.0, mixture=scenario.mixture,
+                          tasks=scenario.evaluate, baselines=False)
+        )  # fmt: skip
+    sections = sections_lib.sections([results.read_run(path) for path in paths])
+    path = folder / 'report.html'
+    path.write_text(documents.html(comparisons.beside(sections, 't-test')), encoding='utf-8')
+    return path
+
+
+@pytest.mark.parametrize('width', [1280, 390])
+def test_every_cell_lies_under_its_head(browser, every_table, width, tmp_path):
+    said = []
+    context = browser.new_context(viewport={'width': width, 'height': 900})
+    page = chromium.open_file(context, every_table, said)
+    for folded in page.locator('summary').all():
+        if folded.is_visible():
+            folded.click()
+    # Of each table: its title, cells that are not below their head, whether it scrolls unsaid, and
+    # whether its last column is out of sight.
+    tables = page.evaluate("""() => [...document.querySelectorAll('table')].map((table) => {
+        const place = (cell) => cell.getBoundingClientRect();
+        const heads = [...table.tHead.rows].at(-1).cells;
+        const odd = [...table.tBodies[0].rows].flatMap((row) => [...row.cells].filter((cell, i) =>
+            row.cells.length !== heads.length
+            || Math.abs(place(cell).left - place(heads[i]).left) > 1
+            || Math.abs(place(cell).right - place(heads[i]).right) > 1));
+        const box = table.closest('.scroll') ?? table.parentElement;
+        const style = getComputedStyle(box);
+        const last = place([...heads].at(-1)).right, right = place(box).right;
+        return {
+          title: table.caption.textContent,
+          odd: odd.map((cell) => cell.textContent),
+          isUnsaid: table.scrollWidth > box.clientWidth + 1
+              && !(style.overflowX === 'auto' && style.backgroundAttachment.includes('local')),
+          isOverallHidden: table.classList.contains('overall') && last > right + 1,
+        };
+    })""")
+    page.screenshot(path=tmp_path / 'page.png', full_page=True)
+    titles = ' '.join(table['title'] for table in tables)
+    for kind in ('rouge_l, test split', 'Differences of', 'Speed and cost', 'The best system minus'):
+        assert kind in titles
+    assert page.locator('table.overall').count() and page.locator('tr.p').count()
+    assert [t for t in tables if t['odd'] or t['isUnsaid'] or t['isOverallHidden']] == []
+    assert chromium.fits(page) and spilling(page) == [] and not said
+    context.close()

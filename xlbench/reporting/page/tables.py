@@ -44,12 +44,15 @@ class Tables:
         name = f'table-{len(self.latex) + 1}'
         self.latex[name] = latex.table(table)
         is_compared = bool(score) and sum(row.kind in _SYSTEMS for row in table.rows) > 1
+        classes = [_COMPARED] if is_compared else []
+        if len(table.groups) > 1 and table.groups[-1] == ('', 1):  # The mean of all groups.
+            classes.append('overall')
         grid = element(
             'table',
             element('caption', table.about or table.title, class_='unseen'),
             _head(table, is_compared),
             element('tbody', *_rows(table, marks)),
-            class_=_COMPARED if is_compared else None,
+            class_=' '.join(classes) or None,
             data_direction=direction(score) if is_compared else None,
         )
         return element(
