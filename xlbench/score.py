@@ -125,6 +125,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
             'num_examples': len(n_best),
             'scores': scores,
             'signatures': signatures,
+            'metrics': list(suite.written),
             'seconds': round(time.monotonic() - started, 3),
             'decoding': {**(made_by or {'method': 'file'}), **origin},
             'headline': asked.headline if asked.headline in scores else '',

@@ -9,7 +9,7 @@ from workdir_files import QG, write_workdir
 
 from xlbench import metrics, report
 from xlbench.errors import UserError
-from xlbench.reporting import comparisons, results, sections as sections_lib
+from xlbench.reporting import comparisons, results, sections as sections_lib, significance
 
 COUNT = 30
 WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
@@ -69,6 +69,19 @@ def test_runs_are_compared(tmp_path):
     assert '0 of 5 differences' in made.notes[0]
 
 
+def test_significance_does_not_vanish_as_a_report_grows(tmp_path):
+    """Of 2, 4 and 8 runs, resampling finds nearly as much as the t-test of the same scores."""
+    paths = [write(tmp_path / f'run{i}', 0.5 + 0.04 * i, seed=i) for i in range(8)]
+    for count in (2, 4, 8):
+        found = {}
+        for test in significance.TESTS:
+            made = table(*paths[:: 8 // count], test=test)
+            found[test] = sum(cell.mark == '*' for row in made.rows[::2] for cell in row.cells)
+        assert found['t-test'] > 0
+        for test in ('bootstrap', 'randomization'):
+            assert abs(found[test] - found['t-test']) <= 0.15 * found['t-test'] + 1
+
+
 def test_any_scores_are_compared(tmp_path, capsys):
     folders = [str(write(tmp_path / f'run{i}', q, seed=i)) for i, q in enumerate((0.9, 0.6))]
     assert report.main([*folders, '--significance=t-test', '--scores=rouge_1,rouge_2']) == 0
@@ -116,9 +129,89 @@ def test_corpus_scores_are_resampled(tmp_path):
         for path in (good, poor)
     ]
     assert difference.cells[0].value == pytest.approx(bleus[0] - bleus[1])
-    assert difference.cells[0].mark == '*' and str(difference.cells[-1]) == '-'
-    assert '4 of 4 differences' in made.notes[0] and made.notes[1].startswith('A - has no test')
-    assert table(poor, good).missing
+    average = difference.cells[-1]
+    assert average.value == pytest.approx(np.mean([cell.value for cell in difference.cells[:-1]]))
+    # Over four tasks the interval is about half as wide.
+    assert average.spread < 0.7 * min(cell.spread for cell in difference.cells[:-1])
+    assert all(cell.mark == '*' for cell in difference.cells)
+    said = made.notes[0]
+    assert '5 of 5 differences' in said and '10,000 resamples each; 5 p-values beyond them' in said
+    seeds = [write(tmp_path / f's{i}', 0.8, seed=i, score='bleu', name='s') for i in range(2)]
+    of_seeds = table(*seeds, good, test='bootstrap').rows[0].cells[0]
+    (best, *others) = (
+        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['bleu']
+        for path in (good, *seeds)
+    )
+    assert of_seeds.value == pytest.approx(best - np.mean(others))
+    assert 'between equally many seeds' in table(*seeds, good, test='randomization').missing
+    assert table(poor, good).missing == (
+        'bleu of mtg_qg_en_en is no mean over examples; --significance=bootstrap or randomization '
+        'can test it; ' + '; '.join(
+            f'bleu of mtg_qg_{lang}_{lang} is no mean over examples; --significance=bootstrap or '
+            'randomization can test it' for lang in ('de', 'fr', 'es')
+        )
+    )  # fmt: skip
+
+
+OWN = """
+def longest(targets, predictions):
+    return {'longest': sum(sorted(map(len, predictions))[-5:]) / 5 - len(targets[0]) * 0}
+"""
+
+
+def test_an_own_metric_is_computed_again_from_the_stored_texts(tmp_path, monkeypatch):
+    """Of a function of targets and predictions, and of macro F1, which is no mean either."""
+    (tmp_path / 'tasks').mkdir()
+    (tmp_path / 'tasks' / 'own.py').write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    paths = [write(tmp_path / name, q, seed=i) for i, (name, q) in enumerate(QUALITIES.items())]
+    spec = {'metric': 'tasks/own.py:longest', 'kwargs': {}}
+    f1 = {'metric': 'xlbench.metrics.classification:Classification', 'kwargs': {'labels': []}}
+    for path in paths:
+        for folder in (path / 'eval' / '10' / 'test').iterdir():
+            text = (folder / 'predictions.jsonl').read_text()
+            lines = list(map(json.loads, text.splitlines()))
+            for line in lines:
+                line['scores'].clear()
+            texts = [line['prediction'] for line in lines]
+            record = json.loads((folder / 'metrics.json').read_text())
+            record['scores'] = {'longest': sum(sorted(map(len, texts))[-5:]) / 5}
+            record['scores'] |= metrics.Classification()([x['target'] for x in lines], texts)
+            record['metrics'] = [spec, f1]
+            (folder / 'metrics.json').write_text(json.dumps(record))
+            (folder / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
+    runs = [results.read_run(path) for path in paths]
+    (section,) = sections_lib.sections(runs)
+    for test in ('bootstrap', 'randomization'):
+        made = comparisons.table(section, 'longest', test)
+        assert all(cell.mark == '*' for cell in made.rows[0].cells) and len(made.notes) == 1
+        assert ', 1,000 resamples each' in made.notes[0]
+    assert 'resamples each' in comparisons.table(section, 'macro_f1', 'bootstrap').notes[0]
+    said = comparisons.table(section, 'longest', 't-test').missing
+    assert said.startswith('longest of mtg_qg_en_en is no mean over examples')
+    # Each cause has its own words.
+    place = paths[1] / 'eval' / '10' / 'test' / 'mtg_qg_en_en'
+    record = json.loads((place / 'metrics.json').read_text())
+
+    def missing(change: dict, score: str = 'longest') -> str:
+        (place / 'metrics.json').write_text(json.dumps(record | change))
+        (section,) = sections_lib.sections([results.read_run(path) for path in paths])
+        made = comparisons.table(section, score, 'bootstrap')
+        return ' '.join([made.missing, *made.notes[1:]])
+
+    assert 'does not name its metrics; evaluate again' in missing({'metrics': []})
+    foreign = {'metric': 'elsewhere:f', 'kwargs': {}}
+    assert 'set XLBENCH_METRICS=elsewhere if you trust it' in missing({'metrics': [foreign]})
+    assert 'no metric of mtg_qg_en_en computes' in missing({'metrics': [f1]})
+    changed = record['scores'] | {'longest': 1.0}
+    assert 'gives longest' in missing({'scores': changed})
+    assert 'has no longest of mtg_qg_en_en' in missing({'scores': {'accuracy': 0.0}})
+    missing({})
+    (place / 'predictions.jsonl').unlink()
+    assert 'high has no predictions.jsonl of mtg_qg_en_en' in missing({})
+
+
+QUALITIES = {'low': 0.3, 'high': 0.9}
 
 
 def test_a_run_is_compared_with_its_earlier_step(tmp_path, capsys):
@@ -127,7 +220,7 @@ def test_a_run_is_compared_with_its_earlier_step(tmp_path, capsys):
     said = capsys.readouterr().out
     assert '### Differences of rouge' in said and '| run minus 10 |' in said
     assert report.main([str(run), '--significance=t-test', '--format=html']) == 0
-    assert 'no two systems have' in capsys.readouterr().out
+    assert 'fewer than two systems have this score' in capsys.readouterr().out
     with pytest.raises(UserError, match='--against needs --significance'):
         report.main([str(run), '--against=10'])
 

@@ -1,11 +1,12 @@
 """Tests of significance equal scipy and sacreBLEU; what they are made of is checked by hand."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.base import Metric, Score, Signature
+from sacrebleu.significance import PairedTest
 
 from xlbench.errors import UserError
 from xlbench.reporting import statistics
@@ -29,64 +30,124 @@ def test_paired_t_test_equals_scipy(golden):
             assert test.interval == pytest.approx(expected['ci95_of_mean_difference'])
 
 
+def test_one_pair_has_no_interval():
+    test = statistics.paired_t_test([1.0], [3.0])
+    assert all(map(math.isnan, (test.statistic, test.p_value, *test.interval)))
+
+
+def counts_of(metric, inputs) -> statistics.Scorer:
+    """Scores resamples of a golden case by sacreBLEU's counts."""
+    texts = (inputs['baseline'], inputs['system'])
+    counts = [metric._extract_corpus_statistics(side, [inputs['references']]) for side in texts]
+    counts = np.array(counts, float)
+    return lambda which, index: np.array([
+        metric._compute_score_from_stats(counts[w, i].sum(0)).score
+        for w, i in zip(np.broadcast_to(which, index.shape).astype(int), index, strict=True)
+    ])  # fmt: skip
+
+
 def test_resampling_equals_sacrebleu(golden):
+    """p-values that ten resamples or more decide are sacreBLEU's; smaller ones are no larger."""
+    decided = []
     for case in golden('significance/paired_'):
         inputs = case['inputs']
-        scores = statistics.paired_resampling(
-            inputs['baseline'],
-            inputs['system'],
-            [inputs['references']],
-            {name: METRICS[name]() for name in inputs['metrics']},
-            TESTS[inputs['test']],
-            inputs['n_samples'],
-        )
-        for metric in inputs['metrics']:
-            for result, side in zip(scores[metric], ('baseline', 'system'), strict=True):
-                expected = case['expected'][metric][side]
-                assert result.score == pytest.approx(expected['score'], rel=1e-9)
-                assert result.p_value == expected.get('p_value')
-                if expected['mean'] is None:
-                    assert result.mean is None
-                    continue
+        count, samples = len(inputs['system']), inputs['n_samples']
+        for name in inputs['metrics']:
+            scorer, test = counts_of(METRICS[name](), inputs), TESTS[inputs['test']]
+            drawn = statistics.resamples(scorer, count, test, samples)
+            expected = case['expected'][name]
+            real = expected['system']['score'] - expected['baseline']['score']
+            p, is_tail = statistics.p_value(real, drawn, test)
+            theirs = expected['system']['p_value']
+            decided.append(not is_tail)
+            assert p == theirs if decided[-1] else theirs <= 10 / (samples + 1), case['name']
+            if expected['system']['mean'] is None:
+                continue
+            for side in ('baseline', 'system'):
+                mean, half = statistics.interval(getattr(drawn, side))
                 rough = {'rel': inputs['tolerance_rel_of_mean_and_ci']}
-                assert result.mean == pytest.approx(expected['mean'], **rough)
-                assert result.half_width == pytest.approx(expected['ci'], **rough)
+                assert mean == pytest.approx(expected[side]['mean'], **rough)
+                assert half == pytest.approx(expected[side]['ci'], **rough)
+    assert sum(decided) >= 4
 
 
-class Mean(Metric):
-    """The mean of numbers, as sacreBLEU resamples it."""
+def test_the_interval_of_randomization_equals_sacrebleu(golden, monkeypatch):
+    monkeypatch.setenv('SACREBLEU_SEED', '12345')
+    (inputs,) = [case['inputs'] for case in golden('significance/paired_ar_close_systems')]
+    for name in inputs['metrics']:
+        theirs = PairedTest(
+            [('baseline', inputs['baseline']), ('system', inputs['system'])],
+            {name: METRICS[name]()}, [inputs['references']], 'ar', 500, n_ar_confidence=300,
+        )()[1][name]  # fmt: skip
+        scorer = counts_of(METRICS[name](), inputs)
+        drawn = statistics.resamples(scorer, len(inputs['system']), 'randomization', 500, 300)
+        expected = theirs[1].mean, theirs[1].ci  # Of the baseline sacreBLEU draws others.
+        assert statistics.interval(drawn.system_spread) == pytest.approx(expected, rel=1e-5)
 
-    _SIGNATURE_TYPE = Signature
 
-    def __init__(self):
-        super().__init__()
-        self.num_refs = 1
+def pmf_of_sum(values: np.ndarray, times: int) -> np.ndarray:
+    """Probabilities of each sum of `times` draws of whole numbers, from the smallest sum on."""
+    once = np.bincount(values - values.min()) / len(values)
+    pmf = np.ones(1)
+    for _ in range(times):
+        pmf = np.convolve(pmf, once)
+    return pmf
 
-    def _extract_corpus_statistics(self, hypotheses, references):
-        return [[value, 1.0] for value in hypotheses]
 
-    def _compute_score_from_stats(self, stats):
-        return Score('mean', float(stats[0] / stats[1]))
-
-    def _aggregate_and_compute(self, stats):
-        return self._compute_score_from_stats(np.sum(stats, axis=0))
-
-    _preprocess_segment = _extract_reference_info = _compute_segment_statistics = None
+def exact_p(differences: np.ndarray, test: str) -> float:
+    """The exact probability that `resamples` estimates, of differences that are whole numbers."""
+    real, count = differences.sum(), len(differences)
+    if test == 'bootstrap':
+        pmf = pmf_of_sum(differences, count)
+        sizes = np.abs(np.arange(len(pmf)) + count * differences.min())
+        return float(pmf[sizes - (pmf @ sizes) > abs(real) + 1e-9].sum())
+    pmf = np.ones(1)
+    for size in np.abs(differences):
+        pmf = np.convolve(pmf, [0.5, *[0.0] * (2 * size - 1), 0.5] if size else [1.0])
+    sizes = np.abs(np.arange(len(pmf)) - np.abs(differences).sum())
+    return float(pmf[sizes > abs(real)].sum())
 
 
 @pytest.mark.parametrize('test', statistics.SAMPLES)
-def test_resampling_of_means_equals_sacrebleu(test, monkeypatch):
-    rng = np.random.default_rng(3)
-    for distance in (0.0, 1.5, 4.0):
-        x, y = rng.normal(50, 5, 40), rng.normal(50 + distance, 5, 40)
-        _, system = statistics.paired_resampling(x, y, [], {'mean': Mean()}, test)['mean']
-        assert statistics.resampled_p_value(x, y, test) == pytest.approx(system.p_value, abs=1e-3)
-    # 1 of 4 examples differs: every swap gives the same difference, and none is larger.
-    assert statistics.resampled_p_value([1, 1, 1, 0.1], [1, 1, 1, 0.3], 'randomization') < 1e-3
+@pytest.mark.parametrize('systems', [2, 4, 8])
+def test_a_report_finds_what_exact_tests_find(test, systems):
+    """Every pair of systems on five tasks of 200 examples: with more systems a p-value has to be
+    smaller, in the end far below one in all resamples."""
+    rng = np.random.default_rng(systems)
+    quality = rng.uniform(40, 49, (systems, 5, 1))
+    scores = np.rint(rng.normal(quality, 15, (systems, 5, 200))).astype(int)
+    ours, exact = [], []
+    for first, second in itertools.combinations(range(systems), 2):
+        for x, y in zip(scores[first], scores[second], strict=True):
+            drawn = statistics.resamples(statistics.of_means(x, y), len(x), test, 10_000)
+            ours.append(statistics.p_value(np.mean(y) - np.mean(x), drawn, test)[0])
+            exact.append(exact_p(y - x, test))
+    significant = [np.array(statistics.holm(p)) < statistics.LEVEL for p in (ours, exact)]
+    assert significant[1].any() and not significant[1].all()
+    # The answers may differ where a corrected p-value is close to the level.
+    near = np.abs(np.log(np.array(statistics.holm(exact)) / statistics.LEVEL)) < 0.4
+    assert (significant[0] == significant[1])[~near].all() and near.sum() <= len(ours) / 10
+    for p, expected in zip(ours, exact, strict=True):
+        # Four standard errors of a share; in the tail, what an estimated width leaves unknown.
+        share = 4 * math.sqrt(expected / 10_000) + 2e-4
+        tail = 0.5 + 0.1 * abs(math.log(max(expected, 1e-15)))
+        assert abs(p - expected) <= share
+        assert expected < 1e-12 or abs(math.log(p / expected)) <= tail
+    if systems == 8:  # With 1,000 resamples, and no tail, no p-value survives the correction.
+        assert min(statistics.holm(np.maximum(ours, 1 / 1001))) > statistics.LEVEL
+        assert significant[0].sum() > 15
+
+
+@pytest.mark.parametrize('test', statistics.SAMPLES)
+def test_resampling_of_means(test, monkeypatch):
+    # 1 of 4 examples differs: every swap gives the same difference, which says nothing.
+    baseline, system = [1, 1, 1, 0.1], [1, 1, 1, 0.3]
+    drawn = statistics.resamples(statistics.of_means(baseline, system), 4, test)
+    assert statistics.p_value(0.05, drawn, test)[0] > 0.05
     for seed in ('0', 'none', 'x'):
         monkeypatch.setenv('SACREBLEU_SEED', seed)
         with pytest.raises(UserError, match='does not fix'):
-            statistics.resampled_p_value(x, y, test)
+            statistics.resamples(statistics.of_means(baseline, system), 4, test)
 
 
 def test_holm():

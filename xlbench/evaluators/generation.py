@@ -247,6 +247,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         result = {
             'scores': scores,
             'signatures': signatures,
+            'metrics': list(task.metrics.written) if signatures else [],
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
             'decoding': self._facts() if self._decode else {},

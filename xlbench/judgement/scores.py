@@ -209,10 +209,9 @@ def _differences(study: Study, values: Values) -> Table:
     rows = {}
     for other, system in itertools.combinations(study.systems, 2):
         rows[f'{system} minus {other}'] = [
-            significance.of_means(
+            significance.t_test(
                 {str(i): value for i, value in values.get((system, aspect), {}).items()},
                 {str(i): value for i, value in values.get((other, aspect), {}).items()},
-                't-test',
             )
             for aspect in aspects
         ]

@@ -3,7 +3,7 @@
 import dataclasses
 import numbers
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from xlbench import errors
 from xlbench.files import Json
@@ -54,14 +54,14 @@ class Suite:
 
     Args:
         task: Its name, for messages.
-        written: The metrics as the task's manifest has them.
+        written: The metrics as the task's manifest has them; an attribute, too.
 
     Raises:
         UserError: A metric cannot be loaded, may not be, or is there twice.
     """
 
     def __init__(self, task: str, written: Sequence[Spec]):
-        self._task = task
+        self._task, self.written = task, written
         if not isinstance(written, list | tuple):
             raise errors.UserError(
                 f'task {task}: its manifest has no list of metrics; prepare it again with --force'
@@ -136,8 +136,43 @@ class Suite:
         Raises:
             UserError: A metric that is not xlbench's ended with an error, which is said in a line.
         """
-        used, scores = set(taken), {}
+        scores: Scores = {}
         examples: list[Scores] = [{} for _ in targets]
+        for _, names, values, rows in self._scored(targets, n_best, taken):
+            scores |= {names[name]: value for name, value in values.items()}
+            for example, row in zip(examples, rows, strict=True):
+                example.update({names[name]: value for name, value in row.items()})
+        return scores, examples
+
+    def function(
+        self,
+        score: str,
+        targets: Sequence[str],
+        n_best: Sequence[Sequence[str]],
+        taken: Iterable[str] = (),
+    ) -> Callable[[Sequence[str], Sequence[Sequence[str]]], float] | None:
+        """Finds the function of targets and predictions that gives a score; None if nothing does.
+
+        Args:
+            score: Its name, as `score` gives it.
+            targets: References to try the metrics with.
+            n_best: For each of them the predictions, best first.
+            taken: See `score`.
+
+        Raises:
+            UserError: A metric that is not xlbench's ended with an error, here or in the function.
+        """
+        for member, names, values, _ in self._scored(targets, n_best, taken):
+            for name in values:
+                if names[name] == score:
+                    return lambda *texts, m=member, n=name: self._run(m, *texts)[0][n]
+        return None
+
+    def _scored(
+        self, targets: Sequence[str], n_best: Sequence[Sequence[str]], taken: Iterable[str]
+    ) -> Iterator[tuple[_Member, dict[str, str], Scores, list[Scores]]]:
+        """Each metric, what its scores are called here, and its scores under their own names."""
+        used = set(taken)
         for member in self._members:
             values, rows = self._run(member, targets, n_best)
             names = {}
@@ -145,10 +180,7 @@ class Suite:
                 full = f'{name}{member.suffix}'
                 names[name] = f'{full}_{member.label}' if full in used else full
             used |= set(names.values())
-            scores |= {names[name]: value for name, value in values.items()}
-            for example, row in zip(examples, rows, strict=True):
-                example.update({names[name]: value for name, value in row.items()})
-        return scores, examples
+            yield member, names, values, rows
 
     def check(
         self,

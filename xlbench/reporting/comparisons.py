@@ -1,31 +1,54 @@
 """Which differences between the systems of a section are significant.
 
-A score that is a mean over examples is tested by what predictions.jsonl has of each. BLEU, chrF and
-TER are no means: the counts behind them are resampled, as their signature says how they are made.
+A score that is a mean over examples is tested by what predictions.jsonl has of each. Of BLEU, chrF
+and TER the counts are resampled, and any other score is computed again from the texts of every
+resample by the metric that metrics.json names.
 """
 
 import dataclasses
 import itertools
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from xlbench import errors
+from xlbench import errors, metrics
 from xlbench.metrics.bleu import TOKENIZERS
-from xlbench.reporting import predictions, significance
+from xlbench.reporting import predictions, significance, statistics as tests
 from xlbench.reporting.predictions import Prediction
-from xlbench.reporting.results import Result
+from xlbench.reporting.results import LOSSES, Result
 from xlbench.reporting.sections import Section
 from xlbench.reporting.significance import Difference
-from xlbench.reporting.statistics import paired_resampling
+from xlbench.reporting.statistics import Resamples, Scorer
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Table
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
 _LABELS = {'bleu': 'SacreBleu', 'chrf': 'ChrF', 'ter': 'Ter'}  # Score -> how labels begin.
+_OF_EVALUATIONS = (*LOSSES, 'log_probability')  # Scores that no metric gives.
+
+
+class _Limit(NamedTuple):
+    """How often a table scores examples again, and the fewest and most resamples of a difference.
+
+    With many differences a significant p-value is smaller, and more resamples decide it.
+    """
+
+    examples: int
+    fewest: int
+    most: int
+
+
+_MEANS = _Limit(2_000_000_000, 1000, 20_000)
+_COUNTS = _Limit(1_000_000_000, 1000, 10_000)
+_FUNCTIONS = _Limit(2_000_000, 200, 1000)  # Some milliseconds each.
+
+
+class _Untested(Exception):
+    """Says why a difference has no test, as the end of a sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,27 +144,13 @@ def table(
             for system in runs
             if system.name in before
         ]
-    read: dict[tuple[int, str], Texts] = {}
-
-    def texts(system: System, task: str) -> Texts:
-        place = id(system), task
-        if place not in read:
-            read[place] = texts_of(system, task)
-        return read[place]
-
+    of_pairs = _Pairs(score, test, len(pairs) * len(section.columns))
     rows = {
-        name: [_difference(texts, *pair, column.tasks, score, test) for column in section.columns]
+        name: [of_pairs.difference(*pair, column.tasks) for column in section.columns]
         for name, *pair in pairs
     }
-    notes = ()
-    if any(cell is None for row in rows.values() for cell in row):
-        notes = (
-            'A - has no test: the runs were not scored on the same examples, have no scores of '
-            'single examples, or (BLEU, chrF and TER) were averaged over seeds or tasks, or need '
-            '--significance=bootstrap or randomization.',
-        )
     title = f'Differences of {score}'
-    return significance.table(title, section.columns, rows, test, section.decimals, notes)
+    return significance.table(title, section.columns, rows, test, section.decimals)
 
 
 def texts_of(system: System, task: str) -> Texts:
@@ -150,51 +159,185 @@ def texts_of(system: System, task: str) -> Texts:
     return Texts(results, [predictions.of_result(result) for result in results])
 
 
-def _difference(
-    texts: Callable[[System, str], Texts],
-    first: System,
-    second: System,
-    tasks: Sequence[str],
-    score: str,
-    test: str,
-) -> Difference | None:
-    """Of a column; several tasks count alike, so they need equally many examples."""
-    sides = [[texts(system, task) for task in tasks] for system in (first, second)]
-    of_tasks: tuple[dict[str, float], dict[str, float]] = ({}, {})
-    counts = set()
-    for task, *pair in zip(tasks, *sides, strict=True):
-        values = [side.values(score) for side in pair]
-        if None in values:
-            return _of_corpus(*pair, score, test) if len(tasks) == 1 else None
-        if values[0].keys() != values[1].keys():
-            return None
-        counts.add(len(values[0]))
-        for pooled, of_task in zip(of_tasks, values, strict=True):
-            pooled |= {f'{task} {key}': value for key, value in of_task.items()}
-    return significance.of_means(*of_tasks, test) if len(counts) == 1 else None
+class _Tested(NamedTuple):
+    """The difference of two systems in one task, and their resamples."""
+
+    value: float
+    drawn: Resamples
 
 
-def _of_corpus(first: Texts, second: Texts, score: str, test: str) -> Difference | None:
-    """Of a score of sacreBLEU, for one run of each system."""
-    if test == 't-test' or len(first.rows) != 1 or len(second.rows) != 1:
-        return None
-    metric = _scorer(first.results[0], score)
-    (rows,), (others,) = first.rows, second.rows
-    if metric is None or any(score not in side.results[0].scores for side in (first, second)):
-        return None
-    if not rows or rows.keys() != others.keys():
-        return None
-    references = [row.references or [row.target] for row in rows.values()]
-    if references != [others[key].references or [others[key].target] for key in rows]:
-        return None
-    texts = [[side[key].prediction or '' for key in rows] for side in (others, rows)]
-    streams = list(map(list, itertools.zip_longest(*references)))
-    baseline, system = paired_resampling(*texts, streams, {score: metric}, test)[score]
-    for side, resampled in ((second, baseline), (first, system)):
-        if abs(side.results[0].scores[score] - resampled.score) > _CLOSE:
-            return None  # Their metrics had other options, or the texts have changed.
-    difference = system.score - baseline.score
-    return difference, math.nan if texts[0] == texts[1] else system.p_value
+class _Pairs:
+    """Tests differences of one score; what was read and drawn for a task is kept for averages."""
+
+    def __init__(self, score: str, test: str, number: int):
+        self._score, self._test, self._number = score, test, number
+        self._texts: dict[tuple[int, str], Texts] = {}
+        self._tested: dict[tuple[int, int, str], _Tested] = {}
+
+    def difference(self, first: System, second: System, tasks: Sequence[str]) -> Difference | str:
+        """First minus second, the mean over tasks; or why there is no test."""
+        try:
+            if self._test == 't-test':
+                return self._t_test(first, second, tasks)
+            of_tasks = [self._resampled(first, second, task) for task in tasks]
+        except _Untested as reason:
+            return str(reason)
+        # Tasks of one size were drawn alike, and count as independent: each is moved by one place.
+        count = min(len(one.drawn.system) for one in of_tasks)
+        drawn = (
+            np.mean([np.roll(scores[:count], i) for i, scores in enumerate(of_field)], axis=0)
+            for of_field in zip(*(one.drawn for one in of_tasks), strict=True)
+        )
+        value = statistics.fmean(one.value for one in of_tasks)
+        return significance.resampled(value, Resamples(*drawn), self._test)
+
+    def _sides(self, first: System, second: System, task: str) -> tuple[Texts, Texts]:
+        """What both wrote for a task: the same examples."""
+        for system in (first, second):
+            if (id(system), task) not in self._texts:
+                self._texts[id(system), task] = texts_of(system, task)
+        sides = tuple(self._texts[id(system), task] for system in (first, second))
+        for system, side in zip((first, second), sides, strict=True):
+            if not side.results or any(self._score not in r.scores for r in side.results):
+                raise _Untested(f'{system.name} has no {self._score} of {task}')
+            if not all(side.rows):
+                raise _Untested(f'{system.name} has no predictions.jsonl of {task}')
+        seeds = [rows for side in sides for rows in side.rows]
+        if any(rows.keys() != seeds[0].keys() for rows in seeds):
+            raise _Untested(f'the runs were scored on different examples of {task}')
+        if len(seeds[0]) < 2:
+            raise _Untested(f'{task} has one example')
+        return sides
+
+    def _t_test(self, first: System, second: System, tasks: Sequence[str]) -> Difference:
+        """Of the examples of all tasks, which count alike, so that they need equally many."""
+        pooled: tuple[dict[str, float], dict[str, float]] = ({}, {})
+        counts = set()
+        for task in tasks:
+            for of_all, side in zip(pooled, self._sides(first, second, task), strict=True):
+                if (values := side.values(self._score)) is None:
+                    raise _Untested(
+                        f'{self._score} of {task} is no mean over examples; '
+                        '--significance=bootstrap or randomization can test it'
+                    )
+                counts.add(len(values))
+                of_all |= {f'{task} {key}': value for key, value in values.items()}
+        if len(counts) > 1:
+            raise _Untested(
+                'the tasks have different numbers of examples; --significance=bootstrap or '
+                'randomization can test their mean'
+            )
+        return significance.t_test(*pooled)
+
+    def _resampled(self, first: System, second: System, task: str) -> _Tested:
+        place = id(first), id(second), task
+        if place not in self._tested:
+            system, baseline = sides = self._sides(first, second, task)
+            values = [side.values(self._score) for side in sides]
+            if None not in values:
+                scorer = tests.of_means(
+                    [values[1][key] for key in values[0]], list(values[0].values())
+                )
+                limit = _MEANS
+            else:
+                scorer, limit = _of_corpus(baseline, system, self._score, self._test)
+            means = (statistics.fmean(r.scores[self._score] for r in s.results) for s in sides)
+            value = next(means) - next(means)
+            count = len(system.rows[0])
+            samples = limit.examples // (count * self._number)
+            samples = min(max(samples, limit.fewest), limit.most)
+            drawn = tests.resamples(scorer, count, self._test, samples, min(samples, 1000))
+            if not all(np.isfinite(scores).all() for scores in drawn):
+                raise _Untested(f'{self._score} is not defined for some resamples of {task}')
+            self._tested[place] = _Tested(value, drawn)
+        return self._tested[place]
+
+
+def _of_corpus(
+    baseline: Texts, system: Texts, score: str, test: str
+) -> tuple[Scorer, _Limit]:
+    """Resamples a score of all examples together: the mean over seeds; and how often at most."""
+    sides, keys = (baseline, system), list(system.rows[0])
+    if test == 'randomization' and len(baseline.rows) != len(system.rows):
+        raise _Untested('randomization exchanges texts between equally many seeds')
+    references = [row.references or [row.target] for row in system.rows[0].values()]
+    for rows in (*baseline.rows, *system.rows):
+        if references != [rows[key].references or [rows[key].target] for key in keys]:
+            raise _Untested('the references of the runs are not the same')
+    result = system.results[0]
+    if metric := _scorer(result, score):
+        streams = list(map(list, itertools.zip_longest(*references)))
+        limit = _COUNTS
+
+        def parts(rows: Mapping[str, Prediction]) -> np.ndarray:
+            texts = [rows[key].prediction or '' for key in keys]
+            return np.array(metric._extract_corpus_statistics(texts, streams), float)
+
+        def score_of(chosen: np.ndarray, index: np.ndarray) -> float:
+            return metric._compute_score_from_stats(chosen.sum(axis=0)).score
+    else:
+        targets = np.empty(len(keys), object)
+        targets[:] = [row if len(row) > 1 else row[0] for row in references]
+        function, count = _function(result, score, targets, [system.rows[0][k] for k in keys])
+        limit = _FUNCTIONS
+
+        def parts(rows: Mapping[str, Prediction]) -> np.ndarray:
+            texts = np.empty(len(keys), object)
+            texts[:] = [rows[key].texts(count) for key in keys]
+            return texts
+
+        def score_of(chosen: np.ndarray, index: np.ndarray) -> float:
+            return function(targets[index].tolist(), chosen.tolist())
+
+    of_sides = [[parts(rows) for rows in side.rows] for side in sides]
+    every = np.arange(len(keys))
+    for side, of_seeds in zip(sides, of_sides, strict=True):
+        for of_seed, stored in zip(of_seeds, side.results, strict=True):
+            if not abs((again := score_of(of_seed, every)) - stored.scores[score]) <= _CLOSE:
+                raise _Untested(
+                    f'predictions.jsonl of {stored.folder} gives {score} {again:.3f}, and its '
+                    f'metrics.json has {stored.scores[score]:.3f}'
+                )
+    if len(of_sides[0]) == len(of_sides[1]):
+        pairs = list(map(np.stack, zip(*of_sides, strict=True)))
+        seeds_of = [pairs, pairs]
+    else:  # A bootstrap takes all texts of a resample from one side.
+        seeds_of = [[np.stack([seed, seed]) for seed in of_seeds] for of_seeds in of_sides]
+
+    def scorer(which: np.ndarray, index: np.ndarray) -> np.ndarray:
+        return np.array([
+            statistics.fmean(score_of(seed[w, i], i) for seed in seeds_of[w[0]])
+            for w, i in zip(np.broadcast_to(which, index.shape).astype(int), index, strict=True)
+        ])  # fmt: skip
+
+    return scorer, limit
+
+
+def _function(
+    result: Result, score: str, targets: Sequence[str], rows: Sequence[Prediction]
+) -> tuple[Callable[[Sequence[str], Sequence[Sequence[str]]], float], int]:
+    """Finds the metric that gave a score, and how many texts of an example it takes."""
+    if not result.metrics:
+        raise _Untested(
+            f'{score} has no scores of single examples, and metrics.json of {result.folder} does '
+            'not name its metrics; evaluate again'
+        )
+    try:
+        suite = metrics.Suite(result.task, result.metrics)
+        n_best = [row.texts(suite.num_predictions) for row in rows]
+        function = suite.function(score, list(targets), n_best, _OF_EVALUATIONS)
+    except (errors.UserError, KeyError, TypeError) as error:  # Anybody may have written it.
+        raise _Untested(f'{score} cannot be computed again: {error}') from None
+    if function is None:
+        raise _Untested(f'no metric of {result.task} computes {score} from texts')
+
+    def checked(*texts: Sequence[Sequence[str]]) -> float:
+        try:
+            return function(*texts)
+        except (errors.UserError, KeyError) as error:
+            raise _Untested(f'{score} cannot be computed again: {error}') from None
+
+    return checked, suite.num_predictions
 
 
 def _scorer(result: Result, score: str) -> Metric | None:

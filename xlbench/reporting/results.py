@@ -20,6 +20,7 @@ import msgspec
 
 from xlbench import benchmarks, config as config_lib, errors, files, foreign
 from xlbench.files import Json
+from xlbench.metrics.contract import Spec
 from xlbench.reporting import trained
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
@@ -43,6 +44,7 @@ class _Metrics(msgspec.Struct):
     split: str = 'unknown'
     num_examples: _Count = 0
     signatures: dict[str, str] = {}
+    metrics: list[dict] = []
     data: str = 'unknown'
     manifest: str = ''
     decoding: dict | None = None
@@ -91,6 +93,7 @@ class Result:
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
         headline: The score that stands for the task; '' if none was named.
         note: What has to be said beside the scores.
+        metrics: The specs of what has scored; empty in results of earlier versions.
         added: Scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
@@ -107,6 +110,7 @@ class Result:
     candidates: int = 0
     headline: str = ''
     note: str = ''
+    metrics: Sequence[Spec] = ()
     added: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     @property

@@ -5,25 +5,43 @@ As table 7 of arXiv:2108.07140 has it: a row of differences, and under it a row 
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench.reporting import statistics
+from xlbench.reporting.statistics import Resamples
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
-Difference = tuple[float, float]  # Of two systems, and its p-value; NaN where it has none.
 TESTS = {
     't-test': 'two-sided paired t-test over examples',
-    'bootstrap': 'paired bootstrap resampling, 1,000 resamples',
-    'randomization': 'approximate randomization, 10,000 trials',
+    'bootstrap': 'paired bootstrap, one-sided as sacreBLEU computes it',
+    'randomization': 'approximate randomization, two-sided',
 }
 
 
-def of_means(x: Mapping[str, float], y: Mapping[str, float], test: str) -> Difference | None:
+class Difference(NamedTuple):
+    """The difference of two systems in a score.
+
+    Attributes:
+        value: One system's score minus the other's.
+        p_value: NaN where the systems are equal in every example.
+        half: Half of the 95 % interval of the difference; None where there is none.
+        drawn: How many resamples decided the p-value; 0 for a t-test.
+        is_tail: The p-value is that of the tail of a normal distribution.
+    """
+
+    value: float
+    p_value: float
+    half: float | None = None
+    drawn: int = 0
+    is_tail: bool = False
+
+
+def t_test(x: Mapping[str, float], y: Mapping[str, float]) -> Difference | None:
     """The difference of two means over the examples that both have; None for fewer than two.
 
     Args:
         x: Example -> number, of the first system.
-        y: Those of the system that is taken away.
-        test: One of `TESTS`.
+        y: Those of the system that is subtracted.
     """
     shared = [key for key in x if key in y]
     if len(shared) < 2:
@@ -31,16 +49,31 @@ def of_means(x: Mapping[str, float], y: Mapping[str, float], test: str) -> Diffe
     of_x, of_y = ([values[key] for key in shared] for values in (x, y))
     difference = math.fsum(of_x) / len(shared) - math.fsum(of_y) / len(shared)
     if of_x == of_y:
-        return 0.0, math.nan
-    if test == 't-test':
-        return difference, statistics.paired_t_test(of_x, of_y).p_value
-    return difference, statistics.resampled_p_value(of_y, of_x, test)
+        return Difference(0.0, math.nan)
+    test = statistics.paired_t_test(of_x, of_y)
+    low, high = test.interval
+    return Difference(difference, test.p_value, (high - low) / 2)
+
+
+def resampled(value: float, drawn: Resamples, test: str) -> Difference:
+    """The difference of two systems whose scores were resampled.
+
+    Args:
+        value: Of the examples as they are.
+        drawn: Their resamples.
+        test: 'bootstrap' or 'randomization'.
+    """
+    if not value and not (drawn.system - drawn.baseline).any():
+        return Difference(0.0, math.nan)
+    p_value, is_tail = statistics.p_value(value, drawn, test)
+    _, half = statistics.interval(drawn.system_spread - drawn.baseline_spread)
+    return Difference(value, p_value, half, len(drawn.system), is_tail)
 
 
 def table(
     title: str,
     columns: Sequence[Column],
-    differences: Mapping[str, Sequence[Difference | None]],
+    differences: Mapping[str, Sequence[Difference | str | None]],
     test: str,
     decimals: int,
     notes: Sequence[str] = (),
@@ -50,32 +83,64 @@ def table(
     Args:
         title: What the differences are of.
         columns: Their heads.
-        differences: 'A minus B' -> one for each column, or None.
+        differences: 'A minus B' -> for each column the difference, or why it was not tested; None
+            says that the two have fewer than two examples in common.
         test: One of `TESTS`.
         decimals: Of the differences.
         notes: What has to be said besides.
     """
-    places = [(name, i) for name, row in differences.items() for i, cell in enumerate(row) if cell]
+    places = {
+        (name, i): cell
+        for name, row in differences.items()
+        for i, cell in enumerate(row)
+        if isinstance(cell, Difference)
+    }
+    cells = (cell for row in differences.values() for cell in row)
+    reasons = [cell or _NOTHING_SHARED for cell in cells if not isinstance(cell, Difference)]
+    reasons = list(dict.fromkeys(reasons))
     if not places:
-        return Table(title, missing='no two systems have scores of the same examples')
-    p_values = [differences[name][i][1] for name, i in places]
-    corrected = dict(zip(places, statistics.holm(p_values), strict=True))
-    count = sum(not math.isnan(p) for p in p_values)
+        return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
+    corrected = dict(
+        zip(places, statistics.holm([d.p_value for d in places.values()]), strict=True)
+    )
+    count = sum(not math.isnan(p) for p in corrected.values())
     significant = sum(p < statistics.LEVEL for p in corrected.values())
     rows = []
     for name, row in differences.items():
         cells, below = [], []
         for i, cell in enumerate(row):
+            cell = places.get((name, i))
             p = corrected.get((name, i), math.nan)
             mark = '*' if p < statistics.LEVEL else ''
-            cells.append(Cell(cell[0], None, decimals, '+', mark) if cell else Cell())
+            cells.append(Cell(cell.value, cell.half, decimals, '+', mark) if cell else Cell())
             below.append(Cell(text=p_text(p, cell)))
         rows += [Row(name, 'difference', tuple(cells)), Row('p-value', 'p', tuple(below))]
     said = (
         f'{significant} of {count} differences are significant at {statistics.LEVEL} (*): '
-        f'{TESTS[test]}; the p-values are corrected for {count} comparisons (Holm).'
+        f'{TESTS[test]}{_drawn(list(places.values()))}; the p-values are corrected for {count} '
+        'comparisons (Holm). ± is half of the 95 % interval of a difference.',
+        *(f'-: not tested, because {reason}.' for reason in reasons),
     )
-    return Table(title, tuple(columns), tuple(rows), 'difference', (said, *notes))
+    return Table(title, tuple(columns), tuple(rows), 'difference', (*said, *notes))
+
+
+_NOTHING_SHARED = 'the two have fewer than two examples in common'
+
+
+def _drawn(tested: Sequence[Difference]) -> str:
+    """How many resamples were drawn, and how many p-values are a tail."""
+    counts = sorted({one.drawn for one in tested} - {0})
+    if not counts:
+        return ''
+    span = ' to '.join(f'{count:,}' for count in dict.fromkeys((counts[0], counts[-1])))
+    tails = sum(one.is_tail for one in tested)
+    said = f', {span} resamples each'
+    if tails:
+        said += (
+            f'; {tails} p-value{"s" if tails > 1 else ""} beyond them '
+            f'{"are" if tails > 1 else "is"} the tail of a normal distribution as wide as they are'
+        )
+    return said
 
 
 def p_text(p: float | None, difference: Difference | None) -> str:

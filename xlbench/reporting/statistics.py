@@ -1,28 +1,32 @@
 """Tests of the difference between two systems on the same examples, intervals and correlations.
 
-A score that is a mean over examples is tested with the scores of the examples; a corpus score, such
-as BLEU, with counts that are summed again for every resample. Resampling is sacreBLEU's
-(`sacrebleu.significance`), and the rest scipy's. A number that the data does not define, such as
+A score that is a mean over examples is tested with the scores of the examples; any other is
+computed again for every resample. Resamples and p-values are those of sacreBLEU
+(`sacrebleu.significance`), and the rest is scipy's. A number that the data does not define, such as
 the correlation with a constant, is NaN.
 """
 
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
-from sacrebleu.metrics.base import Metric
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import estimate_ci
 
 from xlbench.errors import UserError
 
 LEVEL = 0.05  # A difference with a smaller p-value is called significant.
 SAMPLES = {'bootstrap': 1000, 'randomization': 10_000}  # sacreBLEU's own.
-_SACREBLEU = {'bootstrap': 'bs', 'randomization': 'ar'}
-_SEED = 'SACREBLEU_SEED'  # What sacreBLEU takes the seed from; 12345 without it.
+_SEED = 'SACREBLEU_SEED'  # sacreBLEU takes the seed from it; 12345 without it.
+_FEWEST = 10  # Fewer resamples beyond the difference leave its p-value to the tail.
+_BLOCK = 2_000_000  # Numbers that are gathered at once.
+
+# Scores resamples: [resamples, examples] whose text each example has (0: the baseline's, 1: the
+# system's) and which example it is -> [resamples].
+Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class TTest(NamedTuple):
@@ -32,7 +36,7 @@ class TTest(NamedTuple):
         statistic: t; infinite where all differences are equal, NaN where they are 0.
         p_value: Its probability if there were no difference.
         df: Degrees of freedom.
-        interval: 95 % interval of the mean difference, for a two-sided test.
+        interval: 95 % interval of the mean difference, for a two-sided test; NaN for one pair.
     """
 
     statistic: float
@@ -46,95 +50,111 @@ def paired_t_test(x: Sequence[float], y: Sequence[float], alternative: str = 'tw
 
     Args:
         x: A number for each example.
-        y: Those of the other system, in the same order; two or more.
+        y: Those of the other system, in the same order.
         alternative: 'two-sided'; 'greater' or 'less' for x against y.
     """
     with warnings.catch_warnings(), np.errstate(all='ignore'):
         warnings.simplefilter('ignore', RuntimeWarning)  # Equal differences: NaN says it.
         result = scipy.stats.ttest_rel(x, y, alternative=alternative)
         low, high = result.confidence_interval()
-    if math.isnan(low):  # All differences are equal, and so is their mean.
+    if math.isnan(low) and len(x) > 1:  # All differences are equal, and so is their mean.
         low = high = float(np.mean(np.subtract(x, y)))
     interval = (float(low), float(high))
     return TTest(float(result.statistic), float(result.pvalue), int(result.df), interval)
 
 
-class Resampled(NamedTuple):
-    """What resampling says of one system.
+class Resamples(NamedTuple):
+    """Scores of resamples, [resamples] each.
 
     Attributes:
-        score: Of the examples as they are.
-        p_value: Against the baseline; None for the baseline.
-        mean: Over the resamples; None where none were drawn.
-        half_width: Of the 95 % interval around the mean.
+        baseline: The baseline's under the hypothesis of the test.
+        system: Those of the other system.
+        baseline_spread: The baseline's where examples are drawn with replacement, for intervals.
+        system_spread: Those of the other system.
     """
 
-    score: float
-    p_value: float | None
-    mean: float | None
-    half_width: float | None
+    baseline: np.ndarray
+    system: np.ndarray
+    baseline_spread: np.ndarray
+    system_spread: np.ndarray
 
 
-def paired_resampling(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[Sequence[str | None]],
-    metrics: Mapping[str, Metric],
-    test: str,
-    samples: int = 0,
-) -> dict[str, tuple[Resampled, Resampled]]:
-    """Resamples the scores of a corpus: the baseline's and the system's, by name of the metric.
+def resamples(
+    scorer: Scorer, count: int, test: str, samples: int = 0, spread: int = 0
+) -> Resamples:
+    """Scores resamples of the examples of two systems.
 
     Args:
-        baseline: Texts.
-        system: Texts of the other system, of the same examples.
-        references: A list for the first reference of all examples, one for the second, ...
-        metrics: sacreBLEU's, by name.
+        scorer: Scores them.
+        count: How many examples there are.
         test: 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
-        samples: How many; 0 is the usual number, 1,000 or 10,000.
+        samples: How many; 0 is sacreBLEU's number, 1,000 or 10,000.
+        spread: How many are drawn for intervals beside a randomization, after its own; 0 is 1,000.
 
     Raises:
         UserError: The environment has a seed that makes no test repeatable.
     """
-    _seed()  # Which sacreBLEU reads itself.
-    scores = {}
-    for name, metric in metrics.items():
-        _, results = PairedTest(
-            [('baseline', baseline), ('system', system)],
-            {name: metric},
-            references,
-            _SACREBLEU[test],
-            samples or SAMPLES[test],
-        )()
-        (of_each,) = (value for key, value in results.items() if key != 'System')
-        scores[name] = tuple(Resampled(r.score, r.p_value, r.mean, r.ci) for r in of_each)
-    return scores
+    rng = np.random.default_rng(_seed())
+    samples = samples or SAMPLES[test]
+    if test == 'randomization':
+        # The other texts are the system's where these are the baseline's.
+        flips = rng.integers(2, size=(samples, count), dtype=bool)
+        index = np.broadcast_to(np.arange(count), flips.shape)
+        shuffled = [_in_blocks(scorer, which, index) for which in (~flips, flips)]
+        samples = spread or SAMPLES['bootstrap']
+    index = rng.choice(count, size=(samples, count), replace=True)
+    drawn = [_in_blocks(scorer, np.full((samples, 1), side), index) for side in (0, 1)]
+    return Resamples(*(shuffled if test == 'randomization' else drawn), *drawn)
 
 
-def resampled_p_value(x: Sequence[float], y: Sequence[float], test: str) -> float:
-    """The p-value of the difference of two means, by the same draws as `paired_resampling`.
+def _in_blocks(scorer: Scorer, which: np.ndarray, index: np.ndarray) -> np.ndarray:
+    parts = -(-index.size // _BLOCK)
+    pairs = zip(*(np.array_split(array, parts) for array in (which, index)), strict=True)
+    return np.concatenate([scorer(*pair) for pair in pairs])
+
+
+def of_means(baseline: Sequence[float], system: Sequence[float]) -> Scorer:
+    """Scores resamples by the mean of a number of each example."""
+    values = np.array([baseline, system], float)
+
+    def score(which: np.ndarray, index: np.ndarray) -> np.ndarray:
+        if which.shape == index.shape:  # Every example once: only the texts are exchanged.
+            return (values[0].sum() + which @ (values[1] - values[0])) / len(values[0])
+        return values[int(which[0, 0])][index].mean(axis=1)
+
+    return score
+
+
+def p_value(difference: float, drawn: Resamples, test: str) -> tuple[float, bool]:
+    """The p-value of a difference, and whether it is that of a normal distribution's tail.
+
+    It is the share of resamples beyond the difference, as sacreBLEU counts them, as long as ten or
+    more are; without any it could not be smaller than one in all resamples. Where fewer are, it is
+    the tail of a normal distribution that is as wide as the resamples.
 
     Args:
-        x: A number for each example, of the baseline.
-        y: Those of the other system.
+        difference: The system's score minus the baseline's.
+        drawn: Of both.
         test: 'bootstrap' or 'randomization'.
     """
-    differences = np.subtract(y, x)
-    count, samples = len(differences), SAMPLES[test]
-    rng = np.random.default_rng(_seed())
-    real = abs(differences.mean())
+    sizes, real = np.abs(drawn.system - drawn.baseline), abs(difference)
     if test == 'bootstrap':
-        indices = rng.choice(count, size=(samples, count), replace=True)
-        sizes = np.abs(differences[indices].mean(axis=1))
         sizes -= sizes.mean()
-    else:
-        swaps = rng.integers(2, size=(samples, count), dtype=bool)
-        # In blocks, as the product needs the bits as numbers.
-        swapped = np.concatenate([block @ differences for block in np.array_split(swaps, 20)])
-        sizes = np.abs(differences.sum() - 2 * swapped) / count
-    # What rounding alone makes larger is not.
-    larger = np.sum(sizes > real + 1e-12 * np.abs(differences).max())
-    return float(larger + 1) / (samples + 1)
+    # A size that only rounding makes larger than the difference is not.
+    larger = int(np.sum(sizes > real + 1e-12 * max(real, 1.0)))
+    if larger >= _FEWEST:
+        return (larger + 1) / (len(sizes) + 1), False
+    width = math.sqrt(np.mean(sizes**2))
+    # The sizes of a bootstrap lie around the difference, so that one side counts. Equal ones have
+    # no width, and then no resample is beyond any difference.
+    sides = 1 if test == 'bootstrap' else 2
+    return float(sides * scipy.stats.norm.sf(real / width)) if width else 0.0, True
+
+
+def interval(drawn: np.ndarray) -> tuple[float, float]:
+    """The mean of resamples, and half of the 95 % interval, as sacreBLEU estimates them."""
+    mean, half = estimate_ci(drawn)
+    return float(mean), float(half)
 
 
 def _seed() -> int:

@@ -129,7 +129,7 @@ def staged(
                 differences.append(difference(*systems, tasks, score))
             if all(before.is_missing for before, _ in cells):
                 continue
-            p_values = statistics.holm([d[1] if d else math.nan for d in differences])
+            p_values = statistics.holm([d.p_value if d else math.nan for d in differences])
             made[task, model] = [
                 Staged(*pair, difference, p)
                 for pair, difference, p in zip(cells, differences, p_values, strict=True)
@@ -242,4 +242,4 @@ def difference(
             side |= {f'{task} {key}': value for key, value in values.items()}
     if pooled[0].keys() != pooled[1].keys():
         return None
-    return significance.of_means(*pooled, 't-test')
+    return significance.t_test(*pooled)
