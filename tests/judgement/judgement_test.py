@@ -91,7 +91,7 @@ def test_ratings_by_hand(tmp_path):
     assert grammar.cells[0].value == pytest.approx(agreement.fleiss_kappa(counts))
     assert [str(cell) for cell in grammar.cells[2:]] == ['24', '24']
     assert differences.rows[0].name == 'system-1 minus system-0'
-    assert str(differences.rows[0].cells[1]) == '-1.33*'
+    assert str(differences.rows[0].cells[1]) == '-1.33 ±0.63*'
     assert '3 of 3 differences are significant at 0.05 (*)' in differences.notes[0]
     lines = list(map(json.loads, scores.rated_texts(study, judged).splitlines()))
     assert len(lines) == 24 and lines[0]['references'] == ['Wo ist Zug?']

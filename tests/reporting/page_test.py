@@ -8,12 +8,13 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
+import matplotlib.text
 import pytest
 from workdir_files import QG, write_workdir
 
 from xlbench import report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import documents, results, sections as sections_lib
+from xlbench.reporting import documents, drawing, results, sections as sections_lib
 from xlbench.reporting.page import (
     curves,
     distributions,
@@ -68,6 +69,75 @@ def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
     assert [looks.mark(system) for system in looks.ranked] == ['series-1', 'series-2']
     assert text.count('class="mark series-1"') >= 2
     assert text == documents.html([section])
+
+
+def test_the_answer_compares_equal_numbers_of_examples_alone(tmp_path):
+    """A run on 10 examples has the highest score, and the baselines were scored on 3,000."""
+    for name, value, count in (('few', 99.0, 10), ('many', 40.0, 300), ('most', 30.0, 300)):
+        write_workdir(tmp_path / name, lambda step, task, v=value: v, num_examples=count,
+                      baselines=name == 'few', info={'config': {'name': name}})  # fmt: skip
+    section = section_of(*(tmp_path / name for name in ('few', 'many', 'most')))
+    text = documents.html([section])
+    answer = text[text.index('class="answer"') : text.index('id="s1-scores"')]
+    assert '<strong>40.0</strong> rouge_l' in answer
+    assert 'best of the 2 scored on 1200 examples' in answer
+    assert re.findall(r'<td[^>]*>([^<]*)</td>', answer) == ['30.0', '+10.0']
+    assert any(note.startswith('Not comparable: scored on 10 and ') for note in section.notes)
+
+
+def test_only_marks_that_are_drawn_are_named(tmp_path):
+    paths = [
+        write_workdir(tmp_path / f'run{i}', lambda step, task, i=i: 30.0 + i, baselines=i == 0,
+                      info={'config': {'name': i}})
+        for i in range(4)
+    ]
+    section = section_of(*paths[1:])
+    looks = looks_lib.of_section(section)
+    plot = distributions.ranking(section, looks, 's1')
+    assert plot.numbers.notes == ('rouge_l of each system.',)
+    text = documents.html([section])
+    legend = text[text.index('class="legend"') : text.index('</dl>', text.index('class="legend"'))]
+    assert 'best of its column' in legend and 'better than the chosen' in legend
+    assert 'seeds' not in legend and 'significant' not in legend
+    # No run looks like a baseline.
+    section = section_of(*paths)
+    assert 'Stars are baselines.' in distributions.ranking(section, looks, 's1').numbers.notes[0]
+    assert '*' not in [marker for _, marker in drawing.SERIES]
+
+
+def test_no_text_of_a_plot_is_cut(tmp_path):
+    """A map of one task in two languages is lower than the name of its axis is long."""
+    both = tuple(MTG.task_name('qg', lang) for lang in ('en', 'de'))
+    paths = [
+        write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', lambda step, task, i=i: 30.0 + i,
+                      tasks=both, info={'config': {'name': i}})
+        for i in range(2)
+    ]
+    for path in paths:
+        for task in both:
+            lines = [{'id': i, 'target': 'a b', 'prediction': 'a', 'scores': {'rouge_l': 30.0}}
+                     for i in range(5)]  # fmt: skip
+            write_predictions(path, task, lines)
+    cut = []
+
+    def encoded(canvas, kind):
+        canvas.draw_without_rendering()
+        whole = canvas.bbox
+        for text in canvas.findobj(matplotlib.text.Text):
+            box = text.get_window_extent()
+            inside = (box.x0 >= whole.x0 - 1, box.y0 >= whole.y0 - 1, box.x1 <= whole.x1 + 1,
+                      box.y1 <= whole.y1 + 1)  # fmt: skip
+            if text.get_visible() and text.get_text().strip() and not all(inside):
+                cut.append((text.get_text(), inside))
+        return b''
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, 'encoded', encoded)
+        figures = document.plots([section_of(*paths)])
+        assert len(figures) >= 4
+        for figure in figures:
+            figure.draw(('svg',))
+    assert cut == []
 
 
 def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(tmp_path):
@@ -183,6 +253,7 @@ def test_maps_of_languages_and_tasks(tmp_path):
     section = section_of(path)
     (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
     assert 'in each task and language' in one.numbers.notes[0]
+    assert 'best' not in one.numbers.notes[0]  # All are equal.
 
 
 def test_examples_of_systems_stand_side_by_side(tmp_path):

@@ -13,6 +13,7 @@ from xlbench.reporting import (
     notes,
     results,
     sections as sections_lib,
+    systems,
 )
 
 
@@ -26,9 +27,44 @@ def test_seeds_become_one_row_with_a_deviation(tmp_path):
     assert rows['other']['qg avg'] == '60.0'
     assert rows['error removed by s (2 seeds)']['qg avg'] == '17%'
     assert [notes.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
-    assert not any('same seed' in note for note in section.notes)
-    twin = write_workdir(tmp_path / 'twin', lambda step, task: 44.0, seed=1)
-    assert any('same seed' in note for note in section_of(first, second, twin).notes)
+    assert not any('determinism' in note for note in section.notes)
+
+
+def test_a_repeated_run_is_no_second_seed(tmp_path):
+    """One config and one seed, twice: equal scores show determinism, and nothing of seeds."""
+    first = write_workdir(tmp_path / 's0', lambda step, task: 40.0)
+    twin = write_workdir(tmp_path / 's0_again', lambda step, task: 40.0)
+    section = section_of(first, twin)
+    assert rows_of(section)['s0']['qg avg'] == '40.0' and len(section.picks) == 1
+    place = tmp_path.name
+    said = f'{place}/s0_again repeats {place}/s0, seed 0, and is left out of means over seeds.'
+    assert f'{said} Check of determinism: all scores are equal.' in section.notes
+    second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    rows = rows_of(section_of(first, twin, second))
+    assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'
+    other = write_workdir(tmp_path / 'other', lambda step, task: 40.0 + 0.5 * ('de' in task))
+    (note,) = (note for note in section_of(first, other).notes if 'determinism' in note)
+    assert note.endswith('scores differ, by up to 0.5 (rouge_l of mtg_qg_de_de).')
+    later = write_workdir(tmp_path / 'later', lambda step, task: 40.0, steps=(20,))
+    (note,) = (note for note in section_of(first, later).notes if 'determinism' in note)
+    assert 'it ends at step 20 and the other at 10' in note
+
+
+def test_config_keys_that_differ_are_a_table(tmp_path):
+    def run(name, **config):
+        facts = {'config': {'seed': 0, 'model': {'size': 'small'}, **config}}
+        return write_workdir(tmp_path / name, lambda step, task: 40.0, info=facts)
+
+    paths = [run('one', rate=0.1), run('two', rate=0.2, model={'size': '<b>'}, pack=True)]
+    made = systems.config_table(section_of(*paths).picks)
+    assert [column.label for column in made.columns] == ['one', 'two']
+    assert {row.name: [str(cell) for cell in row.cells] for row in made.rows} == {
+        'model.size': ['small', '<b>'], 'rate': ['0.1', '0.2'], 'pack': ['-', 'true'],
+    }  # fmt: skip
+    assert '| rate | 0.1 | 0.2 |' in documents.markdown([section_of(*paths)])
+    page = documents.html([section_of(*paths)])
+    assert 'Config keys that differ' in page and '<td>&lt;b&gt;</td>' in page
+    assert systems.config_table(section_of(paths[0]).picks) is None
 
 
 def test_seeds_are_named_by_what_their_folders_share(tmp_path):

@@ -150,7 +150,7 @@ def table(
         for name, *pair in pairs
     }
     title = f'Differences of {score}'
-    return significance.table(title, section.columns, rows, test, section.decimals)
+    return significance.table(title, section.columns, rows, test, section.decimals_of(score))
 
 
 def texts_of(system: System, task: str) -> Texts:

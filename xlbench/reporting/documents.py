@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xlbench import benchmarks, errors, files, locks
-from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render
+from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render, systems
 from xlbench.reporting.exhibits import output as output_lib
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
@@ -31,6 +31,8 @@ def markdown(sections: Sequence[Section]) -> str:
         for table in layout.tables(section):
             parts.append(render.markdown(table))
             parts += [output_lib.markdown(one) for one in section.figures if one.numbers is table]
+        if configs := systems.config_table(section.picks):
+            parts.append(render.markdown(configs))
         parts.append('### Provenance')
         for pick in section.picks:
             facts = notes.provenance(pick).items()

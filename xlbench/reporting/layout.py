@@ -117,14 +117,15 @@ def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | 
 
 def _winners(section: Section, score: str) -> list[set[int]]:
     """The places of the best systems in each column."""
-    return [winners(section.systems, score, c.tasks, section.decimals) for c in section.columns]
+    decimals = section.decimals_of(score)
+    return [winners(section.systems, score, c.tasks, decimals) for c in section.columns]
 
 
 def _cells(section: Section, number: int, score: str, best: Sequence[set[int]]) -> tuple[Cell, ...]:
     """A system's score in each column; `best` has the winners of each."""
-    system = section.systems[number]
+    system, decimals = section.systems[number], section.decimals_of(score)
     return tuple(
-        system.cell(score, column.tasks, section.decimals)._replace(best=number in winners)
+        system.cell(score, column.tasks, decimals)._replace(best=number in winners)
         for column, winners in zip(section.columns, best, strict=True)
     )
 
@@ -151,6 +152,6 @@ def _table(
         tuple(columns),
         tuple(rows),
         head,
-        notes=(section.notes[0], *printed, *signatures),
+        notes=tuple(filter(None, (section.data_note, *printed, *signatures))),
         about=f'{title}, {section.split} split of {section.title}',
     )

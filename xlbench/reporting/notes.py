@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.files import Json
+from xlbench.reporting import systems as systems_lib
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import clean
 
@@ -20,16 +21,16 @@ _LANG = re.compile(r'\blang:(\w+)')
 def about_data(
     benchmark: benchmarks.Benchmark | None, split: str, picks: list[Pick]
 ) -> tuple[str, list[str]]:
-    """The kind of the data, and the sentence that says so."""
+    """The kind of the data, and sentences that say so; none of a user's own."""
     kinds = {pick.run.info.get('data') for pick in picks}
     kinds |= {result.data for pick in picks for result in pick.results.values()}
     if 'sample' in kinds:
         return 'sample', [SAMPLE_DATA]
     reasons = [] if kinds == {'files'} else ['a run does not say where its data is from']
-    if benchmark is None or not benchmark.paper_models:
-        return 'other', [
-            'No official sizes are known for this data, so no published scores stand beside these.'
-        ]
+    if benchmark is None:
+        return 'other', []
+    if not benchmark.paper_models:
+        return 'other', ['No published scores are known for this data.']
     for pick in picks:
         reasons += _size_mismatches(benchmark, pick)
     if reasons:
@@ -65,10 +66,8 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
         for task, result in pick.results.items():
             manifests.setdefault(task, set()).add(result.manifest)
     if any(len(hashes) > 1 for hashes in manifests.values()):
-        notes.append('The runs read different preparations (other files or another vocabulary).')
-    seeds = [(p.run.config_hash, str(p.run.seed), p.variant, *sorted(p.results)) for p in picks]
-    if len(set(seeds)) < len(seeds):
-        notes.append('Some runs have the same config and the same seed.')
+        notes.append('The runs were trained on different data or vocabularies.')
+    notes += systems_lib.repeats(picks)
     lost = sum(pick.run.bad_log_lines for pick in picks)
     if lost:
         notes.append(f'{lost} lines of metrics.jsonl could not be read and were left out.')

@@ -72,7 +72,7 @@ def _table(section: Section, page: Page) -> Table | None:
         page.title,
         tuple(Column(column.group, score) for column in columns for score in scores),
         tuple(rows),
-        notes=(section.notes[0], *papers, *legend, *signatures),
+        notes=tuple(filter(None, (section.data_note, *papers, *legend, *signatures))),
         about=f'{page.title}, {section.split} split of {section.title}',
     )
 
@@ -81,9 +81,9 @@ def _column(
     section: Section, systems: Sequence[System], score: str, tasks: Sequence[str]
 ) -> list[Cell]:
     """The cell of each system."""
-    best = winners(systems, score, tasks, section.decimals)
+    best = winners(systems, score, tasks, section.decimals_of(score))
     return [
-        system.cell(score, tasks, section.decimals)._replace(best=number in best)
+        system.cell(score, tasks, section.decimals_of(score))._replace(best=number in best)
         for number, system in enumerate(systems)
     ]
 

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
+from xlbench.benchmarks import languages
 from xlbench.reporting import notes as notes_lib, systems as systems_lib
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.results import LOSSES, Run
@@ -25,6 +26,7 @@ class Section:
         counts: The numbers of examples of each column, with whose they are: one line called 'n'
             where all systems agree, else a line for those that do.
         notes: Sentences that belong beside the tables, about the data first.
+        data_note: The one about the data, which stands first; '' for a user's own.
         paper_notes: Those of them that belong to the paper's scores.
         data: 'sample', 'official' or 'other'.
         tables: Scores that share a table with a row a language; none: a table a score.
@@ -52,6 +54,11 @@ class Section:
     benchmark: benchmarks.Benchmark | None = None
     besides: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+    data_note: str = ''
+
+    def decimals_of(self, score: str) -> int:
+        """Decimals of a score's cells: of a loss more, as it is a small number."""
+        return {'loss': 3, 'perplexity': 2}.get(score, self.decimals)
 
     @property
     def picks(self) -> tuple[Pick, ...]:
@@ -136,6 +143,7 @@ def _section(
     title = f'{benchmark.name}, {benchmark.title}' if benchmark else word
     title += f' (arXiv:{benchmark.arxiv})' if benchmark and benchmark.arxiv else ''
     data, notes = notes_lib.about_data(benchmark, split, picks)
+    data_note = clean(notes[0]) if notes else ''
     if task:
         title += f', {benchmark.task_titles[task]}' + (f', {model}' if model else '')
         systems, mixed = systems_lib.settings(picks)
@@ -163,9 +171,7 @@ def _section(
     columns = _columns(benchmark, {task for pick in picks for task in pick.results})
     counts = _counts(systems, columns)
     if len(counts) > 1:
-        notes.append(
-            'Systems were scored on different numbers of examples; such scores do not compare.'
-        )
+        notes.append(_not_comparable(counts))
     return Section(
         title=clean(title),
         split=clean(split),
@@ -181,6 +187,7 @@ def _section(
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
         model=model,
         benchmark=benchmark,
+        data_note=data_note,
     )
 
 
@@ -201,7 +208,11 @@ def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[C
         label = source if source == target else f'{source}-{target}'
         groups.setdefault(task, []).append((label, name))
     for name in sorted(tasks - set(order)):  # Tasks of a user's own.
-        groups.setdefault(clean(name), []).append(('score', name))
+        group, _, lang = name.rpartition('_')
+        if group and lang in languages.LANGUAGES:
+            groups.setdefault(clean(group), []).append((lang, name))
+        else:
+            groups.setdefault(clean(name), []).append(('score', name))
     columns = []
     for group, members in groups.items():
         columns += [Column(group, label, (name,)) for label, name in members]
@@ -253,6 +264,15 @@ def _counts(systems: Sequence[System], columns: Sequence[Column]) -> list[tuple[
     if len(lines) == 1:
         return [('n', lines[0][1])]
     return [(f'of {_together(members)}', counts) for members, counts in lines]
+
+
+def _not_comparable(counts: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Example: 'Not comparable: scored on 10 and 300 examples.'"""
+    for column in zip(*(numbers for _, numbers in counts), strict=True):
+        if len(different := set(column) - {'-'}) > 1:
+            shown = sorted(different, key=lambda text: int(text.partition('-')[0]))
+            return f'Not comparable: scored on {" and ".join(shown)} examples.'
+    return 'Not comparable: scored on different numbers of examples.'
 
 
 def _together(systems: Sequence[System]) -> str:

@@ -8,6 +8,7 @@ of each training setting side by side: there a run fills one part of a column.
 import dataclasses
 import itertools
 import json
+import math
 import pathlib
 import re
 import statistics
@@ -17,9 +18,10 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import SETTING_TITLES
 from xlbench.data import baselines as baselines_lib
 from xlbench.reporting.results import Result, Run
-from xlbench.reporting.tables import Cell, clean
+from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
 _NUMBER = re.compile(r'[-_.]?(seed)?\d+$')  # Of a seed, at the end of a folder's name.
+_MOST_KEYS, _LONGEST_SETTING = 30, 60  # Rows and characters of a table of configs.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ class System:
 
 def runs(picks: list[Pick]) -> list[System]:
     """Makes rows of the runs; those with the same config and another seed together."""
-    groups = _seeds(picks)
+    groups = _seeds(picks)[0]
     systems = []
     for name, members in zip(_group_names(groups), groups, strict=True):
         name += f' ({len(members)} seeds)' if len(members) > 1 else ''
@@ -139,7 +141,7 @@ def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]
         Systems, each with its runs and the seeds of each.
     """
     made = []
-    shared = _share_columns(_seeds(picks))
+    shared = _share_columns(_seeds(picks)[0])
     folders = _distinct_names([dataclasses.replace(c[0][0], variant='') for c in shared])
     for folder, column in zip(folders, shared, strict=True):
         label = clean(f'{name} ({folder})' if len(shared) > 1 else name)
@@ -278,14 +280,90 @@ def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
     return columns
 
 
-def _seeds(picks: list[Pick]) -> list[list[Pick]]:
-    """The runs; those with the same config and tasks, and another seed, together."""
-    groups: dict[str, list[Pick]] = {}
+def repeats(picks: list[Pick]) -> list[str]:
+    """Says of each run with the config and the seed of another one, how far their scores differ."""
+    notes = []
+    for again, first in _seeds(picks)[1]:
+        said = 'all scores are equal'
+        if again.step != first.step:
+            said = f'not comparable, as it ends at step {again.step} and the other at {first.step}'
+        elif differing := _differences(again, first):
+            task, score, size = max(differing, key=lambda one: one[2])
+            said = f'scores differ, by up to {size:.3g} ({score} of {task})'
+        notes.append(
+            f'{_place(again)} repeats {_place(first)}, seed {first.run.seed}, and is left out of '
+            f'means over seeds. Check of determinism: {said}.'
+        )
+    return notes
+
+
+def _differences(again: Pick, first: Pick) -> list[tuple[str, str, float]]:
+    """Task, score and size of each difference; infinite where one of them lacks the score."""
+    found = []
+    for task, result in first.results.items():
+        others = again.results[task].scores
+        for score in dict.fromkeys([*result.scores, *others]):
+            pair = [scores.get(score, math.nan) for scores in (result.scores, others)]
+            if pair[0] != pair[1]:
+                size = abs(pair[0] - pair[1])
+                found.append((task, score, math.inf if math.isnan(size) else size))
+    return found
+
+
+def _place(pick: Pick) -> str:
+    folder = pick.run.workdir.resolve()
+    return clean(f'{folder.parent.name}/{folder.name}')
+
+
+def config_table(picks: Sequence[Pick]) -> Table | None:
+    """The config keys in which runs differ, a column a config; None where they do not."""
+    distinct: dict[str, list[Pick]] = {}
+    for pick in picks:
+        if not pick.run.system:
+            distinct.setdefault(pick.run.config_hash, []).append(pick)
+    groups = [[dataclasses.replace(p, variant='') for p in of_one] for of_one in distinct.values()]
+    leaves = [dict(config_lib.leaves(of_one[0].run.config)) for of_one in groups]
+    texts = [
+        {key: value if isinstance(value, str) else json.dumps(value, default=str)
+         for key, value in of_one.items() if key.rpartition('.')[2] not in ('seed', 'workdir')}
+        for of_one in leaves
+    ]  # fmt: skip
+    keys = dict.fromkeys(key for of_one in texts for key in of_one)
+    keys = [key for key in keys if len({of_one.get(key) for of_one in texts}) > 1]
+    if not keys:
+        return None
+    rows = tuple(
+        Row(clean(key), 'config', tuple(Cell(text=_setting(t.get(key))) for t in texts))
+        for key in keys[:_MOST_KEYS]
+    )
+    more = len(keys) - _MOST_KEYS
+    return Table(
+        'Config keys that differ',
+        tuple(Column('', name) for name in _group_names(groups)),
+        rows,
+        'key',
+        (f'{more} more keys differ.',) if more > 0 else (),
+    )
+
+
+def _setting(text: str | None) -> str:
+    if text is None:
+        return '-'
+    text = clean(text)
+    return text if len(text) <= _LONGEST_SETTING else f'{text[: _LONGEST_SETTING - 1]}…'
+
+
+def _seeds(picks: list[Pick]) -> tuple[list[list[Pick]], list[tuple[Pick, Pick]]]:
+    """The runs by config and tasks, one a seed; and the repeats of a seed, each with its first."""
+    groups: dict[str, dict[str, Pick]] = {}
+    again = []
     for pick in picks:
         # Runs with different tasks, or decoded in different ways, have no common mean.
         key = f'{pick.run.config_hash} {sorted(pick.results)} {pick.variant}'
-        groups.setdefault(key, []).append(pick)
-    return list(groups.values())
+        first = groups.setdefault(key, {}).setdefault(str(pick.run.seed), pick)
+        if first is not pick:
+            again.append((pick, first))
+    return [list(group.values()) for group in groups.values()], again
 
 
 def _facts(pick: Pick) -> set[tuple[str, str]]:

@@ -55,7 +55,8 @@ def _part(section: Section) -> Part:
     score, column = section.scores[0], section.columns[-1]
     named = ' '.join(filter(None, (score, column.group, column.label)))
     runs = [system for system in section.systems if system.kind == 'run']
-    cells = {system.name: system.cell(score, column.tasks, section.decimals) for system in runs}
+    decimals = section.decimals_of(score)
+    cells = {system.name: system.cell(score, column.tasks, decimals) for system in runs}
     said = [f'{n}: {c}' if len(runs) > 1 else str(c) for n, c in cells.items() if not c.is_missing]
     headline = f'{named} {", ".join(said)}' if said else ''
     tables = [experiments.without_notes(t, section.notes) for t in layout.tables(section)]

@@ -143,7 +143,7 @@ def read(
         _papers(benchmark) if official else {},
         section.data,
         section.split,
-        (section.notes[0], *([benchmark.paper_note] if official else [])),
+        (section.data_note, *([benchmark.paper_note] if official else [])),
         tuple(dict.fromkeys(others)),
     )
 

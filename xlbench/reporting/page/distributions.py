@@ -15,7 +15,7 @@ from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
 
 _MOST = 14  # Rows of a plot.
-_OTHERS = {'baseline': 'd', 'paper': 's'}  # Markers of what is no run.
+_OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
 
 
 def ranking(section: Section, looks: Looks, prefix: str) -> Figure | None:
@@ -43,10 +43,14 @@ def ranking(section: Section, looks: Looks, prefix: str) -> Figure | None:
         _name_rows(axes, [system.name for system in shown])
         looks_lib.scale(axes, score, across=True)
 
-    described = (
-        f'{score} of each system. Bars are 95 % intervals of the mean over seeds (Student), small '
-        'ticks single seeds; diamonds are baselines, open squares the systems of the paper.'
-    )
+    kinds = {system.kind for system in shown}
+    marks = [
+        'Bars are 95 % intervals of the mean over seeds (Student), small ticks single seeds.'
+        if any(len(system.values(score, tasks)) > 1 for system in shown) else '',
+        'Stars are baselines.' if 'baseline' in kinds else '',
+        'Open squares are the systems of the paper.' if 'paper' in kinds else '',
+    ]  # fmt: skip
+    described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
     size = (looks_lib.WIDTH, 0.6 + 0.24 * len(shown))
     return looks_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)
 

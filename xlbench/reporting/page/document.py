@@ -12,7 +12,7 @@ import string
 from collections.abc import Sequence
 
 from xlbench.files import Json
-from xlbench.reporting import layout, sealed
+from xlbench.reporting import layout, sealed, systems
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.page import (
     curves,
@@ -27,7 +27,7 @@ from xlbench.reporting.page import (
 from xlbench.reporting.page.examples import Examples
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.page.markup import Markup, element
-from xlbench.reporting.page.tables import Tables
+from xlbench.reporting.page.tables import SYSTEMS, Tables
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Table, clean
 
@@ -121,10 +121,10 @@ def _section(section: Section, name: str, tables: Tables) -> tuple[Markup, Json]
     parts = [
         element('h2', section.title, id=name),
         element('p', f'{section.split} split: {overview.compared(section)}', class_='lead'),
-        element('p', section.notes[0], class_='note') if section.notes else '',
+        element('p', section.data_note, class_='note') if section.data_note else '',
         element('div', *summary, class_='summary') if any(summary) else '',
         _heading(name, 'scores'),
-        _notes(section.notes[1:]),
+        _notes([note for note in section.notes if note != section.data_note]),
         *_tables(section, looks, made, tables),
         *_group(name, 'maps', plots['maps']),
         *_group(name, 'curves', plots['curves']),
@@ -154,12 +154,14 @@ def _tables(section: Section, looks: Looks, made: Sequence[Table], tables: Table
         one += [_figure(figure) for figure in section.figures if figure.numbers is table]
         (folded if table in of_scores[1:] else shown).extend(one)
     if of_scores:
-        shown.insert(1, _legend())
+        shown.insert(1, _legend(made))
     if folded:
         names = ', '.join(table.title for table in of_scores[1:])
         count = len(of_scores) - 1
         said = f'{count} more score{"s" if count > 1 else ""}: {names}'
         shown.insert(2, element('details', element('summary', said), *folded))
+    if configs := systems.config_table(section.picks):
+        shown.append(tables.table(configs, 4))
     return shown
 
 
@@ -201,12 +203,23 @@ def _notes(notes: Sequence[str]) -> Markup:
     return element('ul', *items, class_='notes') if items else Markup()
 
 
-def _legend() -> Markup:
+def _legend(made: Sequence[Table]) -> Markup:
+    """Names the marks that some table has."""
+    cells = [cell for table in made for row in table.rows for cell in row.cells]
+    is_compared = any(sum(row.kind in SYSTEMS for row in table.rows) > 1 for table in made)
+    has = {
+        'best': any(cell.best for cell in cells),
+        '±': any(cell.spread is not None for cell in cells),
+        'gain': is_compared,
+        'loss': is_compared,
+        '*': any(cell.mark == '*' for cell in cells),
+    }
     items = [
         element('div', element('dt', shown, class_=kind or None), element('dd', meaning))
         for shown, kind, meaning in _LEGEND
+        if has[kind or shown]
     ]
-    return element('dl', *items, class_='legend', aria_label='Marks in the tables')
+    return element('dl', *items, class_='legend', aria_label='Marks in the tables') if items else ''
 
 
 def _navigation(sections: Sequence[Section], made: Sequence[Markup]) -> Markup:

@@ -51,8 +51,10 @@ def plots(section: Section, looks: Looks, prefix: str) -> list[Figure]:
         *_of_systems(section, looks),
     ]
     values = [value for one in maps for value in one.cells.values()]
+    score = section.scores[0]
+    decimals = section.decimals_of(score)
     return [
-        _plot(f'{prefix}_map_{i}', one, section.scores[0], (min(values), max(values)))
+        _plot(f'{prefix}_map_{i}', one, score, decimals, (min(values), max(values)))
         for i, one in enumerate(maps, 1)
     ]
 
@@ -151,7 +153,9 @@ def _of_systems(section: Section, looks: Looks) -> list[_Map]:
     return made
 
 
-def _plot(name: str, one: _Map, score: str, limits: tuple[float, float]) -> Figure:
+def _plot(
+    name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]
+) -> Figure:
     names = max(map(len, looks_lib.labels(one.rows)))
     width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
     size = (max(looks_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
@@ -174,10 +178,8 @@ def _plot(name: str, one: _Map, score: str, limits: tuple[float, float]) -> Figu
                 colour = (
                     drawing.SOFT if not is_known else _ON_DARK if share < _MIDDLE else _ON_LIGHT
                 )
-                axes.text(
-                    j + 0.5, i + 0.5, f'{value:.1f}' if is_known else '–', ha='center', va='center',
-                    color=colour,
-                )  # fmt: skip
+                text = f'{value:.{decimals}f}' if is_known else '–'
+                axes.text(j + 0.5, i + 0.5, text, ha='center', va='center', color=colour)
         axes.invert_yaxis()
         axes.set_xticks([i + 0.5 for i in range(len(one.columns))], one.columns)
         axes.set_yticks([i + 0.5 for i in range(len(one.rows))], looks_lib.labels(one.rows))
@@ -187,9 +189,9 @@ def _plot(name: str, one: _Map, score: str, limits: tuple[float, float]) -> Figu
         axes.set_xlabel(one.axes[1], color=drawing.SOFT)
         axes.set_ylabel(one.axes[0], color=drawing.SOFT)
 
-    top = max(one.cells, key=lambda place: one.cells[place] * (direction(score) or 1))
-    described = (
-        f'{score} of {one.about}. The best is {one.cells[top]:.1f}, at {top[0]} and {top[1]}; the '
-        'lighter, the better.'
-    )
+    described = f'{score} of {one.about}.'
+    if len({round(value, decimals) for value in one.cells.values()}) > 1:
+        top = max(one.cells, key=lambda place: one.cells[place] * (direction(score) or 1))
+        value = f'{one.cells[top]:.{decimals}f}'
+        described += f' The best is {value}, at {top[0]} and {top[1]}; the lighter, the better.'
     return looks_lib.plot(name, one.title, described, size, draw)

@@ -53,11 +53,21 @@ def of_section(section: Section) -> Looks:
     column = _shared(section, runs)
     sign = direction(score) or 1
     values = {system.name: system.cell(score, column.tasks).value for system in runs}
+    # Scores of other numbers of examples do not compare: those of the most examples come first.
+    sizes = {system.name: size(system, column.tasks) for system in runs}
     ranked = sorted(
         runs,
-        key=lambda s: (values[s.name] is None, -sign * (values[s.name] or 0.0)),
+        key=lambda s: (
+            values[s.name] is None, -sizes[s.name], s.count(column.tasks),
+            -sign * (values[s.name] or 0.0),
+        ),
     )  # fmt: skip
     return Looks(column, tuple(ranked), _places(ranked))
+
+
+def size(system: System, tasks: Sequence[str]) -> int:
+    """How many examples of tasks a system was scored on; 0 where that is not known."""
+    return sum(max(system.examples.get(task, (0,)), default=0) for task in tasks)
 
 
 def _shared(section: Section, runs: Sequence[System]) -> Column:

@@ -1,5 +1,6 @@
 """What was compared, and the one answer: at the top of a section."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlbench.reporting.best import direction
@@ -25,6 +26,8 @@ def answer(section: Section, looks: Looks) -> Markup:
     if (answered := _answer(section, looks)) is None:
         return Markup()
     system, cell = answered.best
+    score = answered.score
+    decimals = section.decimals_of(score)
     rows = []
     for label, other, theirs in answered.others:
         difference = cell.value - theirs.value
@@ -33,15 +36,15 @@ def answer(section: Section, looks: Looks) -> Markup:
                 'tr',
                 element('th', label, element('span', other.name, class_='name'), scope='row'),
                 element('td', str(theirs)),
-                element('td', f'{difference:+.{section.decimals}f}',
-                        class_=tone(difference, answered.score)),
+                element('td', f'{difference:+.{decimals}f}',
+                        class_=tone(difference, score)),
             )
         )  # fmt: skip
     parts = [
         element('p', 'Best system', class_='over'),
         element('p', element('span', class_=f'mark {looks.mark(system)}', aria_hidden='true'),
                 system.name, class_='system'),
-        element('p', element('strong', f'{cell.value:.{section.decimals}f}'), ' ', answered.score,
+        element('p', element('strong', f'{cell.value:.{decimals}f}'), ' ', score,
                 class_='number'),
         element('p', f'{answered.where}{_seeds(section, looks, system)}', class_='where'),
     ]  # fmt: skip
@@ -82,28 +85,32 @@ def _answer(section: Section, looks: Looks) -> _Answer | None:
     if looks.column is None or not looks.ranked:
         return None
     score, tasks = section.scores[0], looks.column.tasks
-    cells = {s.name: s.cell(score, tasks, section.decimals) for s in section.systems}
+    cells = {s.name: s.cell(score, tasks, section.decimals_of(score)) for s in section.systems}
     best = looks.ranked[0]
     if cells[best.name].value is None:
         return None
     others = []
-    if looks.ranked[1:] and cells[looks.ranked[1].name].value is not None:
-        others.append(('next best', looks.ranked[1], cells[looks.ranked[1].name]))
     sign = direction(score) or 1
-    for kind, label in (('baseline', 'best baseline'), ('paper', "the paper's best")):
-        known = [s for s in section.systems if s.kind == kind and cells[s.name].value is not None]
+    kinds = (('run', 'next best'), ('baseline', 'best baseline'), ('paper', "the paper's best"))
+    for kind, label in kinds:
+        known = [
+            s for s in section.systems
+            if s.kind == kind and s is not best and cells[s.name].value is not None
+            # The notes say of others that they do not compare.
+            and (kind == 'paper' or s.count(tasks) == best.count(tasks))
+        ]  # fmt: skip
         if known:
             top = max(known, key=lambda system: sign * cells[system.name].value)
             others.append((label, top, cells[top.name]))
     return _Answer(
         score,
-        _where(looks, sum(not cells[system.name].is_missing for system in looks.ranked)),
+        _where(looks, [s for s in looks.ranked if not cells[s.name].is_missing]),
         (best, cells[best.name]),
         tuple(others),
     )
 
 
-def _where(looks: Looks, scored: int) -> str:
+def _where(looks: Looks, scored: Sequence[System]) -> str:
     """What the score is of. Example: 'mean over 4 tasks and languages of qg'."""
     column = looks.column
     if len(column.tasks) > 1:
@@ -112,15 +119,22 @@ def _where(looks: Looks, scored: int) -> str:
     else:
         where = f'{column.group} {column.label}'.strip()
     every = len(looks.ranked)
-    return where if scored == every else f'{where} ({scored} of {every} systems have this score)'
+    if len(scored) < every:
+        where += f' ({len(scored)} of {every} systems have this score)'
+    counts = [system.count(column.tasks) for system in scored]
+    if len(alike := [count for count in counts if count == counts[0]]) < len(counts):
+        where += f', best of the {len(alike)} scored on {counts[0]} examples'
+    return where
 
 
 def _seeds(section: Section, looks: Looks, system: System) -> str:
     """Example: ', 3 seeds, 95 % interval ±0.8'."""
-    values = system.values(section.scores[0], looks.column.tasks)
+    score = section.scores[0]
+    values = system.values(score, looks.column.tasks)
     if len(values) < 2:
         return ', one seed'
-    return f', {len(values)} seeds, 95 % interval ±{half_width(values):.{section.decimals}f}'
+    half = f'{half_width(values):.{section.decimals_of(score)}f}'
+    return f', {len(values)} seeds, 95 % interval ±{half}'
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,8 +12,8 @@ from xlbench.reporting.best import direction
 from xlbench.reporting.page.markup import Markup, element, join
 from xlbench.reporting.tables import Cell, Table
 
-_SYSTEMS = ('run', 'baseline', 'paper')  # Kinds of rows that are compared and sorted.
-_KINDS = (*_SYSTEMS, 'error', 'count', 'average', 'difference', 'p')  # That page.css knows.
+SYSTEMS = ('run', 'baseline', 'paper')  # Kinds of rows that are compared and sorted.
+_KINDS = (*SYSTEMS, 'error', 'count', 'average', 'difference', 'p')  # That page.css knows.
 _COMPARED = 'compared'  # The class of tables in which they are.
 
 
@@ -43,7 +43,7 @@ class Tables:
             return join([heading, element('p', f'Left out: {table.missing}.', class_='note')])
         name = f'table-{len(self.latex) + 1}'
         self.latex[name] = latex.table(table)
-        is_compared = bool(score) and sum(row.kind in _SYSTEMS for row in table.rows) > 1
+        is_compared = bool(score) and sum(row.kind in SYSTEMS for row in table.rows) > 1
         classes = [_COMPARED] if is_compared else []
         if len(table.groups) > 1 and table.groups[-1] == ('', 1):  # The mean of all groups.
             classes.append('overall')
@@ -89,7 +89,7 @@ def _tools(table: Table, name: str, score: str) -> Markup:
     ]
     if score:
         chosen = reference(table, score)
-        rows = [row.name for row in table.rows if row.kind in _SYSTEMS]
+        rows = [row.name for row in table.rows if row.kind in SYSTEMS]
         options = [element('option', 'nothing', value='')]
         options += [element('option', row, value=row, selected=row == chosen) for row in rows]
         choice = element('select', *options, data_reference=name)
@@ -129,7 +129,7 @@ def _rows(table: Table, marks: Sequence[str]) -> list[Markup]:
                 element('th', *swatch, row.name, scope='row'),
                 *(_cell(cell, sense) for cell in row.cells),
                 class_='heading' if is_heading else row.kind if row.kind in _KINDS else None,
-                data_name=row.name if row.kind in _SYSTEMS else None,
+                data_name=row.name if row.kind in SYSTEMS else None,
             )
         )
     return made
