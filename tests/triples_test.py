@@ -60,6 +60,10 @@ def test_dialogues_and_interviews(run, tmp_path):
     (only,) = readers.read_triples(str(tmp_path / 'news_dialogue.triples.tsv'))
     assert only['subject'] == 'ANN'
     assert run('own.json', [{'talk': talk}], '--field=talk')[0] == 0
+    assert run('own.json', [{'dialogue': talk}], f'--output={tmp_path / "named.tsv"}')[0] == 0
+    assert len(list(readers.read_triples(str(tmp_path / 'named.tsv')))) == 2
+    with pytest.raises(errors.UserError, match='is for one file'):
+        triples.main(['triples', 'a.json', 'b.json', '--tagger=RUNS/pos', '--output=one.tsv'])
 
 
 def test_what_is_wrong_is_one_line(run, monkeypatch):

@@ -49,6 +49,8 @@ class Sentence(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     flags = _parser().parse_args(argv[1:])
+    if flags.output and len(flags.files) > 1:
+        raise UserError(f'--output={flags.output} is for one file; leave it out for several')
     for path in flags.files:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
@@ -68,7 +70,8 @@ def main(argv: Sequence[str]) -> int:
             'tags of parts of speech (UPOS), as of the task fewshot_udpos_en_en'
         )
     for path in flags.files:
-        target = f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
+        beside = f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
+        target = flags.output or beside
         sentences, triples = write(path, target, tagger, flags)
         print(f'{target}: {triples:,} triples of {sentences:,} sentences', flush=True)
     return 0
@@ -79,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add('files', nargs='+', metavar='FILE', help='dialogues, as JSON')
     add('--tagger', required=True, metavar='WORKDIR', help='a run, or an exported folder')
+    add('--output', default='', help='of the triples (default: beside FILE)')
     add('--field', default='dialogue', help='key of the dialogues')
     add('--batch_size', type=int, default=32, help='sentences that the tagger reads at once')
     return parser

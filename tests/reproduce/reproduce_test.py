@@ -142,6 +142,37 @@ def test_settings_become_flags():
     assert "--engine='Google Trans.=ENGINE'" in lost[-1].missing
 
 
+@pytest.mark.parametrize('number', [5, 7])
+def test_action_infilling_waits_for_the_triples_of_a_tagger(number, tmp_path):
+    """Of the one that is trained, or of the user's; a file that is there stays as it is."""
+    table = f'table {number}'
+    row = {step.name: step for step in steps_of(CLIDSUM, table, Settings('R', seeds=(1, 2)))}
+    assert row['triples'].needs == ('tagger', 'actions')
+    assert row['triples'].module == 'xlbench.triples' and row['triples'].arguments == (
+        '--tagger=R/tagger', 'R/actions/clidsum/MediaSum424k/news_dialogue.json',
+    )  # fmt: skip
+    assert all('udpos' in task for task in config_of(row['tagger'].arguments).evals.test.tasks)
+    for name, step in row.items():
+        if name.startswith('pretraining-'):
+            has_actions = 'aci' in name.split('-')[1].split('+')
+            assert step.needs == ('triples',) * has_actions
+            root = config_of(step.arguments).data.root
+            assert root == ('R/actions' if has_actions else 'data/sample')
+    named = Settings('R', tagger='my/tagger', root=str(tmp_path), size='paper')
+    row = {step.name: step for step in steps_of(CLIDSUM, table, named)}
+    path = tmp_path / 'clidsum' / 'MediaSum424k' / 'news_dialogue.triples.tsv'
+    assert 'tagger' not in row and row['triples'].needs == ()
+    assert row['triples'].arguments == (
+        '--tagger=my/tagger', str(path).replace('.triples.tsv', '.json'), f'--output={path}',
+    )  # fmt: skip
+    assert config_of(row['pretraining-aci'].arguments).data.root == str(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text('of OpenIE\n')
+    every = steps_of(CLIDSUM, table, dataclasses.replace(named, tagger=''))
+    row = {step.name: step for step in every}
+    assert 'tagger' not in row and State('R', every).is_done(row['triples'])
+
+
 # ------------------------------------------------------------------------------------ the running
 
 

@@ -26,6 +26,8 @@ WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and 
                    running anything
   --engine='NAME=ENGINE'  engine, as for xlbench.translate, for a translator of the paper that is
                    not a public model, such as --engine='Google Trans.=file:google.{lang}.tsv'
+  --tagger=TAGGER  for ClidSum's action infilling: a run, a folder or a hub name of a tagger with
+                   universal parts of speech; by default one is trained
   --steps=0.1      fraction of the training steps of a sample
   --examples=50    number of test examples that are scored for each task of a sample
   --config.KEY=VALUE  a config key of all trainings
@@ -204,6 +206,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
     parser.add_argument('--topology', default='', help='GPUs to plan for, such as h100:8')
     parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
     parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
+    parser.add_argument('--tagger', default='', help='tagger for action infilling')
     parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
     parser.add_argument(
         '--examples', type=int, default=0, help='test examples per task of a sample'
@@ -214,8 +217,9 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
     engines = dict(_engine(text, RECIPES[args.benchmark]) for text in args.engine)
     seeds = tuple(map(int, args.seeds))
     settings = Settings(
-        workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest)
-    )
+        workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest),
+        args.tagger,
+    )  # fmt: skip
     return args, settings
 
 

@@ -30,6 +30,7 @@ class Settings:
         examples: Test examples of each task that are scored; 0 for as many as the config has.
         engines: Translator -> engine, for those that the user names.
         overrides: Flags --config.KEY=VALUE of all trainings.
+        tagger: A tagger of the user's, a folder or a hub name, in place of the one trained here.
     """
 
     workdir: str
@@ -40,6 +41,13 @@ class Settings:
     examples: int = 0
     engines: Mapping[str, str] = dataclasses.field(default_factory=dict)
     overrides: tuple[str, ...] = ()
+    tagger: str = ''
+
+    @property
+    def places(self) -> dict[str, str]:
+        """What stands for the places in flags that are no steps."""
+        places = {'root': self.root or _ROOTS[self.size], 'runs': self.workdir}
+        return places | ({'tagger': self.tagger} if self.tagger else {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,8 +132,14 @@ def _add(
         seed = settings.seeds[0] if settings.seeds else None
     flags = (*command.flags, *command.sized.get(settings.size, ()))
     places = [match for flag in flags for match in _PLACE.finditer(flag)]
-    before = [m[2] for m in places if not m[1] and m[2] not in ('root', 'runs')]
+    before = [m[2] for m in places if not m[1] and m[2] not in settings.places]
+    folder = pathlib.Path(settings.workdir) / _folder(command, step_name)
     needs: dict[str, Step] = {}
+    for flag in flags:  # A file that is there already is used, and nothing is run to make it.
+        written = _fill(flag, recipe, settings, {}, False) if flag.startswith('--output=') else ''
+        if written and pathlib.Path(written.partition('=')[2]).exists():
+            made[step_name] = Step(step_name, command, folder, (written,), ())
+            return made[step_name]
     for other in (*before, *command.after):
         if settings.size in recipe.commands[other].sizes:
             needs[other] = _add(recipe, other, seed, settings, made)
@@ -138,7 +152,6 @@ def _add(
         )
     except UserError as error:
         filled, missing = (), missing or str(error)
-    folder = pathlib.Path(settings.workdir) / _folder(command, step_name)
     arguments = () if missing else _arguments(command, filled, folder, seed, settings)
     needed = tuple(step.name for step in needs.values())
     made[step_name] = Step(step_name, command, folder, arguments, needed, missing)
@@ -160,8 +173,7 @@ def _fill(
 
     def fill(match: re.Match) -> str:
         if not match[1]:
-            folders = {'root': settings.root or _ROOTS[settings.size], 'runs': settings.workdir}
-            place = folders.get(match[2]) or str(needs[match[2]].folder)
+            place = settings.places.get(match[2]) or str(needs[match[2]].folder)
             return shlex.quote(place) if is_stage else place
         name, _, lang = match[2].rpartition(' ')
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)

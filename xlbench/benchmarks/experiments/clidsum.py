@@ -4,6 +4,7 @@ A pipeline is a chain of a summariser and a translator, each of which is trained
 to provide Google's translations. A row of table 3 has up to four cells, each of a run of its own.
 """
 
+import dataclasses
 import itertools
 
 from xlbench.benchmarks.clidsum import CLIDSUM
@@ -39,6 +40,8 @@ _END_TO_END = Model('clidsum_mbart', 'large')
 _SUMMARISER = Model('clidsum_summariser', 'large')
 _MDIALBART = Model('clidsum_mdialbart', 'large')
 _WMT = Model('translation', 'base')
+_TAGGER = Model('fewshot_source', 'mbert')
+_ACTIONS = '{runs}/actions'  # A root of data: the sample, with the triples of the tagger.
 _WORDS = tuple(CLIDSUM.pretrained)
 _WHOLE = '+'.join(_WORDS)
 
@@ -53,6 +56,25 @@ _SAMPLE = Command(
     flags=(
         '--sample', '--root={root}', '--vocabulary=sample_clidsum',
         f'--mixture={CLIDSUM.task_name(_INTERVIEWS, CLIDSUM.pivot)}',
+    ),
+)  # fmt: skip
+_INTERVIEWS_OF_PRETRAINING = 'clidsum/MediaSum424k/news_dialogue'
+# Action infilling reads triples. At the size `paper` a file that is there, such as OpenIE's, stays.
+_TRIPLES = (
+    Command('tagger', configs=_TAGGER.configs('task=udpos'), seeded=False),
+    dataclasses.replace(
+        _SAMPLE, name='actions',
+        flags=tuple(flag.replace('{root}', _ACTIONS) for flag in _SAMPLE.flags),
+    ),
+    Command(
+        'triples', 'triples', after=('actions',), flags=('--tagger={tagger}',), seeded=False,
+        sized={
+            'sample': (f'{_ACTIONS}/{_INTERVIEWS_OF_PRETRAINING}.json',),
+            'paper': (
+                f'{{root}}/{_INTERVIEWS_OF_PRETRAINING}.json',
+                f'--output={{root}}/{_INTERVIEWS_OF_PRETRAINING}.triples.tsv',
+            ),
+        },
     ),
 )  # fmt: skip
 
@@ -278,7 +300,11 @@ def _ablations() -> tuple[list[Command], list[Experiment]]:
                 first, last = _pretraining(words, lang), f'mdialbart-{words}-{lang}'
                 of_target = f',target={lang}' if 'mt' in chosen else ''
                 variant = f'pretraining={words},stages=pretraining{of_target}'
-                commands[first] = Command(first, configs=_MDIALBART.configs(variant))
+                has_actions = 'aci' in chosen
+                commands[first] = Command(
+                    first, configs=_MDIALBART.configs(variant), after=('triples',) * has_actions,
+                    sized={'sample': (f'--config.data.root={_ACTIONS}',) * has_actions},
+                )  # fmt: skip
                 commands[last] = Command(
                     last,
                     configs=_MDIALBART.configs(
@@ -307,7 +333,7 @@ _ILLUSTRATION = 'it is an illustration; no run makes it'
 RECIPE = Recipe(
     'clidsum',
     by_name(
-        [_SAMPLE, *_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]
+        [_SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(), *(one for part in _PARTS for one in part[0])]
     ),
     by_name([experiment for part in _PARTS for experiment in part[1]]),
     (
