@@ -142,6 +142,46 @@ def test_settings_become_flags():
     assert "--engine='Google Trans.=ENGINE'" in lost[-1].missing
 
 
+@pytest.mark.parametrize(('size', 'lacking'), [('sample', 14), ('paper', 7)])
+def test_one_engine_fills_every_row_without_one_under_its_own_name(size, lacking, capsys, tmp_path):
+    flags = ['clidsum', '--table=3', f'--size={size}', f'--workdir={tmp_path}', '--dry_run']
+    reproduce.main([*flags, '--engine=NLLB=file:nllb.{lang}.tsv'])
+    filled = capsys.readouterr().out
+    assert 'has no engine' not in filled and 'google' not in filled.lower()
+    assert ('opus_mt' in filled) == (size == 'paper')
+    assert 'bart-nllb-xsamsum-de ' in filled and 'nllb-mbart-xmediasum40k-zh ' in filled
+    reproduce.main(flags)
+    assert 'nllb' not in capsys.readouterr().out
+    replaced = ['OPUS-MT', 'Google Trans.'][-lacking // 7 :]
+    recipe = CLIDSUM.with_stand_in(replaced, 'NLLB')
+    rows = table_of(recipe, 'table 3').experiments
+    assert len(rows) == 25 - lacking + 7 and 'BART + NLLB' in rows and 'NLLB + mBART' in rows
+    settings = Settings('R', size, engines={'NLLB': 'file:nllb.{lang}.tsv'})
+    chain = steps(recipe, ['BART + NLLB'], settings)[-1]
+    assert '--system=BART + NLLB' in chain.arguments
+    assert 'translate:file:nllb.zh.tsv' in chain.arguments
+
+
+def test_a_table_says_once_why_rows_are_missing_and_which_are_stand_ins(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(running, 'start', Pretended())
+    monkeypatch.setattr(showing, 'shown', lambda *rest: showing.Shown())
+    flags = ['clidsum', '--table=4', f'--workdir={tmp_path}']
+    assert reproduce.main(flags) == 1
+    text = capsys.readouterr().out
+    assert text.count('OPUS-MT has no engine') == text.count('Google Trans. has no engine') == 1
+    assert reproduce.main([*flags, '--engine=NLLB=file:nllb.{lang}.tsv']) == 0
+    text = capsys.readouterr().out
+    line = "Stand-in: NLLB translates in place of the paper's OPUS-MT, Google Trans."
+    assert text.count(line) == 1 and 'Missing' not in text
+    flags = ['mtg', '--figure=6', f'--workdir={tmp_path}', '--models=mT5']
+    assert reproduce.main([*flags, '--engine=copy=command:cat']) == 0
+    assert "Stand-in: copy translates in place of the paper's Google Trans." in (
+        capsys.readouterr().out
+    )
+
+
 @pytest.mark.parametrize('number', [5, 7])
 def test_action_infilling_waits_for_the_triples_of_a_tagger(number, tmp_path):
     """Of the one that is trained, or of the user's; a file that is there stays as it is."""
@@ -484,7 +524,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     text = capsys.readouterr().out
     written = (tmp_path / 'reproduce/tables/mtg-table-14.md').read_text()
     assert written + '\n' == text
-    assert 'mT5-multi_multitask lacks mT5-multi_multitask: mT5-multi_multitask went wrong' in text
+    assert '- mT5-multi_multitask: mT5-multi_multitask went wrong' in text
     assert 'Trained for 0.1 of the steps: the scores are meaningless.' in text
     assert reproduce.main(['mtg', '--table=1', f'--workdir={tmp_path}']) == 0
     assert 'Not made here: it describes the corpora.' in capsys.readouterr().out
@@ -503,7 +543,10 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples are for'),
         (['mrs', '--table=3', '--seeds=1,x'], '--seeds=1,x are not whole numbers with commas'),
         (['mrs', '--table=3', '--topology=h100:8'], '--topology is for --size=paper'),
-        (['clidsum', '--table=3', '--engine=Goggle=x'], "unknown translator of clidsum 'Goggle'"),
+        (['clidsum', '--table=3', '--engine=x'], '--engine=x is not NAME=ENGINE'),
+        (['clidsum', '--table=3', '--engine=BART=x'], '--engine=BART has the name of another'),
+        (['clidsum', '--table=3', '--engine=A=x', '--engine=B=y'], 'A, B cannot all stand in'),
+        (['mrs', '--table=3', '--engine=NLLB=x'], 'mrs has no translator without an engine'),
         (['mrs', '--table=3', '--sed=1'], "unknown argument '--sed=1'"),
         (['mrs', '--table=5', '--dry_run', '--config.model.layers=1'], 'layers'),
     ],

@@ -24,8 +24,10 @@ WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and 
   --topology=GPUS  such as h100:8: --dry_run estimates hours, as xlbench.plan does
   --launch=slurm   writes job arrays for SLURM, or with jobset jobs for Kubernetes, instead of
                    running anything
-  --engine='NAME=ENGINE'  engine, as for xlbench.translate, for a translator of the paper that is
-                   not a public model, such as --engine='Google Trans.=file:google.{lang}.tsv'
+  --engine='NAME=ENGINE'  a translator, with an engine as for xlbench.translate. With the name of a
+                   translator of the paper, it is that one, such as
+                   --engine='Google Trans.=file:google.{lang}.tsv'. With another name, such as NLLB,
+                   it stands in for all that have no engine, in rows of its own name
   --tagger=TAGGER  for ClidSum's action infilling: a run, a folder or a hub name of a tagger with
                    universal parts of speech; by default one is trained
   --steps=0.1      fraction of the training steps of a sample
@@ -39,13 +41,14 @@ everything works; its scores are meaningless.
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
 
 from xlbench import errors, files, locks
 from xlbench.benchmarks.experiments import RECIPES
-from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe
+from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe, slug
 from xlbench.errors import UserError
 from xlbench.reporting import render
 from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
@@ -55,8 +58,7 @@ from xlbench.reproduce.steps import Settings, Step
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args, settings = _parse(argv)
-    recipe = RECIPES[args.benchmark]
+    args, recipe, settings = _parse(argv)
     if args.list:
         print('\n'.join(listing.of_paper(recipe, args.size)))
         return 0
@@ -158,13 +160,22 @@ def _said(
     recipe: Recipe, experiments: Sequence[str], settings: Settings, gaps: dict[str, str]
 ) -> list[str]:
     """Gaps with their reasons, and notes on models."""
-    lines = []
+    lacking: dict[str, dict[str, None]] = {}  # Reason -> experiments.
+    engines: set[str] = set()
     for name in experiments:
         for command in recipe.experiments[name].commands:
+            flags = ' '.join(recipe.commands[command].flags)
+            engines |= {one for one in recipe.stand_ins if f'{{engine {one} ' in flags}
             for step in steps_lib.step_names(recipe, command, settings):
                 if step in gaps:
-                    lines.append(f'{name} lacks {step}: {gaps[step]}')
-    blocks = ['Missing:\n\n' + render.items(dict.fromkeys(lines))] if lines else []
+                    reason = re.sub('^(it needs [^ ]+: )+', '', gaps[step])
+                    lacking.setdefault(reason, {})[name] = None
+    lines = [f'{", ".join(names)}: {reason}' for reason, names in lacking.items()]
+    blocks = ['Missing:\n\n' + render.items(lines)] if lines else []
+    blocks += [
+        f"Stand-in: {one} translates in place of the paper's {recipe.stand_ins[one]}."
+        for one in sorted(engines)
+    ]
     named = {recipe.experiments[name].model for name in experiments}
     notes = [note for model, note in recipe.notes.items() if model in named]
     return [*blocks, *([render.items(notes)] if notes and settings.size == 'paper' else [])]
@@ -191,7 +202,7 @@ def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
     return [named[f'{kind} {number}']]
 
 
-def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
     parser = errors.ArgumentParser('python -m xlbench.reproduce', __doc__)
     parser.add_argument('benchmark', help=', '.join(RECIPES))
     parser.add_argument('--table', default='', help='number of a table, or all')
@@ -214,13 +225,13 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
     args, rest = parser.parse_known_args(argv)
     _check(args, rest)
     workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
-    engines = dict(_engine(text, RECIPES[args.benchmark]) for text in args.engine)
+    recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
     seeds = tuple(map(int, args.seeds))
     settings = Settings(
         workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest),
         args.tagger,
     )  # fmt: skip
-    return args, settings
+    return args, recipe, settings
 
 
 def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
@@ -249,15 +260,32 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
         raise UserError('--topology is for --size=paper; a sample runs on a laptop')
 
 
-def _engine(text: str, recipe: Recipe) -> tuple[str, str]:
-    """The name of a translator, and its engine."""
-    name, equals, engine = text.partition('=')
-    if not equals or not engine:
-        example = 'OPUS-MT=models/opus-{lang}'
-        raise UserError(f"--engine={text} is not NAME=ENGINE, such as '{example}'")
-    if name not in recipe.engines:
-        raise errors.unknown(f'translator of {recipe.benchmark}', name, recipe.engines)
-    return name, engine
+def _translators(
+    texts: Sequence[str], recipe: Recipe, size: str
+) -> tuple[Recipe, dict[str, str]]:
+    """Translator -> engine, and the recipe with the one that stands in for others."""
+    engines = {}
+    for text in texts:
+        name, _, engine = text.partition('=')
+        if not engine or not slug(name) or not name.isprintable() or set('{}') & set(name):
+            raise UserError(f"--engine={text} is not NAME=ENGINE, such as 'NLLB=models/nllb'")
+        engines[name] = engine
+    others = [name for name in engines if name not in recipe.engines]
+    if not others:
+        return recipe, engines
+    if len(others) > 1:
+        raise UserError(f'--engine: {", ".join(others)} cannot all stand in; name one of them')
+    lacking = [n for n, of in recipe.engines.items() if n not in engines and not of.get(size)]
+    lacking = lacking or [n for n in recipe.engines if n in recipe.stand_ins]
+    if not lacking:
+        known = ', '.join(recipe.engines) or 'none'
+        raise UserError(
+            f'--engine={others[0]}: {recipe.benchmark} has no translator without an engine at size '
+            f'{size}; its translators: {known}'
+        )
+    if any(slug(others[0]) in slug(name) for name in recipe.experiments):
+        raise UserError(f'--engine={others[0]} has the name of another system; choose a new name')
+    return recipe.with_stand_in(lacking, others[0]), engines
 
 
 def _without(argv: Sequence[str], flag: str) -> list[str]:

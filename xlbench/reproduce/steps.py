@@ -179,8 +179,8 @@ def _fill(
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
         if not engine:
             raise UserError(
-                f'there is no engine for {name} at the size {settings.size}; name one with '
-                f"--engine='{name}=ENGINE', where ENGINE is as for xlbench.translate"
+                f"{name} has no engine at size {settings.size}; give its own with --engine='{name}="
+                "ENGINE', or another translator under its own name, such as --engine='NLLB=ENGINE'"
             )
         return engine.replace('{lang}', lang)
 

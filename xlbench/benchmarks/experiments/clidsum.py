@@ -33,7 +33,7 @@ _SUMMARISERS = {  # Of the paper -> (name in folders, `model` of clidsum_summari
 _TRANSLATORS = {  # Of the paper -> (name in folders, stage of a chain)
     'Trans-WMT': ('trans_wmt', '{{trans_wmt-{lang}}}'),
     'OPUS-MT': ('opus_mt', '{{engine OPUS-MT {lang}}}'),
-    'Google Trans.': ('google', '{{engine Google Trans. {lang}}}'),
+    'Google Trans.': ('google_trans', '{{engine Google Trans. {lang}}}'),
 }
 _MARKED = '{runs}/marked'  # A root of data: dialogues with DialoGPT's marks.
 _END_TO_END = Model('clidsum_mbart', 'large')

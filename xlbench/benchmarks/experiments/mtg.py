@@ -93,7 +93,7 @@ def _translated(model: str, task: str, lang: str) -> Command:
         'chain',
         flags=(
             f'{{{model}-zero_shot-{task}}}',
-            f'translate:{{engine translator {lang}}}',
+            f'translate:{{engine OPUS-MT {lang}}}',
             f'--task={MTG.task_name(task, MTG.pivot, lang)}',
             f'--system={model} translated',
         ),
@@ -214,6 +214,7 @@ RECIPE = Recipe(
         ),
         PaperTable('figure 7', 'all metrics and human ratings', instead=_RATINGS),
     ),
-    engines={'translator': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}},
+    engines={'OPUS-MT': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}},
+    stand_ins={'OPUS-MT': 'Google Trans.'},
     notes={name: model.note for name, model in MODELS.items() if model.note},
 )  # fmt: skip

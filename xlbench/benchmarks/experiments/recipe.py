@@ -9,6 +9,7 @@ The flags of a command may hold placeholders, which are filled when all folders 
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -137,6 +138,7 @@ class Recipe:
         engines: Translator -> size -> engine, in which {lang} is the target language; for those
             that are no command. What is missing there has to be named on the command line.
         notes: Model -> what has to be known of it.
+        stand_ins: Translator -> the translator of the paper that it replaces.
     """
 
     benchmark: str
@@ -145,6 +147,43 @@ class Recipe:
     tables: tuple[PaperTable, ...]
     engines: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    stand_ins: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def with_stand_in(self, replaced: Sequence[str], name: str) -> 'Recipe':
+        """Puts one translator in the place of others, under its own name.
+
+        Rows and commands that differ in these translators alone become one.
+
+        Args:
+            replaced: Names of translators of the recipe.
+            name: The translator that replaces them.
+        """
+        words = [(old(one), old(name)) for one in replaced for old in (str, slug)]
+        recipe = _renamed(self, words)
+        whom = ', '.join(self.stand_ins.get(one, one) for one in replaced)
+        return dataclasses.replace(recipe, stand_ins={**recipe.stand_ins, name: whom})
+
+
+def slug(name: str) -> str:
+    """A name as a part of a folder's name. Example: Google Trans. -> google_trans"""
+    return re.sub('[^a-z0-9]+', '_', name.lower()).strip('_')
+
+
+def _renamed(item, words: Sequence[tuple[str, str]]):
+    """Replaces words in all strings of an item, which may be nested; equal ones become one."""
+    if isinstance(item, str):
+        for old, new in words:
+            item = item.replace(old, new)
+        return item
+    if isinstance(item, tuple):
+        parts = [_renamed(part, words) for part in item]
+        return tuple(part for place, part in enumerate(parts) if part not in parts[:place])
+    if isinstance(item, Mapping):
+        return {_renamed(key, words): _renamed(value, words) for key, value in item.items()}
+    if dataclasses.is_dataclass(item):
+        named = {f.name: _renamed(getattr(item, f.name), words) for f in dataclasses.fields(item)}
+        return type(item)(**named)
+    return item
 
 
 Item = TypeVar('Item', Command, Experiment)
