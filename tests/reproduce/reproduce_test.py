@@ -182,6 +182,33 @@ def test_a_table_says_once_why_rows_are_missing_and_which_are_stand_ins(
     )
 
 
+def test_ratings_set_the_tables_of_human_judgement(tmp_path, capsys, monkeypatch):
+    def rated(task, system, ratings):
+        about = {'task': task, 'id': '1', 'prediction': 'x', 'references': ['y'], 'lang': 'zh'}
+        return json.dumps(about | {'system': system, 'ratings': ratings}) + '\n'
+
+    task = 'clidsum_xmediasum40k_en_zh'
+    lines = [rated(task, 'mDialBART', {'Gram.': one, 'Info.': 0.5}) for one in (1.0, 0.5)]
+    lines.append(rated(task, 'end_to_end-xmediasum40k-zh', {'Gram.': -1.0, 'Info.': 0.0}))
+    (tmp_path / 'ratings.jsonl').write_text(''.join(lines))
+    folders = {}
+    for name in ('end_to_end-xmediasum40k-zh', 'other'):
+        folders[name] = workdir_files.write_workdir(
+            tmp_path / name, lambda step, task: 20.0, tasks=[task], mixture=task, baselines=False
+        )
+    args = ['clidsum', '--table=6', '--models=mBART,mDialBART', f'--workdir={tmp_path / "R"}']
+    monkeypatch.setattr(running, 'start', Pretended())
+    made = {'mBART': [folders['end_to_end-xmediasum40k-zh']], 'mDialBART': [folders['other']]}
+    monkeypatch.setattr(reproduce, '_folders', lambda *rest: made)
+    assert reproduce.main([*args, f'--ratings={tmp_path}']) == 0
+    text = capsys.readouterr().out
+    assert '| mBART | -1.00 | 0.00 |' in text and '| mDialBART | 0.75 | 0.50 |' in text
+    assert reproduce.main(args) == 0
+    assert 'with --ratings=FILE sets the table' in capsys.readouterr().out
+    with pytest.raises(UserError, match='there is no nowhere'):
+        reproduce.main([*args, '--ratings=nowhere'])
+
+
 @pytest.mark.parametrize('number', [5, 7])
 def test_action_infilling_waits_for_the_triples_of_a_tagger(number, tmp_path):
     """Of the one that is trained, or of the user's; a file that is there stays as it is."""

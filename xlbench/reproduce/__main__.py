@@ -30,6 +30,8 @@ WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and 
                    it stands in for all that have no engine, in rows of its own name
   --tagger=TAGGER  for ClidSum's action infilling: a run, a folder or a hub name of a tagger with
                    universal parts of speech; by default one is trained
+  --ratings=FILE   ratings.jsonl of xlbench.annotate score, or its folder, for a table of human
+                   judgement
   --steps=0.1      fraction of the training steps of a sample
   --examples=50    number of test examples that are scored for each task of a sample
   --config.KEY=VALUE  a config key of all trainings
@@ -51,6 +53,7 @@ from xlbench.benchmarks.experiments import RECIPES
 from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe, slug
 from xlbench.errors import UserError
 from xlbench.reporting import render
+from xlbench.reporting.exhibits import ratings
 from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
@@ -108,11 +111,12 @@ def _text(
     parts = [f'# {benchmark}, {table.name}: {table.title}', _about(settings)]
     shown_here = table.experiments_at(settings.size)
     chosen = [name for name in shown_here if name in set(experiments)]
-    if not shown_here or table.instead:
+    rated = settings.rated if table.is_judged else ()
+    if not shown_here or (table.instead and not rated):
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
-        shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark)
+        shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
         parts += map(render.markdown, shown.tables)
         parts += [f'figure: {path}' for path in shown.files]
     parts += _said(recipe, chosen, settings, gaps)
@@ -218,6 +222,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
     parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
     parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
     parser.add_argument('--tagger', default='', help='tagger for action infilling')
+    parser.add_argument('--ratings', default='', help='rated texts, or the folder with them')
     parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
     parser.add_argument(
         '--examples', type=int, default=0, help='test examples per task of a sample'
@@ -229,7 +234,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
     seeds = tuple(map(int, args.seeds))
     settings = Settings(
         workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest),
-        args.tagger,
+        args.tagger, _rated(args.ratings),
     )  # fmt: skip
     return args, recipe, settings
 
@@ -286,6 +291,16 @@ def _translators(
     if any(slug(others[0]) in slug(name) for name in recipe.experiments):
         raise UserError(f'--engine={others[0]} has the name of another system; choose a new name')
     return recipe.with_stand_in(lacking, others[0]), engines
+
+
+def _rated(path: str) -> tuple[ratings.RatedText, ...]:
+    """Reads the texts that judges rated, from a file or its folder; none for ''."""
+    if not path:
+        return ()
+    file = os.path.join(path, 'ratings.jsonl') if os.path.isdir(path) else path
+    if not os.path.isfile(file):
+        raise UserError(f'--ratings={path}: there is no {file}; xlbench.annotate score writes it')
+    return tuple(ratings.read_texts([file])[0])
 
 
 def _without(argv: Sequence[str], flag: str) -> list[str]:

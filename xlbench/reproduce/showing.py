@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
@@ -14,10 +15,12 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.files import Json
 from xlbench.reporting import layout, results, sections as sections_lib
 from xlbench.reporting.exhibits import making, output as exhibited
+from xlbench.reporting.exhibits.ratings import RatedText
+from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Table
+from xlbench.reporting.tables import Cell, Column, Row, Table
 
 # The functions that make the tables of few-shot transfer, by what a recipe calls them.
 _OF_SWEEPS = {
@@ -52,6 +55,7 @@ def of_runs(
     table: PaperTable,
     made: Mapping[str, Sequence[pathlib.Path]],
     output: pathlib.Path,
+    rated: Sequence[RatedText] = (),
 ) -> Shown:
     """The tables of a report of these runs, in the form of the paper.
 
@@ -60,6 +64,7 @@ def of_runs(
         table: Of the paper.
         made: Experiment -> the folders of its runs, without those that are not finished.
         output: A folder for figures.
+        rated: Texts of the runs, with the ratings of judges.
     """
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
@@ -82,10 +87,37 @@ def of_runs(
         if one.name.lower() == table.name
     ]
     if exhibits and not benchmark.pages:
-        section = exhibited.section(making.Material(benchmark, list(runs.values())), exhibits)
+        material = making.Material(benchmark, list(runs.values()), rated=rated)
+        section = exhibited.section(material, exhibits)
         drawn = exhibited.write_figures(section.figures, output)
         return Shown(section.besides, tuple(drawn))
+    if table.is_judged:
+        return Shown((_judged(table, made, rated),))
     return Shown(tuple(_reported(table, list(runs.values()), labels)))
+
+
+def _judged(
+    table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]], rated: Sequence[RatedText]
+) -> Table:
+    """The mean of what judges say, by system; a system has the name of an experiment or a run.
+
+    Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3).
+    """
+    aspects = list(rated[0].ratings) if rated else []
+    rows, known = [], set()
+    for name, folders in made.items():
+        names = {name, *(folder.name for folder in folders)}
+        known |= names
+        texts = [text for text in rated if text.system in names]
+        means = (statistics.fmean(text.ratings[a] for text in texts) for a in aspects)
+        cells = (Cell(mean, None, 2) for mean in means) if texts else (Cell() for _ in aspects)
+        rows.append(Row(name, 'run', tuple(cells)))
+    unknown = dict.fromkeys(text.system for text in rated if text.system not in known)
+    said = [f'{len(rated)} judged texts.']
+    said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
+    said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
+    columns = tuple(Column('', aspect) for aspect in aspects)
+    return Table(f'{table.name}: {table.title}', columns, tuple(rows), 'system', tuple(said))
 
 
 def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) -> list[Table]:
@@ -234,8 +266,9 @@ def shown(
     table: PaperTable,
     made: Mapping[str, Sequence[pathlib.Path]],
     output: pathlib.Path,
+    rated: Sequence[RatedText] = (),
 ) -> Shown:
     """Whatever the finished runs of a table give; see `of_runs` and `of_sweeps`."""
     if recipe.benchmark == 'fewshot':
         return of_sweeps(table, made, output)
-    return of_runs(recipe, table, made, output)
+    return of_runs(recipe, table, made, output, rated)

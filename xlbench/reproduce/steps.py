@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, errors, names
 from xlbench.benchmarks.experiments.recipe import Command, PaperTable, Recipe
 from xlbench.errors import UserError
+from xlbench.reporting.exhibits.ratings import RatedText
 
 CONFIGURED = ('train', 'fewshot')  # Programs with a config, whose workdir says whether it is done.
 _ROOTS = {'sample': 'data/sample', 'paper': 'data'}
@@ -31,6 +32,7 @@ class Settings:
         engines: Translator -> engine, for those that the user names.
         overrides: Flags --config.KEY=VALUE of all trainings.
         tagger: A tagger of the user's, a folder or a hub name, in place of the one trained here.
+        rated: Texts with the ratings of judges.
     """
 
     workdir: str
@@ -42,6 +44,7 @@ class Settings:
     engines: Mapping[str, str] = dataclasses.field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     tagger: str = ''
+    rated: tuple[RatedText, ...] = ()
 
     @property
     def places(self) -> dict[str, str]:

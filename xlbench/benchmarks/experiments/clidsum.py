@@ -350,10 +350,11 @@ RECIPE = Recipe(
             'table 5', 'ablations, one task each', ('mBART', *_SINGLE, 'mDialBART'), ('Table 5',)
         ),
         PaperTable(
-            'table 6', 'judgement of people', _JUDGED,
-            instead='people judge the texts: python -m xlbench.annotate make RUN RUN ... '
+            'table 6', 'judgement of people', _JUDGED, is_judged=True,
+            instead='people judge the texts: python -m xlbench.annotate make NAME=RUN NAME=RUN ... '
             f'--tasks=clidsum_{_INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
-            'pages, and python -m xlbench.annotate score the table',
+            'pages, python -m xlbench.annotate score reads them, and this command with '
+            '--ratings=FILE sets the table; NAME is a system of the table, such as mDialBART',
         ),
         PaperTable('table 7', 'ablations, all combinations', ('mBART', *_EVERY), ('Table 7',)),
         *(

@@ -126,8 +126,8 @@ _RATINGS = (
 )
 _JUDGES = (
     'people rate the texts: python -m xlbench.annotate make RUN RUN ... --tasks=TASK --judges=A,B '
-    'makes their pages, python -m xlbench.annotate score reads them, and python -m xlbench.report '
-    'RUN RUN ... --table=N --ratings=FILE sets the table'
+    'makes their pages, python -m xlbench.annotate score reads them, and this command with '
+    '--ratings=FILE sets the table'
 )
 
 RECIPE = Recipe(
@@ -155,7 +155,8 @@ RECIPE = Recipe(
         PaperTable('table 4', 'zero-shot transfer, averages', _named('zero_shot')),
         PaperTable(
             'table 5', 'human ratings of titles',
-            _named('mono', 'multi', 'cross', 'zero_shot', about='tg'), instead=_JUDGES,
+            _named('mono', 'multi', 'cross', 'zero_shot', about='tg'),
+            instead=_JUDGES, is_judged=True,
         ),
         PaperTable(
             'table 6', 'sizes by threshold of the back-translation',
@@ -176,7 +177,7 @@ RECIPE = Recipe(
                     *_named('mono', 'multi', 'cross', 'zero_shot', about=task),
                     *_named('mono_multitask', 'multi_multitask'),
                 ),
-                instead=_JUDGES,
+                instead=_JUDGES, is_judged=True,
             )
             for number, task in ((8, 'qg'), (9, 'tg'), (10, 'sg'))
         ),

@@ -110,6 +110,7 @@ class PaperTable:
         tasks: The benchmark's tasks that it is about; none: all that its runs are scored on.
         variants: Whether what was evaluated in other ways than a run's config says, and adapters,
             stand beside the run.
+        is_judged: Whether it shows what judges say of the texts of its runs (--ratings).
     """
 
     name: str
@@ -120,6 +121,7 @@ class PaperTable:
     sampled: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     variants: bool = False
+    is_judged: bool = False
 
     def experiments_at(self, size: str) -> tuple[str, ...]:
         """The experiments that it shows at a size."""
