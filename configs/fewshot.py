@@ -4,8 +4,8 @@ r"""Few-shot cross-lingual transfer (arXiv:2012.15682): many adaptations of one 
 
 trains a small English tagger of parts of speech on the embedded sample corpora, as
 configs/fewshot_source.py does, adapts it to buckets of 1, 2 and 4 shots in three languages, and
-prints the paper's tables; minutes on two CPU cores, without any download. With task=xnli it is a
-small classifier.
+prints the paper's tables; minutes on two CPU cores, without any download. With task=panx it labels
+entities, with one of the other tasks it is a small classifier.
 
 The size `ud` trains an equally small tagger from fresh parameters, but on real data: parts of
 speech in Universal Dependencies and the published buckets, in the files that the top of
@@ -77,7 +77,7 @@ def sample(task: str) -> ConfigDict:
         task,
         fewshot_source.get_config(f'sample,task={task}'),
         languages=fewshot_source.SAMPLE_LANGUAGES[1:],
-        shots=(1, 2, 4),
+        shots=FEWSHOT.shots(task),
         buckets=(0, 6),  # Of each K those from 0 to 5.
         methods=('full', 'fc'),
         learning_rates=(3e-4, 1e-3),

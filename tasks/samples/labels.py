@@ -1,39 +1,49 @@
-"""Sample corpora of labels: made-up tagged sentences and entailments, made from a seed.
+"""Sample corpora of labels: made-up texts and tagged sentences for six tasks, made from a seed.
 
   python -m xlbench.tasks.samples.labels --root=data/sample --seed=0
 
-Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos`, words with
-their parts of speech, and `xnli`, premise and hypothesis with a label, which has a training split
-in English alone, as in the benchmark; `buckets`, the few shots of the other languages, which are
-drawn from the training sentences of udpos and from the dev set of xnli; and
-`<root>/sample_fewshot.model`, a SentencePiece vocabulary of its own. The same seed gives the same
-bytes. The words are in `lexicon`; all splits say the same in all languages, line by line.
+Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos` and `panx`,
+words with their parts of speech and entities; `xnli`, premise and hypothesis, and `pawsx`, two
+sentences that mean the same or not, both with a training split in English alone, as in the
+benchmark; `mldoc`, news of four topics; `marc`, reviews with one to five stars; `buckets`, the few
+shots of the other languages, drawn from the dev sets of xnli and pawsx and from the training splits
+of the others; and `<root>/sample_fewshot.model`, a SentencePiece vocabulary of its own. The same
+seed gives the same bytes. The words are in `lexicon`; all splits say the same in all languages,
+line by line.
 """
 
+import json
 import os
 import random
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
-from xlbench.data import buckets, conllu, readers, tokenizers
+from xlbench.data import buckets, conllu, labelled, readers, tokenizers
 from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 2
+GENERATOR = 3
 TEXTS = ('lexicon', 'labels')
 
-# Examples of each task in each language. The larger dev set of xnli is what its shots come from,
-# and half of it is left when they are taken out.
+# Examples of each task in each language. The larger dev sets of xnli and pawsx are what their shots
+# come from, and half of each is left when they are taken out.
 SPLITS = {
     'udpos': {'train': 2000, 'dev': 200, 'test': 300},
     'xnli': {'train': 2000, 'dev': 800, 'test': 300},
+    'pawsx': {'train': 2000, 'dev': 600, 'test': 300},
+    'mldoc': {'train': 1000, 'dev': 200, 'test': 300},
+    'marc': {'train': 1000, 'dev': 200, 'test': 300},
+    'panx': {'train': 1000, 'dev': 200, 'test': 300},
 }
 # The split that shots are drawn from, and the number of buckets of each number of shots.
-BUCKETS = {'udpos': ('train', 40), 'xnli': ('dev', 16)}
+BUCKETS = {
+    'udpos': ('train', 40), 'xnli': ('dev', 16), 'pawsx': ('dev', 16), 'mldoc': ('train', 16),
+    'marc': ('train', 16), 'panx': ('train', 16),
+}  # fmt: skip
 LABELS = ('entailment', 'neutral', 'contradiction')
 
 VOCABULARY = tokenizers.SAMPLE_FILES['sample_fewshot']
@@ -42,11 +52,11 @@ _TAG = re.compile('\t.*\n?')
 
 _BLOCKS = texts.read('labels')
 _SLOTS = {*lexicon.SLOTS, 'price', 'did'}
-# Words with their parts of speech; slots are filled with phrases of `lexicon.forms`.
-SENTENCES = {
-    lang: [sentence for (sentence,) in rows]
-    for lang, rows in _BLOCKS['sentences'].by_language(lexicon.LANGUAGES, _SLOTS).items()
-}
+# Words with their tags; slots are filled with phrases of `lexicon.forms`.
+SENTENCES, ENTITIES, REORDERINGS, REVIEWS = (
+    _BLOCKS[name].by_language(lexicon.LANGUAGES, _SLOTS)
+    for name in ('sentences', 'entities', 'reorderings', 'reviews')
+)
 # Words of phrases that are neither of an open class nor the article that a phrase begins with.
 _CLOSED = {
     'en': {'on': 'ADP', 'in': 'ADP', 'at': 'ADP'},
@@ -56,12 +66,17 @@ _CLOSED = {
 }
 _FRENCH_BEFORE_NOUNS = ('vieille', 'petit', 'gros', 'longue', 'grand')
 _ONE_WORD = {'name': 'PROPN', 'name2': 'PROPN', 'town': 'PROPN', 'number': 'NUM', 'price': 'NUM'}
+_NAMED = {'name': 'B-PER', 'name2': 'B-PER', 'town': 'B-LOC'}
 
 PREMISES, VERBS = (
     _BLOCKS[name].wordings(lexicon.LANGUAGES, _SLOTS) for name in ('premises', 'verbs')
 )
 # Of each label, wordings that take it up from the object or from the town.
 HYPOTHESES = {label: _BLOCKS[label].wordings(lexicon.LANGUAGES, _SLOTS) for label in LABELS}
+TOPICS = {
+    topic: _BLOCKS[topic].wordings(lexicon.LANGUAGES, _SLOTS) for topic in labelled.LABELS['mldoc']
+}
+_CATEGORIES = ('home', 'toy', 'garden')
 
 Example = dict[str, tuple[str, ...]]  # By language: the words and tags, or the columns of a line.
 
@@ -71,19 +86,31 @@ def tagged(rng: random.Random) -> Example:
 
     Example, en: 'A fox slept quietly in the garden .', 'DET NOUN VERB ADV ADP DET NOUN PUNCT'
     """
+    return _tagged(rng, SENTENCES)
+
+
+def named(rng: random.Random) -> Example:
+    """Likewise with tags of entities: 'Ben works for Radio Rom .', 'B-PER O O B-ORG I-ORG O'."""
+    return _tagged(rng, ENTITIES)
+
+
+def _tagged(rng: random.Random, sentences: Mapping[str, Sequence[texts.Cells]]) -> Example:
     meanings = lexicon.sample(rng)
-    number, price = rng.randrange(len(SENTENCES['en'])), str(rng.randrange(2, 90))
+    number, price = rng.randrange(len(sentences['en'])), str(rng.randrange(2, 90))
     sides = {}
     for lang in lexicon.LANGUAGES:
         filled = lexicon.forms(lang, meanings) | {'price': price}
         words: list[conllu.Word] = []
-        for part in SENTENCES[lang][number].split():
-            if part[0] == '{':
-                slot = part.strip('{}')
+        for part in sentences[lang][number][0].split():
+            word, _, tag = part.partition('/')
+            slot = word.strip('{}')
+            if word == slot:
+                words.append((word, tag or 'O'))
+            elif sentences is SENTENCES:
                 words += phrase(lang, slot, filled[slot])
             else:
-                word, _, tag = part.rpartition('/')
-                words.append((word, tag))
+                tag = tag or _NAMED.get(slot, 'O')
+                words += [(word, tag) for word, _ in phrase(lang, slot, filled[slot])]
         first = next(i for i, (_, tag) in enumerate(words) if tag != 'PUNCT')
         word, tag = words[first]
         words[first] = word[0].upper() + word[1:], tag
@@ -131,7 +158,54 @@ def entailment(rng: random.Random) -> Example:
     return sides
 
 
-TASKS: dict[str, Callable[[random.Random], Example]] = {'udpos': tagged, 'xnli': entailment}
+def paraphrase(rng: random.Random) -> Example:
+    """Two sentences in each language, and '1' if they mean the same, '0' if two roles change."""
+    meanings = lexicon.sample(rng)
+    number, same = rng.randrange(len(REORDERINGS['en'])), rng.randrange(2)
+    sides = {}
+    for lang in lexicon.LANGUAGES:
+        first, second = REORDERINGS[lang][number]
+        filled = lexicon.forms(lang, meanings)
+        other = 'town' if '{town2}' in first else 'name'
+        changed = {other: filled[f'{other}2'], f'{other}2': filled[other]}
+        pair = lexicon.sentence(first, filled), lexicon.sentence(
+            second, filled if same else filled | changed
+        )
+        sides[lang] = (*pair, str(same))
+    return sides
+
+
+def news(rng: random.Random) -> Example:
+    """A text of three sentences in each language, two of them on its topic, and the topic."""
+    meanings = lexicon.sample(rng)
+    topic = rng.choice(labelled.LABELS['mldoc'])
+    verb, wording, left_out = rng.randrange(len(VERBS['en'])), rng.randrange(2), rng.randrange(3)
+    sides = {}
+    for lang in lexicon.LANGUAGES:
+        filled = lexicon.forms(lang, meanings) | {'did': VERBS[lang][verb]}
+        first, last = (cell for i, cell in enumerate(TOPICS[topic][lang]) if i != left_out)
+        templates = first, PREMISES[lang][wording], last
+        text = ' '.join(lexicon.sentence(template, filled) for template in templates)
+        sides[lang] = (text, topic)
+    return sides
+
+
+def review(rng: random.Random) -> Example:
+    """Text, title, category and stars of a review in each language."""
+    meanings = lexicon.sample(rng)
+    stars, category = rng.randrange(5), rng.choice(_CATEGORIES)
+    sides = {}
+    for lang in lexicon.LANGUAGES:
+        title, template = REVIEWS[lang][stars]
+        body = lexicon.sentence(template, lexicon.forms(lang, meanings))
+        sides[lang] = (body, title, category, str(stars + 1))
+    return sides
+
+
+TASKS: dict[str, Callable[[random.Random], Example]] = {
+    'udpos': tagged, 'xnli': entailment, 'pawsx': paraphrase, 'mldoc': news, 'marc': review,
+    'panx': named,
+}  # fmt: skip
 
 
 def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
@@ -160,23 +234,35 @@ def write(root: str, seed: int = 0) -> bool:
 
 
 def _write_corpora(folder: str, seed: int) -> None:
-    for task in TASKS:
+    for task in SPLITS:
         for split, examples in make_splits(task, seed).items():
             for lang in lexicon.LANGUAGES:
-                if (task, split) == ('xnli', 'train') and lang != 'en':
+                if split == 'train' and lang not in FEWSHOT.train_languages(task):
                     continue
-                path = os.path.join(folder, task, f'{split}-{lang}.tsv')
-                rows = [example[lang] for example in examples]
-                if task == 'udpos':
-                    records = [{'words': words, 'tags': tags} for words, tags in rows]
-                    text = conllu.write_tagged(records)
-                else:
-                    text = ''.join('\t'.join(row) + '\n' for row in rows)
-                corpus.write_text(path, text)
+                name = _FILES.get(task, '{split}-{lang}.tsv').format(lang=lang, split=split)
+                path = os.path.join(folder, task, name + _ENDS.get((task, split), ''))
+                corpus.write_text(path, _text(task, [example[lang] for example in examples]))
                 if split == BUCKETS[task][0] and lang != 'en':
-                    if task != 'udpos':  # An example of a bucket says in which row it stands.
-                        records = buckets.read_examples(task, lang, [path])
+                    # An example of a bucket says in which row it stands.
+                    records = buckets.read_examples(task, lang, [path])
                     _write_buckets(os.path.join(folder, 'buckets'), task, lang, records, seed)
+
+
+_FILES = {'mldoc': '{lang}/{lang}.{split}', 'marc': '{split}/dataset_{lang}_{split}.json'}
+_ENDS = {('mldoc', 'train'): '.10000'}  # Part of the official name; here are fewer.
+
+
+def _text(task: str, rows: Sequence[tuple[str, ...]]) -> str:
+    """The official form of a file."""
+    if task in FEWSHOT.tagging:
+        return conllu.write_tagged([{'words': words, 'tags': tags} for words, tags in rows])
+    if task == 'marc':
+        names = ('review_body', 'review_title', 'product_category', 'stars')
+        reviews = (dict(zip(names, row, strict=True)) | {'stars': int(row[-1])} for row in rows)
+        return ''.join(json.dumps(one, ensure_ascii=False) + '\n' for one in reviews)
+    if task == 'mldoc':
+        rows = [(label, text) for text, label in rows]
+    return ''.join('\t'.join(row) + '\n' for row in rows)
 
 
 def _write_buckets(
@@ -188,7 +274,7 @@ def _write_buckets(
 
 
 def _train(folder: str) -> bytes:
-    """Trained on sentences of both tasks; the words are few, so most become one piece."""
+    """Trained on sentences of udpos and xnli; the words are few, so most become one piece."""
     lines = []
     for lang in lexicon.LANGUAGES:
         path = os.path.join(folder, 'udpos', f'train-{lang}.tsv')

@@ -15,7 +15,7 @@ import pytest
 
 from xlbench import benchmarks, config as config_lib, models, names, runs
 from xlbench.config import blocks
-from xlbench.configs import fewshot_source, finetune
+from xlbench.configs import finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
@@ -352,9 +352,7 @@ def test_source_training_is_the_papers(task):
     [
         f'{size},task={task}'
         for size in documented('fewshot', 'size')
-        for task in {'sample': fewshot_source.SAMPLE_TASKS, 'mbert': benchmarks.FEWSHOT.tasks}.get(
-            size, ('udpos',)
-        )
+        for task in (benchmarks.FEWSHOT.tasks if size in ('sample', 'mbert') else ('udpos',))
     ],
 )
 def test_sweeps_are_accepted_and_adapt_their_own_source(variant):

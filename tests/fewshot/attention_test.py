@@ -260,3 +260,18 @@ def test_all_labels_count_by_default(workdir, capsys):
 def test_mistakes_are_said(workdir, flags, message):
     with pytest.raises(UserError, match=message):
         run(workdir[0], *flags)
+
+
+def test_table_5_takes_other_mistakes_where_no_two_stars_become_one(monkeypatch):
+    change = attention.Change(5, 1.5, 0.75, 2, 1)
+    found = {
+        ('2', '1'): attention.Compared({('2', '1'): 4}, [change], ['nicht']),
+        (None, None): attention.Compared({('3', '1'): 7, ('2', '5'): 2}, [change], ['nicht']),
+    }
+    monkeypatch.setattr(attention, 'of_bucket', lambda *asked: found.get(asked[-2:]))
+    note = '4 German test reviews of 2 stars that become 1 after adaptation to bucket 0 of 1 shot.'
+    assert attention.of_paper(None).notes[-1] == note
+    del found['2', '1']
+    assert attention.of_paper(None).notes[-1].startswith('9 German test reviews that become wrong')
+    found.clear()
+    assert attention.of_paper(None).missing == 'the bucket makes no test example wrong'

@@ -30,7 +30,7 @@ def table_of(recipe, name):
 
 
 def steps_of(recipe, name, settings, models=()):
-    return steps(recipe, chosen(recipe, [table_of(recipe, name)], models, settings.size), settings)
+    return steps(recipe, chosen(recipe, [table_of(recipe, name)], models), settings)
 
 
 # ------------------------------------------------------------------------------------ the recipes
@@ -41,7 +41,7 @@ def test_the_papers_count_as_many_experiments():
     whole = [table_of(MTG, f'table {number}') for number in range(11, 20)]
     settings = Settings('RUNS', 'paper')
     for model in ('M-BERT', 'XLM', 'mBART', 'mT5'):
-        named = chosen(MTG, whole, [model], 'paper')
+        named = chosen(MTG, whole, [model])
         assert len(named) == 35
         # Zero-shot transfer is scored by the runs that are trained on the same English pairs.
         assert len(steps(MTG, named, settings)) == 32
@@ -70,10 +70,23 @@ def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
             assert names.is_sweep(config) == (step.command.program == 'fewshot')
             assert workdirs.setdefault(step.folder, step.name) == step.name
     # All that is listed is needed by a table, and all that a table has is listed.
-    shown = {name for table in recipe.tables for name in table.experiments + table.sampled}
+    shown = {name for table in recipe.tables for name in table.experiments}
     assert shown == set(recipe.experiments)
     made = {step.command.name for step in every}
     assert made == {c.name for c in recipe.commands.values() if size in c.sizes}
+
+
+def test_every_sweep_of_the_sample_can_be_run_and_that_of_table_5_keeps_its_model():
+    settings = Settings('RUNS')
+    assert not any(step.missing for step in steps(FEWSHOT, FEWSHOT.experiments, settings))
+    for size in ('sample', 'paper'):
+        source, sweep = steps_of(FEWSHOT, 'table 5', Settings('RUNS', size))
+        assert source.name == 'source-marc'
+        adapt = config_of(sweep.arguments).adapt
+        of_bucket = (*adapt.buckets, *adapt.languages, *adapt.shots)
+        assert (adapt.keep_params, *of_bucket) == (1, 1, 'de', 1)
+    untrained = steps_of(FEWSHOT, 'table 11', settings)[-1]
+    assert tuple(config_of(untrained.arguments).adapt.languages) == ('de', 'fr', 'es')
 
 
 def test_runs_are_shown_in_scenarios_that_train_on_what_they_train_on():

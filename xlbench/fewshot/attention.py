@@ -14,7 +14,6 @@ change. A CSV file has every token, also with its change per position.
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """
 
-import collections
 import sys
 from collections.abc import Sequence
 
@@ -39,35 +38,25 @@ def main(argv: Sequence[str]) -> None:
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
     if language not in languages:
         raise errors.unknown(f'language of {flags.workdir}', language, languages)
-    row, workdir = attention.find(sweep, task, language, flags.shots, flags.bucket)
-    labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
-    for label in filter(None, (flags.right, flags.wrong)):
-        if label not in labels:
-            raise errors.unknown(f'label of {task}', label, labels)
-    predicted = sweep.predicted(row)
-    numbers = [
-        i
-        for i in attention.spoilt(gold, sweep.zero_shot(task, language), predicted).tolist()
-        if flags.right in (None, labels[gold[i]]) and flags.wrong in (None, labels[predicted[i]])
-    ]
-    if not numbers:
-        raise UserError(
-            'no test example gets these labels from the two models; leave out --from or --to'
-        )
+    asked = (language, flags.shots, flags.bucket, flags.right, flags.wrong)
     output = flags.output or sweep.workdir / (
         f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
     )
     with locks.file(output) if flags.output else locks.folder(sweep.workdir):
-        changes, tokenizer = attention.compare(sweep, task, language, numbers, workdir)
-        names = attention.token_names(tokenizer, [change.token for change in changes])
-        attention.write_csv(output, changes, names)
-    pairs = collections.Counter((labels[gold[i]], labels[predicted[i]]) for i in numbers)
-    kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs.most_common())
+        found = attention.of_bucket(sweep, *asked)
+        if found is None:
+            raise UserError(
+                'no test example gets these labels from the two models; leave out --from or --to'
+            )
+        attention.write_csv(output, found.made, found.names)
+    pairs = sorted(found.pairs.items(), key=lambda pair: -pair[1])
+    kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs)
     print(
-        f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: {len(numbers)} test '
+        f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: '
+        f'{sum(found.pairs.values())} test '
         f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'
     )
-    print(render.screen(attention.table(changes, names, flags.top)))
+    print(render.screen(attention.table(found.made, found.names, flags.top)))
     print(f'all tokens: {output}')
 
 

@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
         print('\n'.join(listing.of_paper(recipe, args.size)))
         return 0
     tables = _tables(recipe, args)
-    experiments = steps_lib.chosen(recipe, tables, args.models, args.size)
+    experiments = steps_lib.chosen(recipe, tables, args.models)
     steps = steps_lib.steps(recipe, experiments, settings)
     state = State(settings.workdir, steps)
     if args.dry_run:
@@ -109,7 +109,7 @@ def _text(
     benchmark = recipe.benchmark
     slug = f'{benchmark}-{table.name.replace(" ", "-")}'
     parts = [f'# {benchmark}, {table.name}: {table.title}', _about(settings)]
-    shown_here = table.experiments_at(settings.size)
+    shown_here = table.experiments
     chosen = [name for name in shown_here if name in set(experiments)]
     rated = settings.rated if table.is_judged else ()
     if not shown_here or (table.instead and not rated):

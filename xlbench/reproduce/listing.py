@@ -21,7 +21,7 @@ def of_paper(recipe: Recipe, size: str) -> Iterator[str]:
 
 
 def _needs(recipe: Recipe, table: PaperTable, size: str) -> str:
-    experiments = table.experiments_at(size)
+    experiments = table.experiments
     if not experiments:
         return table.instead
     counted = _counted(recipe, experiments, size)

@@ -243,6 +243,10 @@ def of_sweeps(
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
     sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    if 'attention' in table.made_by and sweeps:
+        from xlbench.fewshot.analysis import attention  # With jax, which no other table needs.
+
+        return Shown((attention.of_paper(sweeps[0]),))
     systems = sweep_systems.systems(sweeps, searched) if sweeps else []
     makers = [_OF_SWEEPS[name] for name in table.made_by if name in _OF_SWEEPS]
     tables = tuple(

@@ -85,16 +85,14 @@ class Step:
         return pathlib.Path(written[0]) if written else None
 
 
-def chosen(
-    recipe: Recipe, tables: Iterable[PaperTable], models: Iterable[str], size: str
-) -> list[str]:
-    """Names the experiments of tables at a size, of some models or of all; each once.
+def chosen(recipe: Recipe, tables: Iterable[PaperTable], models: Iterable[str]) -> list[str]:
+    """Names the experiments of tables, of some models or of all; each once.
 
     Raises:
         UserError: No table has such a model.
     """
     tables, models = list(tables), tuple(models)
-    every = dict.fromkeys(name for table in tables for name in table.experiments_at(size))
+    every = dict.fromkeys(name for table in tables for name in table.experiments)
     known = dict.fromkeys(recipe.experiments[name].model for name in every)
     for model in models:
         if model not in known:

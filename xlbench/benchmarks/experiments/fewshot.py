@@ -1,7 +1,7 @@
 """The tables and figures of few-shot transfer (arXiv:2012.15682): a sweep for each of six tasks.
 
-All sweeps of a task adapt one source-trained model. The sample corpora have two of the tasks, and
-one of these takes the place of a task that a table is about: xnli of MARC, udpos of NER.
+All sweeps of a task adapt one source-trained model. The sample corpora have all six tasks in four
+languages: sweeps that the paper narrows to others take the three that are not English.
 """
 
 from xlbench.benchmarks.experiments.recipe import (
@@ -17,84 +17,64 @@ from xlbench.benchmarks.fewshot import FEWSHOT
 _SOURCE = Model('fewshot_source', 'mbert')
 _SWEEP = Model('fewshot', 'mbert')
 _RATES = ('1e-5', '3e-5', '5e-5', '7e-5')  # That the paper searches (appendix A.4).
-_SAMPLED = ('xnli', 'udpos')
-_NOT_SAMPLED = {'sample': 'the sample corpora have udpos and xnli alone'}
 _CLASSIFIED = ('mldoc', 'marc', 'xnli', 'pawsx')  # In the order of table 2.
 _SIX = 'languages=ru+es+vi+tr+ta+mr'
-# Tables 4 and 11 (task -> languages and shots): adaptation without source training.
+# Tables 4 and 11 (task -> shots and languages): adaptation without source training.
 _UNTRAINED = {
-    'mldoc': 'shots=1+8', 'pawsx': 'shots=1+8',
-    'udpos': f'{_SIX},shots=1+4', 'panx': f'{_SIX},shots=1+4',
+    'mldoc': ('shots=1+8',), 'pawsx': ('shots=1+8',),
+    'udpos': ('shots=1+4', _SIX), 'panx': ('shots=1+4', _SIX),
 }  # fmt: skip
 
 
-def _missing(task: str) -> dict[str, str]:
-    return {} if task in _SAMPLED else _NOT_SAMPLED
+def _sweep(
+    name: str, task: str, *variant: str, flags: tuple[str, ...] = (), seeded: bool = True
+) -> Command:
+    """A sweep over the source model of a task.
 
-
-def _sweep(name: str, task: str, variant: str = '', **sizes: str) -> Command:
-    """A sweep over the source model of a task; `sizes` are other variants at one size."""
-    whole = f'task={task}' + (f',{variant}' if variant else '')
-    configs = _SWEEP.configs(whole)
-    sampled = sizes.get('sample')
-    if sampled:
-        configs['sample'] = _SWEEP.configs(sampled)['sample']
-        task_there = sampled.partition(',')[0].removeprefix('task=')
-    else:
-        task_there = task
-    return Command(
-        name, 'fewshot', configs=configs,
-        sized={
-            'sample': (f'--config.source_workdir={{source-{task_there}}}',),
-            'paper': (f'--config.source_workdir={{source-{task}}}',),
-        },
-        missing=_missing(task_there),
-    )  # fmt: skip
+    Args:
+        name: Of the command.
+        task: One of the benchmark's.
+        *variant: Keys of the config; _SIX, which the sample lacks, is left out there.
+        flags: Further ones.
+        seeded: Whether each seed has a run of its own.
+    """
+    configs = _SWEEP.configs(','.join((f'task={task}', *variant)))
+    configs['sample'] = configs['sample'].replace(f',{_SIX}', '')
+    flags = (f'--config.source_workdir={{source-{task}}}', *flags)
+    return Command(name, 'fewshot', configs, flags, seeded=seeded)
 
 
 def _commands() -> list[Command]:
     made = []
     for task in FEWSHOT.tasks:
-        missing, variant = _missing(task), f'task={task}'
-        configs = _SOURCE.configs(variant)
-        made.append(Command(f'source-{task}', configs=configs, missing=missing, seeded=False))
+        configs = _SOURCE.configs(f'task={task}')
+        made.append(Command(f'source-{task}', configs=configs, seeded=False))
         made += [
             Command(
-                f'source-{task}-{rate}', configs=configs, missing=missing, seeded=False,
+                f'source-{task}-{rate}', configs=configs, seeded=False,
                 flags=(f'--config.stages.source.optimizer.learning_rate={rate}',),
             )
             for rate in _RATES
         ]  # fmt: skip
         made.append(_sweep(f'sweep-{task}', task))
     methods = 'methods=fc+fc_pooler+cos_pooler+fc_reset_pooler'
-    sampled = f'task=xnli,{methods},shots=1+4'
-    made.append(_sweep('methods-marc', 'marc', f'{methods},shots=1+8', sample=sampled))
-    for task, narrowed in _UNTRAINED.items():
-        sampled = f'task={task},starts=none,shots=1+4' if task in _SAMPLED else ''
-        made.append(
-            _sweep(f'untrained-{task}', task, f'starts=none,{narrowed}', **_sample(sampled))
-        )
-    narrowed = 'languages=de+es,shots=1'
-    sampled = {'marc': f'task=xnli,methods=full,{narrowed}'}
+    made.append(_sweep('methods-marc', 'marc', methods, 'shots=1+8'))
     made += [
-        _with_seeds(_sweep(f'seeds-{task}', task, narrowed, **_sample(sampled.get(task, ''))))
+        _sweep(f'untrained-{task}', task, 'starts=none', *narrowed)
+        for task, narrowed in _UNTRAINED.items()
+    ]
+    one_bucket, seeds = '--config.adapt.buckets=1', ','.join(str(seed) for seed in range(40))
+    # Of table 5, whose bucket is one: its parameters stay.
+    kept = (one_bucket, '--config.adapt.keep_params=1')
+    narrowed = ('languages=de', 'shots=1', 'methods=full')
+    made.append(_sweep('attention-marc', 'marc', *narrowed, flags=kept))
+    narrowed = ('languages=de+es', 'shots=1', 'methods=full')  # Of figure 1: 40 seeds.
+    by_seed = (one_bucket, f'--config.adapt.seeds=({seeds})')
+    made += [
+        _sweep(f'seeds-{task}', task, *narrowed, flags=by_seed, seeded=False)
         for task in ('mldoc', 'marc')
     ]
     return made
-
-
-def _sample(variant: str) -> dict[str, str]:
-    return {'sample': variant} if variant else {}
-
-
-def _with_seeds(command: Command) -> Command:
-    """A sweep of figure 1: one bucket, 40 seeds."""
-    seeds = ','.join(str(seed) for seed in range(40))
-    flags = ('--config.adapt.buckets=1', f'--config.adapt.seeds=({seeds})')
-    return Command(
-        command.name, command.program, command.configs, flags, command.sized,
-        missing=command.missing, seeded=False,
-    )  # fmt: skip
 
 
 def _experiment(name: str, task: str) -> Experiment:
@@ -102,7 +82,6 @@ def _experiment(name: str, task: str) -> Experiment:
 
 
 _SWEEPS = {task: f'sweep-{task}' for task in FEWSHOT.tasks}
-_XNLI = (_SWEEPS['xnli'],)  # In the place of MARC in the sample.
 _SEARCHED = tuple(f'source-{task}-{rate}' for task in FEWSHOT.tasks for rate in _RATES)
 _ILLUSTRATION = 'it describes the data; no run makes it'
 
@@ -112,7 +91,7 @@ RECIPE = Recipe(
     by_name(
         [_experiment(name, task) for task, name in _SWEEPS.items()]
         + [_experiment(name, name.split('-')[1]) for name in _SEARCHED]
-        + [_experiment('methods-marc', 'marc')]
+        + [_experiment(name, 'marc') for name in ('methods-marc', 'attention-marc')]
         + [_experiment(f'untrained-{task}', task) for task in _UNTRAINED]
         + [_experiment(f'seeds-{task}', task) for task in ('mldoc', 'marc')]
     ),
@@ -130,13 +109,11 @@ RECIPE = Recipe(
             tuple(n for t in _UNTRAINED for n in (_SWEEPS[t], f'untrained-{t}')), ('starts',),
         ),
         PaperTable(
-            'table 5', 'tokens with the largest change of attention', (_SWEEPS['marc'],),
-            instead='python -m xlbench.fewshot.attention RUNS/sweep-marc --lang=de --from=2 --to=1 '
-            'makes it of a sweep with --config.adapt.keep_params=1',
+            'table 5', 'tokens with the largest change of attention', ('attention-marc',),
+            ('attention',),
         ),
         PaperTable(
             'table 6', 'methods of adaptation', (_SWEEPS['marc'], 'methods-marc'), ('methods',),
-            sampled=(_SWEEPS['xnli'], 'methods-marc'),
         ),
         PaperTable(
             'table 7', 'source training', (*_SWEEPS.values(), *_SEARCHED), ('source',)
@@ -145,7 +122,7 @@ RECIPE = Recipe(
         PaperTable('table 9', 'languages and their features', instead=_ILLUSTRATION),
         PaperTable(
             'table 10', 'confusions of MARC, the numbers of figure 5', (_SWEEPS['marc'],),
-            ('figure5',), sampled=_XNLI,
+            ('figure5',),
         ),
         PaperTable(
             'table 11', 'without source training',
@@ -159,7 +136,6 @@ RECIPE = Recipe(
         PaperTable(
             'figure 1', 'seeds and buckets',
             (_SWEEPS['mldoc'], 'seeds-mldoc', _SWEEPS['marc'], 'seeds-marc'), ('figure1',),
-            sampled=(*_XNLI, 'seeds-marc'),
         ),
         PaperTable(
             'figure 2', 'gains of tagging by language', (_SWEEPS['panx'], _SWEEPS['udpos']),
@@ -167,7 +143,7 @@ RECIPE = Recipe(
         ),
         PaperTable('figure 3', 'buckets and what they improve', (_SWEEPS['udpos'],), ('figure3',)),
         PaperTable('figure 4', 'improved words in buckets', (_SWEEPS['udpos'],), ('figure4',)),
-        PaperTable('figure 5', 'confusions', (_SWEEPS['marc'],), ('figure5',), sampled=_XNLI),
-        PaperTable('figure 6', 'learning curve', (_SWEEPS['marc'],), ('figure6',), sampled=_XNLI),
+        PaperTable('figure 5', 'confusions', (_SWEEPS['marc'],), ('figure5',)),
+        PaperTable('figure 6', 'learning curve', (_SWEEPS['marc'],), ('figure6',)),
     ),
 )  # fmt: skip

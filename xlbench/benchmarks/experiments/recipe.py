@@ -103,7 +103,6 @@ class PaperTable:
         name: 'table 3' or 'figure 4'.
         title: What it shows, in a few words.
         experiments: Names of those that it shows.
-        sampled: Those that take their place where the sample lacks what the table is about.
         made_by: What sets it: titles of tables in a report, functions of the few-shot analysis,
             files of its figures. Empty for whatever a report of its runs has.
         instead: Why no runs make it, or what has to follow them.
@@ -118,14 +117,9 @@ class PaperTable:
     experiments: tuple[str, ...] = ()
     made_by: tuple[str, ...] = ()
     instead: str = ''
-    sampled: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     variants: bool = False
     is_judged: bool = False
-
-    def experiments_at(self, size: str) -> tuple[str, ...]:
-        """The experiments that it shows at a size."""
-        return self.sampled if self.sampled and size == 'sample' else self.experiments
 
 
 @dataclasses.dataclass(frozen=True)

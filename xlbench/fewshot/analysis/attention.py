@@ -1,5 +1,6 @@
 """How adapting changes the attention to tokens; xlbench/fewshot/attention.py prints it."""
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ import msgspec
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, files, runs
+from xlbench import config as config_lib, errors, files, runs
 from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
 from xlbench.errors import UserError
@@ -221,6 +222,70 @@ def compare(
     )
     tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
     return changes(np.where(segments > 0, tokens, -1), before, after), tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """What adapting to a bucket did to the attention over test examples that it spoilt.
+
+    Attributes:
+        pairs: (true label, wrong prediction) -> number of examples.
+        made: The changes, the largest increase first.
+        names: What the token of each change is called.
+    """
+
+    pairs: Mapping[tuple[str, str], int]
+    made: Sequence[Change]
+    names: Sequence[str]
+
+
+def of_bucket(
+    sweep: Sweep, language: str, shots: int, bucket: int, right: str | None, wrong: str | None
+) -> Compared | None:
+    """Compares the model of a bucket with the source model; None if it spoilt no such example.
+
+    Args:
+        sweep: With the parameters of this bucket.
+        language: ISO code.
+        shots: K.
+        bucket: Its number.
+        right: The true label of all examples; None: any.
+        wrong: Their label by the adapted model; None: any.
+    """
+    task = sweep.task
+    row, workdir = find(sweep, task, language, shots, bucket)
+    labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
+    for label in filter(None, (right, wrong)):
+        if label not in labels:
+            raise errors.unknown(f'label of {task}', label, labels)
+    predicted = sweep.predicted(row)
+    numbers = [
+        i
+        for i in spoilt(gold, sweep.zero_shot(task, language), predicted).tolist()
+        if right in (None, labels[gold[i]]) and wrong in (None, labels[predicted[i]])
+    ]
+    if not numbers:
+        return None
+    made, tokenizer = compare(sweep, task, language, numbers, workdir)
+    pairs = collections.Counter((labels[gold[i]], labels[predicted[i]]) for i in numbers)
+    return Compared(pairs, made, token_names(tokenizer, [change.token for change in made]))
+
+
+def of_paper(sweep: Sweep) -> Table:
+    """Table 5: German reviews of two stars that one shot of bucket 0 turns into one star.
+
+    Where no review is turned so, all that the model of the bucket gets wrong instead.
+    """
+    what = 'of 2 stars that become 1'
+    found = of_bucket(sweep, 'de', 1, 0, '2', '1')
+    if found is None:
+        what, found = 'that become wrong', of_bucket(sweep, 'de', 1, 0, None, None)
+    if found is None:
+        return Table('Change of attention', missing='the bucket makes no test example wrong')
+    made = table(found.made, found.names, 3)
+    count = sum(found.pairs.values())
+    note = f'{count} German test reviews {what} after adaptation to bucket 0 of 1 shot.'
+    return dataclasses.replace(made, notes=(*made.notes, note))
 
 
 def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
