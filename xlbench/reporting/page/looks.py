@@ -1,6 +1,7 @@
 """The order of the systems of a page, and the colour and marker that each has in all plots."""
 
 import dataclasses
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -153,6 +154,8 @@ def scale(axes: Axes, label: str = '', *, across: bool = False) -> None:
     axes.set_axisbelow(True)
     axes.spines[:].set_color(drawing.LINE)
     axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
+    # Beside long names a long label would reach beyond the plot.
+    label = textwrap.fill(label, _LONGEST)
     (axes.set_xlabel if across else axes.set_ylabel)(label, color=drawing.SOFT)
 
 
