@@ -27,9 +27,10 @@ the test scores of that stage's best checkpoint.
 
 --significance adds a table of the main score's differences between every two runs, or with
 --against between each run and the same run at another step or stage, and says which of them are
-significant: by a paired t-test over examples, or, for BLEU and chrF too, by paired bootstrap or
-approximate randomization. --scores=rouge_1,bleu compares these scores in place of the main one, a
-table for each. The p-values of a table are corrected for the number of its comparisons.
+significant: by a paired t-test over examples, which needs a mean over examples, or by paired
+bootstrap or approximate randomization, which test any metric of targets and predictions, your own
+from tasks/ as well. --scores=rouge_1,bleu tests these scores in place of the main one, a table for
+each. The p-values of a table are corrected for the number of its comparisons.
 
 --table=7 or --table=all makes the tables with these numbers in the benchmark's paper instead of the
 usual ones, and --figure=4 its figures. Your runs take the places of the paper's systems, by the
@@ -161,16 +162,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
     parser.add_argument('--variants', action='store_true', help='see above')
-    parser.add_argument('--intervals', action='store_true', help='of means over seeds')
+    parser.add_argument('--intervals', action='store_true', help='show 95 %% intervals instead of standard deviations')
     parser.add_argument('--plots', action='store_true', help='as files: SVG, PNG and PDF')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
-    parser.add_argument('--scores', default='', help='what is compared; default: the main score')
+    parser.add_argument('--scores', default='', help='scores to test; default: the main score')
     parser.add_argument('--against', default='', help='compare each run with itself at this step')
     parser.add_argument('--table', default='', help="of the benchmark's paper: numbers, or all")
     parser.add_argument('--figure', default='', help="of the benchmark's paper: numbers, or all")
     parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
-    parser.add_argument('--metrics', default='', help='that are compared to ratings')
+    parser.add_argument('--metrics', default='', help='scores to correlate with the ratings')
     parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')
     parser.add_argument('--rough', default='', help='data root of built rough data')
     return parser.parse_args(argv)
