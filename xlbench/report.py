@@ -162,7 +162,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
     parser.add_argument('--variants', action='store_true', help='see above')
-    parser.add_argument('--intervals', action='store_true', help='show 95 %% intervals instead of standard deviations')
+    said = 'show 95 %% intervals instead of standard deviations'
+    parser.add_argument('--intervals', action='store_true', help=said)
     parser.add_argument('--plots', action='store_true', help='as files: SVG, PNG and PDF')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
