@@ -5,6 +5,7 @@ from workdir_files import write_workdir
 
 from xlbench import benchmarks
 from xlbench.benchmarks import paper
+from xlbench.benchmarks.fewshot import LabelBenchmark
 from xlbench.benchmarks.parallel import ParallelBenchmark
 from xlbench.reporting import documents, layout, results, sections as sections_lib
 
@@ -35,6 +36,31 @@ def toy(tmp_path, monkeypatch):
     )
     monkeypatch.setitem(benchmarks.BENCHMARKS, 'toy', benchmark)
     return benchmark
+
+
+def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch):
+    benchmark = LabelBenchmark(
+        name='sib',
+        tasks=('topic',),
+        languages=('en', 'sw'),
+        task_titles={'topic': 'topic of a sentence'},
+        scores=('accuracy', 'macro_f1'),
+        title='Topics',
+        arxiv='2309.07445',
+        paper_models=('XLM-R',),
+        task_languages={'topic': ('en', 'sw')},
+        split_sizes={'topic': {'test': 204}},
+    )
+    monkeypatch.setitem(benchmarks.BENCHMARKS, 'sib', benchmark)
+    assert not (paper._FOLDER / 'sib_sizes.csv').exists()
+    assert benchmark.official_size('topic', 'test', 'sw') == 204
+    scenario = benchmark.scenario('zero_shot', 'topic')
+    ours = dict(data='files', tasks=scenario.evaluate, mixture=scenario.mixture)
+    for number, data in ((204, 'official'), (9, 'other')):
+        folder = tmp_path / data
+        write_workdir(folder, lambda step, task: 35.0, num_examples=number, **ours)
+        [section] = sections_lib.sections([results.read_run(folder)])
+        assert (section.title, section.data) == ('sib, Topics (arXiv:2309.07445)', data)
 
 
 def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):

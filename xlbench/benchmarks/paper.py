@@ -18,10 +18,14 @@ def printed_scores(
         fractions: The scores that it prints between 0 and 1.
 
     Returns:
-        {(scenario, task, model, source, target): ({score: value}, the scores that are doubtful)}
+        {(scenario, task, model, source, target): ({score: value}, the scores that are doubtful)};
+        none without a table of it.
     """
     table = {}
-    with (_FOLDER / f'{name}.csv').open(encoding='utf-8', newline='') as file:
+    path = _FOLDER / f'{name}.csv'
+    if not path.is_file():
+        return {}
+    with path.open(encoding='utf-8', newline='') as file:
         for row in csv.DictReader(file):
             keys = ('scenario', 'task', 'model', 'source', 'target')
             key = tuple(row.pop(k) for k in keys)
@@ -44,8 +48,11 @@ def printed_rows(name: str) -> tuple[dict[str, str], ...]:
 
 @functools.cache
 def printed_sizes(name: str) -> dict[tuple[str, str, str], int]:
-    """By (task, language, split): examples, as the paper counts them."""
-    with (_FOLDER / f'{name}_sizes.csv').open(encoding='utf-8', newline='') as file:
+    """Counts examples by (task, language, split), as the paper does; none without a file of it."""
+    path = _FOLDER / f'{name}_sizes.csv'
+    if not path.is_file():
+        return {}
+    with path.open(encoding='utf-8', newline='') as file:
         rows = csv.DictReader(file)
         return {(r['task'], r['language'], r['split']): int(r['examples']) for r in rows}
 
