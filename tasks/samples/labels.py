@@ -26,7 +26,7 @@ from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 3
+GENERATOR = 4
 TEXTS = ('lexicon', 'labels')
 
 # Examples of each task in each language. The larger dev sets of xnli and pawsx are what their shots
@@ -191,12 +191,16 @@ def news(rng: random.Random) -> Example:
 
 
 def review(rng: random.Random) -> Example:
-    """Text, title, category and stars of a review in each language."""
+    """Text, title, category and stars of a review in each language.
+
+    One title of four, and one text of four, is that of a star more or less, so that models err.
+    """
     meanings = lexicon.sample(rng)
     stars, category = rng.randrange(5), rng.choice(_CATEGORIES)
+    about = [min(max(stars + rng.choice((-1, *[0] * 6, 1)), 0), 4) for _ in range(2)]
     sides = {}
     for lang in lexicon.LANGUAGES:
-        title, template = REVIEWS[lang][stars]
+        title, template = (REVIEWS[lang][row][i] for i, row in enumerate(about))
         body = lexicon.sentence(template, lexicon.forms(lang, meanings))
         sides[lang] = (body, title, category, str(stars + 1))
     return sides
