@@ -12,6 +12,7 @@ fewshot.py, clidsum.py and translation.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
+  printed     the papers' tables as they are printed
   topics      what a sweep of few-shot transfer can be about
 """
 

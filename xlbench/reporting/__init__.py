@@ -20,6 +20,7 @@
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
   latex     a table for a paper
+  printed   a paper's table in its own form, from its numbers or from runs
   page      a report as one HTML page
   sealed    HTML pages that load nothing and send nothing
   costs     how long workdirs were worked in, and on which hardware
@@ -46,6 +47,7 @@ __all__ = [
     'page',
     'pages',
     'predictions',
+    'printed',
     'render',
     'results',
     'scored',

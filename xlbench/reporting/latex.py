@@ -7,6 +7,7 @@ from xlbench.reporting.tables import Cell, Table, clean
 _TEX = {
     '\\': r'\textbackslash{}', '{': r'\{', '}': r'\}', '$': r'\$', '&': r'\&', '#': r'\#',
     '%': r'\%', '_': r'\_', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
+    '⇒': r'$\Rightarrow$', '↑': r'$\uparrow$', '↓': r'$\downarrow$', '†': r'\textsuperscript{\dag}',
     '±': r'$\pm$', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
 }  # fmt: skip
 
@@ -23,7 +24,7 @@ def table(table: Table) -> str:
         return ''
     heads, rules, start = [], [], 2
     for group, span in table.groups:
-        heads.append(rf'\multicolumn{{{span}}}{{c}}{{{_tex(group)}}}')
+        heads.append(rf'\multicolumn{{{span}}}{{c}}{{{text(group)}}}')
         if group:
             rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
         start += span
@@ -34,26 +35,27 @@ def table(table: Table) -> str:
         r'    \toprule',
         # A table whose columns have no groups has one line of heads.
         *([f'    & {" & ".join(heads)} \\\\', f'    {" ".join(rules)}'] if rules else []),
-        f'    {table.head.capitalize()} & {" & ".join(_tex(c.label) for c in table.columns)} \\\\',
+        f'    {table.head.capitalize()} & {" & ".join(text(c.label) for c in table.columns)} \\\\',
     ]
     kind = None
     for row in table.rows:
         if row.kind != kind:
             lines.append(r'    \midrule')
             kind = row.kind
-        lines.append(f'    {" & ".join((_tex(row.name), *map(_cell, row.cells)))} \\\\')
+        lines.append(f'    {" & ".join((text(row.name), *map(_cell, row.cells)))} \\\\')
     lines += [
         r'    \bottomrule',
         r'  \end{tabular}',
-        rf'  \caption{{{_tex(table.caption)}}}',
+        rf'  \caption{{{text(table.caption)}}}',
         r'\end{table}',
     ]
     return '\n'.join(lines)
 
 
 def _cell(cell: Cell) -> str:
-    return rf'\textbf{{{_tex(str(cell))}}}' if cell.best else _tex(str(cell))
+    return rf'\textbf{{{text(str(cell))}}}' if cell.best else text(str(cell))
 
 
-def _tex(text: str) -> str:
-    return ''.join(_TEX.get(char, char) for char in clean(text))
+def text(plain: str) -> str:
+    """Text that means itself in LaTeX."""
+    return ''.join(_TEX.get(char, char) for char in clean(plain))

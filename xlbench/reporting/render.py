@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xlbench.reporting.tables import Table, clean
 
+_NUMBER = re.compile(r'[-+]?[0-9]*\.?[0-9]+')
 _NAME_WIDTH = 24  # Widest name of a row on the screen.
 
 
@@ -128,8 +129,10 @@ def comma_separated(
 
 
 def csv_value(value: object) -> object:
-    """Text that a spreadsheet would run as a formula gets a quote before it."""
+    """Text that a spreadsheet would run as a formula gets a quote before it; a number is none."""
     if isinstance(value, str):
         value = clean(value)
+        if _NUMBER.fullmatch(value):
+            return value
         return f"'{value}" if value[:1] in ('=', '+', '-', '@') else value
     return value

@@ -1,6 +1,7 @@
 r"""Makes a table of a benchmark's paper: starts the runs that it needs, and prints the table.
 
   python -m xlbench.reproduce mrs --list
+  python -m xlbench.reproduce clidsum --table=4 --paper --format=latex
   python -m xlbench.reproduce mrs --table=3 --steps=0.1 --examples=50
   python -m xlbench.reproduce mtg --table=11 --models=mT5 --size=paper --topology=h100:8 --dry_run
   python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
@@ -13,6 +14,8 @@ those that do not need it still run. At the end the table is printed, and writte
 WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and the exit code is 1.
 
   --table=N, --figure=N, or --table=all
+  --paper          prints the table with the paper's own numbers, without any run
+  --format=latex   of --paper: markdown (default), latex or csv
   --list           lists what each table of the paper needs
   --dry_run        lists the commands for this table, which are finished, and the cost of the others
   --models=A,B     models of the table; for few-shot transfer, tasks
@@ -49,10 +52,11 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from xlbench import errors, files, locks
+from xlbench.benchmarks import BENCHMARKS
 from xlbench.benchmarks.experiments import RECIPES
 from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe, slug
 from xlbench.errors import UserError
-from xlbench.reporting import render
+from xlbench.reporting import printed, render
 from xlbench.reporting.exhibits import ratings
 from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
@@ -62,6 +66,11 @@ from xlbench.reproduce.steps import Settings, Step
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args, recipe, settings = _parse(argv)
+    if args.paper:
+        arxiv = BENCHMARKS[args.benchmark].arxiv
+        sheets = printed.of_paper(args.benchmark, arxiv, args.table)
+        print(printed.FORMATS[args.format][1](sheets), end='')
+        return 0
     if args.list:
         print('\n'.join(listing.of_paper(recipe, args.size)))
         return 0
@@ -211,6 +220,8 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
     parser.add_argument('benchmark', help=', '.join(RECIPES))
     parser.add_argument('--table', default='', help='number of a table, or all')
     parser.add_argument('--figure', default='', help='number of a figure, or all')
+    parser.add_argument('--paper', action='store_true', help="print the paper's own numbers")
+    parser.add_argument('--format', default='markdown', help=', '.join(printed.FORMATS))
     parser.add_argument('--list', action='store_true', help='list what each table needs')
     parser.add_argument('--dry_run', action='store_true', help='list what would be run')
     parser.add_argument('--models', type=_words, default=(), help='models of the table to run')
@@ -243,10 +254,16 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     """Raises UserError for a value that is not allowed."""
     if args.benchmark not in RECIPES:
         raise errors.unknown('benchmark', args.benchmark, RECIPES)
-    kinds = (('size', args.size, SIZES), ('launch', args.launch, launching.KINDS))
+    kinds = (
+        ('size', args.size, SIZES),
+        ('launch', args.launch, launching.KINDS),
+        ('format', args.format, printed.FORMATS),
+    )
     for name, value, allowed in kinds:
         if value and value not in allowed:
             raise errors.unknown(name, value, allowed)
+    if args.paper and not args.table:
+        raise UserError('--paper prints tables; give --table=N or --table=all')
     for text in rest:
         if not text.startswith('--config.') or '=' not in text:
             raise UserError(f'unknown argument {text!r}; see python -m xlbench.reproduce --help')

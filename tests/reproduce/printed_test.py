@@ -1,0 +1,272 @@
+"""Tables in the form of the papers: heads and labels typed by hand from the papers."""
+
+import csv
+import io
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from xlbench.benchmarks import BENCHMARKS
+from xlbench.benchmarks.printed import FORMS
+from xlbench.errors import UserError
+from xlbench.reporting import printed
+from xlbench.reproduce import __main__ as reproduce
+
+NUMBERS = [(name, form.name.partition(' ')[2]) for name, forms in FORMS.items() for form in forms]
+
+TRANSLATORS = ['Trans-WMT', 'OPUS-MT', 'Google Trans.']
+ROUGES = 'R1 / R2 / R-L / B-S'
+CORPORA = ['XSAMSum En⇒De', 'XSAMSum En⇒Zh', 'XMediaSum40k En⇒De', 'XMediaSum40k En⇒Zh']
+MODELS = ['M-BERT', 'XLM', 'mBART', 'mT5']
+RATINGS = ['Gram.', 'Flu.', 'Rel.']
+MTG_HEAD = [
+    ['', '', '', *['N-gram-based'] * 3, *['Embedding-based'] * 2, 'Others', 'Ours'],
+    ['Task', 'Model', 'Language', 'BLEU', 'ROUGE-L', 'METEOR', 'BERTScore', 'BLEURT', 'Distant-1',
+     'Ensemble'],
+]  # fmt: skip
+
+
+def sheet_of(name, number):
+    (sheet,) = printed.of_paper(name, BENCHMARKS[name].arxiv, number)
+    return sheet
+
+
+def rows_of(languages, *before):
+    return [[*before, lang] for lang in languages.split()]
+
+
+def mtg_labels(*pairs):
+    return [list(row) for row in itertools.product(['SG', 'QG', 'TG'], MODELS, pairs)]
+
+
+def rated(*settings):
+    return [list(row) for row in itertools.product(settings, MODELS)]
+
+
+def replies(*settings, dist):
+    names = ['ROUGE', f'{dist}1', f'{dist}2']
+    return [['', *[s for s in settings for _ in names]], ['', *names * len(settings)]]
+
+
+REPLY_LANGUAGES = rows_of('en es de pt fr ja it sv nl ru')
+HALVES = [['', 'MLDoc', 'MLDoc', 'PAWSX', 'PAWSX', '', 'POS', 'POS', 'NER', 'NER'],
+          ['', 'K=1', 'K=8', 'K=1', 'K=8', '', 'K=1', 'K=4', 'K=1', 'K=4']]  # fmt: skip
+SUMMARISERS = ['PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)']
+ALL_SYSTEMS = [
+    *itertools.product(SUMMARISERS, TRANSLATORS), *((t, 'mBART') for t in TRANSLATORS),
+    ('mBART', ''), ('+DA †', ''), ('mDialBART (our) †', ''), ('+DA †', ''),
+]  # fmt: skip
+COMBINED = (
+    'mBART +AcI +UP +MDS +MT +AcI+UP +AcI+MDS +AcI+MT +UP+MDS +UP+MT +MDS+MT +AcI+UP+MDS '
+    '+AcI+UP+MT +AcI+MDS+MT +UP+MDS+MT mDialBART'
+)
+
+# (benchmark, table): its lines of heads, and the labels of its rows.
+PAPERS = {
+    ('mtg', '3'): (
+        [['Human score', 'AdaBoost', 'Bagging', 'DecisionTree', 'ExtraTree', 'GradientBoosting',
+          'Kneighbors', 'Linear', 'RandomForest', 'SVR']],
+        [['Grammar'], ['Fluency'], ['Logical'], ['Avg']],
+    ),
+    ('mtg', '4'): (
+        [['Setting', 'Model', 'BLEU', 'R-1', 'R-2', 'R-L', 'METEOR', 'BERTScore', 'D-1', 'D-2',
+          'Ensemble']],
+        rated('SG', 'QG', 'TG'),
+    ),
+    ('mtg', '5'): ([['Setting', 'Model', *RATINGS]], rated('Mono', 'Multi', 'Cross', 'Zero')),
+    ('mtg', '6'): (
+        [['Threshold', 'QG', 'TG', 'SG']], [['0'], ['0.3'], ['0.4'], ['0.5'], ['0.6']]
+    ),
+    ('mtg', '7'): (
+        [['', 'Mono', 'Multi', 'Mono-M', 'Multi-M', 'Cross', 'Zero']],
+        [['stage1'], ['stage2'], ['p-value']],
+    ),
+    **{
+        ('mtg', number): (
+            [['Setting', 'Model', *RATINGS]],
+            rated('Mono', 'Multi', 'Mono-M', 'Multi-M', 'Cross', 'Zero'),
+        )
+        for number in ('8', '9', '10')
+    },
+    **{
+        ('mtg', number): (MTG_HEAD, mtg_labels('en->en', 'de->de', 'fr->fr', 'es->es'))
+        for number in ('11', '12', '13', '14')
+    },
+    ('mtg', '15'): (MTG_HEAD, mtg_labels('en->de', 'en->fr', 'en->es')),
+    ('mtg', '16'): (MTG_HEAD, mtg_labels('de->en', 'de->fr', 'de->es')),
+    ('mtg', '17'): (MTG_HEAD, mtg_labels('fr->en', 'fr->de', 'fr->es')),
+    ('mtg', '18'): (MTG_HEAD, mtg_labels('es->en', 'es->de', 'es->fr')),
+    ('mtg', '19'): (MTG_HEAD, mtg_labels('en->de', 'en->fr', 'en->es')),
+    ('mrs', '3'): (
+        replies('Monolingual', 'Zero-Shot', 'MT', 'Multilingual', dist='Dist-'), REPLY_LANGUAGES
+    ),
+    ('mrs', '4'): (replies('Monolingual', 'MT', 'Multilingual', dist='Dist'), REPLY_LANGUAGES),
+    ('mrs', '5'): (
+        replies('Monolingual', 'Zero-Shot', 'MT', 'Multilingual', dist='Dist-'), REPLY_LANGUAGES
+    ),
+    ('clidsum', '3'): (
+        [['', '', '', *CORPORA], ['#', '', '', *[ROUGES] * 4]],
+        [[str(n), *row] for n, row in enumerate(ALL_SYSTEMS, 1)],
+    ),
+    ('clidsum', '4'): (
+        [['', 'En⇒De', 'En⇒De', 'En⇒Zh', 'En⇒Zh'],
+         ['Methods', 'BLEU ↑', 'TER ↓', 'BLEU ↑', 'TER ↓']],
+        [[name] for name in TRANSLATORS],
+    ),
+    ('clidsum', '5'): (
+        [['', 'En⇒De', 'En⇒Zh'], ['Model', ROUGES, ROUGES]],
+        [['mBART'], ['w/ AcI'], ['w/ UP'], ['w/ MDS'], ['w/ MT'], ['mDialBART']],
+    ),
+    ('clidsum', '6'): (
+        [['Model', 'Gram.', 'Info.', 'Conci.']],
+        [['BART(D_ALL)+Google'], ['Google+mBART'], ['mBART'], ['mDialBART']],
+    ),
+    ('clidsum', '7'): (
+        [['', '', 'En⇒De', 'En⇒Zh'], ['#', 'Model', ROUGES, ROUGES]],
+        [[str(n), name] for n, name in enumerate(COMBINED.split(), 1)],
+    ),
+    ('fewshot', '1'): (
+        [['Name', 'Metric', 'Task', '|T|', 'TS', '# of lang.']],
+        [['XNLI'], ['PAWSX'], ['MLDoc'], ['MARC'], ['POS'], ['NER']],
+    ),
+    ('fewshot', '2'): (
+        [['', '', 'K=0', 'K=1', 'K=2', 'K=4', 'K=8']],
+        [
+            *rows_of('en de fr es it ru zh ja', 'MLDoc'),
+            *rows_of('en de fr es zh ja', 'MARC'),
+            *rows_of('en de fr es ru zh ar bg el hi sw th tr ur vi', 'XNLI'),
+            *rows_of('en de fr es zh ja ko', 'PAWSX'),
+        ],
+    ),
+    ('fewshot', '3'): (
+        [['Task', 'Factor', 'S', 'P']],
+        [
+            list(row)
+            for row in itertools.product(
+                ['NER', 'POS'], ['lexical overlap', '# of common linguistic features']
+            )
+        ],
+    ),
+    ('fewshot', '4'): (HALVES, rows_of('de fr es it ru zh ja ko')),
+    ('fewshot', '5'): ([['token', '[SEP]', '.', 'nicht', '!', 'Die', 'sehr']], [['Attn']]),
+    ('fewshot', '6'): (
+        [['', *['Full-Model Finetuning'] * 3, *['FC only'] * 2, *['FC + Pooler'] * 2,
+          *['COS + Pooler'] * 2, *['FC (reset) + Pooler'] * 2],
+         ['', 'K=0', *['K=1', 'K=8'] * 5]],
+        rows_of('de fr es zh ja'),
+    ),
+    ('fewshot', '7'): ([['MLDoc', 'MARC', 'XNLI', 'PAWSX', 'POS', 'NER']], [[], []]),
+    ('fewshot', '11'): (HALVES, rows_of('DE FR ES IT RU ZH JA KO')),
+    ('fewshot', '12'): (
+        [['', 'K=0', 'K=1', 'K=2', 'K=4']],
+        rows_of(
+            'EN AF AR BG DE EL ES ET EU FA FI FR HE HI HU ID IT JA KO MR NL PT RU TA TE TR UR VI ZH'
+        ),
+    ),
+    ('fewshot', '13'): (
+        [['', 'K=0', 'K=1', 'K=2', 'K=4']],
+        rows_of(
+            'EN AF AR BG BN DE EL ES ET EU FA FI FR HE HI HU ID IT JA JV KA KK KO ML MR MS MY NL '
+            'PT RU SW TA TE TH TL TR UR VI YO ZH'
+        ),
+    ),
+    ('fewshot', '14'): (
+        [['', *['NER'] * 3, *['POS'] * 3], ['', *['K=1', 'K=2', 'K=4'] * 2]],
+        rows_of(
+            'AF AR BG BN DE EL ES ET EU FA FI FR HE HI HU ID IT JA JV KA KK KO ML MR MS MY NL '
+            'PT RU SW TA TE TH TL TR UR VI YO ZH'
+        ),
+    ),
+}  # fmt: skip
+
+
+def test_every_table_with_printed_scores_has_its_form():
+    """Table 10 of few-shot transfer is printed without any head."""
+    assert set(PAPERS) | {('fewshot', '10')} == set(NUMBERS)
+
+
+@pytest.mark.parametrize(('name', 'number'), PAPERS)
+def test_heads_and_labels_are_the_papers(name, number):
+    """Cell by cell, in the three formats."""
+    heads, labels = PAPERS[name, number]
+    sheet = sheet_of(name, number)
+    width = len(labels[0])
+    grid = list(csv.reader(io.StringIO(printed.comma_separated(sheet))))
+    grid = [[re.sub(r"^'", '', cell) for cell in row] for row in grid]
+    assert grid[: len(heads)] == heads
+    assert [row[:width] for row in grid[len(heads) :]] == labels
+    marked = [
+        [re.sub(r'\\(.)', r'\1', cell) for cell in re.split(r' (?<!\\)\| ', line[2:-2])]
+        for line in printed.markdown(sheet).splitlines()
+        if line.startswith('|')
+    ]
+    marked = [[c.replace('&gt;', '>') for c in row] for row in marked if row[0][:1] != '*']
+    assert marked[0] == [' '.join(filter(None, column)) for column in zip(*heads, strict=True)]
+    rows = [row[:width] for row in marked[2:]]
+    for mine, theirs in zip(rows, labels, strict=True):  # A repeated label stands once.
+        assert all(cell in ('', label) for cell, label in zip(mine, theirs, strict=True))
+    tex = printed.latex(sheet)
+    assert f'\\label{{tab:{name}-table-{number}}}' in tex
+    for text in {cell for row in (*heads, *labels) for cell in row if cell.isalnum()}:
+        assert text in tex
+
+
+def test_labels_span_their_rows():
+    assert r'\multirow{16}{*}{SG} & \multirow{4}{*}{M-BERT} & en-' in printed.latex(
+        sheet_of('mtg', '14')
+    )
+    systems = printed.latex(sheet_of('clidsum', '3'))
+    assert r' 1 & \multirow{3}{*}{PEGASUS} & Trans-WMT & 37.8 / 13.2 / 30.6 / 70.7' in systems
+    assert r'    2 &  & OPUS-MT & 41.5' in systems
+    assert '| 2 |  | OPUS-MT |' in printed.markdown(sheet_of('clidsum', '3'))
+
+
+def test_numbers_are_printed_as_the_papers_print_them():
+    replies_of = printed.comma_separated(sheet_of('mrs', '4')).splitlines()
+    assert replies_of[2] == 'en,.0543,.0341,.161,,,,.0412,.0352,.175'
+    languages = printed.markdown(sheet_of('fewshot', '2'))
+    assert '|  | de | 88.30 | 90.36 ±1.48 | 90.77 ±0.87 | 91.85 ±0.83 | 91.98 ±0.82 |' in languages
+    judged = printed.markdown(sheet_of('clidsum', '6'))
+    assert '| Google+mBART | -0.254 | -0.126 | -0.343 |' in judged
+    assert '0.37, 0.26, 0.43' in judged
+    halves = printed.comma_separated(sheet_of('fewshot', '11')).splitlines()
+    assert halves[-1] == 'KO,,,53.92 ±0.78,53.63 ±0.99,,,,,'
+    assert halves[2].startswith('DE,52.63 ±8.98,84.31 ±3.60,53.03 ±1.67,53.41 ±1.47,RU,73.18')
+
+
+def test_latex_of_every_table_compiles(tmp_path):
+    if not shutil.which('pdflatex'):
+        pytest.skip('pdflatex is not installed')
+    parts = [printed.latex_document([sheet_of(*place)]) for place in NUMBERS]
+    head = r'\documentclass{article}\usepackage{booktabs,multirow}\begin{document}'
+    text = '\n'.join([head, *(part + r'\clearpage' for part in parts), r'\end{document}'])
+    (tmp_path / 'all.tex').write_text(text, encoding='utf-8')
+    command = ['pdflatex', '-interaction=nonstopmode', '-halt-on-error', 'all.tex']
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / 'all.pdf').stat().st_size > 10_000
+
+
+def test_the_command_in_an_empty_folder(tmp_path):
+    command = [sys.executable, '-m', 'xlbench.reproduce', 'clidsum', '--table=4', '--paper']
+    done = subprocess.run(
+        [*command, '--format=latex'], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert r'Google Trans. & 40.4 & 47.9 & 47.8 & 44.4 \\' in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_paper_cannot_print(capsys):
+    with pytest.raises(UserError, match=r'table 2 of mrs has no printed numbers; .* 3, 4, 5'):
+        reproduce.main(['mrs', '--table=2', '--paper'])
+    with pytest.raises(UserError, match='--paper prints tables'):
+        reproduce.main(['mrs', '--figure=2', '--paper'])
+    with pytest.raises(UserError, match='format'):
+        reproduce.main(['mrs', '--table=3', '--paper', '--format=word'])
+    assert reproduce.main(['mtg', '--table=all', '--paper', '--format=csv']) == 0
+    assert capsys.readouterr().out.count('METEOR') == 10

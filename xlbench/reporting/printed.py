@@ -1,0 +1,182 @@
+"""A paper's table in its own form as Markdown, LaTeX or CSV: from its numbers, or from runs."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from xlbench import errors
+from xlbench.benchmarks.printed import FORMS, Form, Line
+from xlbench.reporting import latex as latex_lib, render
+
+
+class Sheet(NamedTuple):
+    """A table of a paper with its cells.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        form: Its heads, labels and order.
+        cells: Texts, row by row.
+        notes: Sentences that stand below it.
+        whose: What the caption ends with. Example: as printed in arXiv:2202.05599
+    """
+
+    benchmark: str
+    form: Form
+    cells: Sequence[Sequence[str]]
+    notes: tuple[str, ...]
+    whose: str
+
+    @property
+    def caption(self) -> str:
+        """The caption, without the number of the table."""
+        return f'{self.form.caption} ({self.whose}).'
+
+    @property
+    def depth(self) -> int:
+        """The number of lines of heads."""
+        return max(len(column.path) for column in self.form.columns)
+
+
+def of_paper(benchmark: str, arxiv: str, number: str) -> list[Sheet]:
+    """Tables with the numbers that a paper prints.
+
+    Args:
+        benchmark: Name of the benchmark.
+        arxiv: Identifier of the paper.
+        number: Such as 4, or 'all'.
+
+    Raises:
+        UserError: The paper prints no scores in such a table.
+    """
+    forms = {form.name.partition(' ')[2]: form for form in FORMS.get(benchmark, ())}
+    if number != 'all' and number not in forms:
+        raise errors.UserError(
+            f'table {number} of {benchmark} has no printed numbers; those with numbers are '
+            f'{", ".join(forms)}, and --table=all selects all'
+        )
+    chosen = forms.values() if number == 'all' else [forms[number]]
+    whose = f'as printed in arXiv:{arxiv}'
+    return [Sheet(benchmark, f, f.cells(f.printed_value), f.notes, whose) for f in chosen]
+
+
+def markdown(sheet: Sheet) -> str:
+    """A table of Markdown; groups of columns stand before the names in them."""
+    form = sheet.form
+    heads = [*form.heads, *(' '.join(filter(None, column.path)) for column in form.columns)]
+    lines = [heads, ['---'] * len(form.heads) + ['---:'] * len(form.columns)]
+    section = ''
+    for number, (line, cells) in enumerate(zip(form.lines, sheet.cells, strict=True)):
+        if line.section != section:
+            section = line.section
+            lines.append([f'*{section}*', *[''] * (len(heads) - 1)])
+        spans = (_span(form, number, place) for place in range(len(form.heads)))
+        labels = (label * bool(n) for label, n in zip(line.labels, spans, strict=True))
+        lines.append([*labels, *cells])
+    texts = (f'| {" | ".join(map(_escaped, line))} |' for line in lines)
+    title = f'### {form.name.capitalize()}: {render.markdown_text(sheet.caption)}'
+    return '\n\n'.join(filter(None, (title, '\n'.join(texts), render.items(sheet.notes))))
+
+
+def _escaped(text: str) -> str:
+    inner = text.strip('*')
+    return f'*{render.markdown_text(inner)}*' if text[:1] == '*' else render.markdown_text(text)
+
+
+def comma_separated(sheet: Sheet) -> str:
+    """The heads in their lines, then the rows with all their labels, as CSV."""
+    form = sheet.form
+    blanks = [''] * len(form.heads)
+    paths = [_path(column.path, sheet.depth) for column in form.columns]
+    heads = [[*blanks, *(path[level] for path in paths)] for level in range(sheet.depth)]
+    heads[-1][: len(blanks)] = form.heads
+    rows = [
+        [*line.labels, *('' if cell == '-' else cell for cell in cells)]
+        for line, cells in zip(form.lines, sheet.cells, strict=True)
+    ]
+    return render.comma_separated(heads[0], [*heads[1:], *rows])
+
+
+def _path(path: Sequence[str], depth: int) -> tuple[str, ...]:
+    return ('',) * (depth - len(path)) + tuple(path)
+
+
+def latex(sheet: Sheet) -> str:
+    """A table environment; needs booktabs and multirow."""
+    form, tex = sheet.form, latex_lib.text
+    width = len(form.heads) + len(form.columns)
+    lines = [
+        r'\begin{table*}',
+        r'  \centering',
+        rf'  \begin{{tabular}}{{{"l" * len(form.heads)}{"r" * len(form.columns)}}}',
+        r'    \toprule',
+    ]
+    for level in range(sheet.depth):
+        names = [_path(column.path, sheet.depth)[: level + 1] for column in form.columns]
+        if level == sheet.depth - 1:
+            cells = [*map(tex, form.heads), *(tex(name[-1]) for name in names)]
+            lines.append(f'    {" & ".join(cells)} \\\\')
+            continue
+        spans = [(name, len(list(same))) for name, same in itertools.groupby(names)]
+        cells, rules, start = [''] * len(form.heads), [], len(form.heads) + 1
+        for name, span in spans:
+            cells.append(rf'\multicolumn{{{span}}}{{c}}{{{tex(name[-1])}}}')
+            if name[-1]:
+                rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
+            start += span
+        lines += [f'    {" & ".join(cells)} \\\\', f'    {" ".join(rules)}']
+    lines.append(r'    \midrule')
+    section = ''
+    for number, (line, cells) in enumerate(zip(form.lines, sheet.cells, strict=True)):
+        if line.section != section:
+            lines += [r'    \midrule'] * bool(section)
+            section = line.section
+            named = rf'\multicolumn{{{width}}}{{c}}{{\textit{{{tex(section)}}}}}'
+            lines += [f'    {named} \\\\', r'    \midrule']
+        elif number and len(line.labels) > 2 and line.labels[0] != form.lines[number - 1].labels[0]:
+            lines += [r'    \midrule'] * (not section)
+        labels = (_spanning(form, number, place) for place in range(len(form.heads)))
+        lines.append(f'    {" & ".join((*labels, *map(tex, cells)))} \\\\')
+    label = f'tab:{sheet.benchmark}-{form.name.replace(" ", "-")}'
+    lines += [
+        r'    \bottomrule',
+        r'  \end{tabular}',
+        rf'  \caption{{{tex(sheet.caption)}}}',
+        rf'  \label{{{label}}}',
+        r'\end{table*}',
+        *(f'% {note}' for note in sheet.notes),
+    ]
+    return '\n'.join(lines)
+
+
+def _spanning(form: Form, number: int, place: int) -> str:
+    """A label of a row, over all rows below that share it."""
+    text, span = latex_lib.text(form.lines[number].labels[place]), _span(form, number, place)
+    return rf'\multirow{{{span}}}{{*}}{{{text}}}' if span > 1 else text * span
+
+
+def _span(form: Form, number: int, place: int) -> int:
+    """The number of rows that a label stands for; 0 where it stands above already."""
+
+    def shared(line: Line) -> tuple[str, ...]:
+        pairs = zip(form.heads[: place + 1], line.labels, strict=False)
+        return (line.section, *(label for head, label in pairs if head != '#'))
+
+    labels, mine = form.lines[number].labels, shared(form.lines[number])
+    if form.heads[place] == '#' or not any(labels[place + 1 :]):
+        return 1
+    if number and shared(form.lines[number - 1]) == mine:
+        return 0
+    return len(list(itertools.takewhile(lambda line: shared(line) == mine, form.lines[number:])))
+
+
+def latex_document(sheets: Sequence[Sheet]) -> str:
+    """A file of tables, behind the packages that they need."""
+    needs = r'% Needs \usepackage{booktabs,multirow} in the preamble.'
+    return '\n\n'.join([needs, *map(latex, sheets)]) + '\n'
+
+
+FORMATS: Mapping[str, tuple[str, Callable[[Sequence[Sheet]], str]]] = {
+    'markdown': ('md', lambda sheets: '\n\n'.join(map(markdown, sheets)) + '\n'),
+    'latex': ('tex', latex_document),
+    'csv': ('csv', lambda sheets: '\n'.join(map(comma_separated, sheets))),
+}
