@@ -30,7 +30,8 @@ also cached by text and model (--cache, by default DATA/translations), so that s
 one summariser summarise once. With --failed=empty, a text that an engine does not translate becomes
 empty; otherwise the chain ends there.
 
-The output of the last stage is scored with the task's metrics, as by xlbench.score: `python -m
+The output of the last stage is scored with the task's metrics, as by xlbench.score, and with those
+that --metrics names besides: `python -m
 xlbench.report RUNS/end_to_end RUNS/sum_trans` shows the chain beside runs. --system names it (by
 default after its stages: `bart + opus-mt-en-de`), and --seed is the seed of its models; chains of
 one system with several seeds, each with its own workdir, become a row of means. A workdir may hold
@@ -107,6 +108,11 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
     stages_lib.check_folder(_folder(args), stages)
     scored.check(args.workdir, args.system, args.seed)
+    if args.metrics:
+        from xlbench.metrics import named  # It loads for half a second.
+
+        for name in args.metrics.split(','):
+            named.check(name)
 
 
 def _folder(args: argparse.Namespace) -> pathlib.Path:
@@ -160,6 +166,9 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
         for number, note in enumerate(notes, 1)
     }
     score.score([str(output), '--field=texts', *given], {'method': 'chain', 'stages': made_by})
+    if args.metrics:
+        added = [f'--{name}={getattr(args, name)}' for name in ('metrics', 'task', 'split')]
+        score.score([args.workdir, *added])
 
 
 def _say(line: str) -> None:
@@ -181,6 +190,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--source_lang', default='', help="default: the task's")
     parser.add_argument('--target_lang', default='', help="default: the task's")
     parser.add_argument('--num_examples', type=int, default=0, help='the first so many; 0: all')
+    parser.add_argument('--metrics', default='', help="besides the task's, as for xlbench.score")
     parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
     parser.add_argument(
         '--failed', choices=('stop', 'empty'), default='stop', help='default: %(default)s'

@@ -126,6 +126,7 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     )
     parser.add_argument('--root', default='', help="the data root; default: the run's")
     parser.add_argument('--output', default='', help='folder of the results; default: the workdir')
+    parser.add_argument('--metrics', default='', help="further ones; default: the config's")
     _add_reranking(parser)
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])

@@ -3,6 +3,7 @@ r"""Scores a checkpoint of a run on any prepared (or preparable) tasks.
   python -m xlbench.evaluate --workdir=RUNS/mtg --split=test
   python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last
   python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4 --length_penalty=0.6
+  python -m xlbench.evaluate --workdir=RUNS/mtg --metrics=meteor,bertscore
 
 The scores are written beside the run's own evaluations, to WORKDIR/eval/STEP/SPLIT/TASK/, and
 printed as a table. By default, the command evaluates the run's best checkpoint with the tasks, the
@@ -28,7 +29,8 @@ go to FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.repo
 them.
 
 A retriever is evaluated with the settings of the config's evaluation, including the response sets.
-The decoding flags are only for models that write texts.
+The decoding flags, and --metrics, are only for models that write texts. --metrics names further
+metrics beside the tasks' own, in place of those of the config, as for xlbench.score.
 """
 
 import argparse
@@ -130,8 +132,11 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     }
     if args.tasks or args.split:  # What is asked for by name must be there.
         changes['optional'] = False
-    # Workdirs of earlier versions have this key; metrics/specs.py says what is allowed now.
-    kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
+    # Workdirs of earlier versions have these keys; metrics/specs.py says what is allowed now.
+    old = ('allow_metrics', 'bertscore', 'bertscore_layer')
+    kept = {key: value for key, value in block.items() if key not in old}
+    if args.metrics:
+        kept['metrics'] = tuple(args.metrics.split(','))
     with config.ignore_type():  # What stood there may have been of any.
         config.evals = {name: kept | changes | decoding}
         config.stages = {}

@@ -3,6 +3,7 @@ r"""Scores the texts of any system, from files, as an evaluation scores a model.
   python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
   python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other
   python -m xlbench.score out.txt --references=ref1.txt,ref2.txt --lang=de --metrics=sacrebleu,chrf
+  python -m xlbench.score RUNS/mtg --metrics=meteor,bertscore
 
 The references are those of a prepared task and split, which is prepared if it is missing (--like
 takes data root and vocabulary from a run; otherwise --root and --vocabulary name them), or of
@@ -28,6 +29,11 @@ WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation; several calls may add severa
 `python -m xlbench.report RUNS/mtg RUNS/other` shows the system beside runs. --system names it
 (default: the folder's name); folders of the same system and with different --seed are a row of
 means.
+
+The workdir of a finished run, of xlbench.score or of xlbench.chain in place of a file adds the
+scores of --metrics to its evaluations of --split (at all steps, also of other decoding), or of
+--task alone; --lang is for tasks that do not say their language. Earlier scores stay, and a score
+of the same name from another signature is refused. If the command is killed, repeat it.
 """
 
 import argparse
@@ -91,6 +97,9 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         method 'file'.
     """
     args = _parse(argv)
+    if os.path.isdir(args.predictions):
+        _add(args)
+        return
     started = time.monotonic()
     workdir = pathlib.Path(args.workdir) if args.workdir else None
     if args.step < 0:
@@ -151,6 +160,26 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         print(f'wrote {folder}')
 
 
+def _add(args: argparse.Namespace) -> None:
+    """Adds scores to the evaluations of a workdir."""
+    from xlbench.reporting import adding  # It loads metrics, for half a second.
+
+    defaults = vars(_parse(['']))
+    taken = ('predictions', 'metrics', 'task', 'split', 'lang')
+    for name, value in vars(args).items():
+        if name not in taken and value != defaults[name]:
+            raise UserError(f'--{name} is for files of predictions; {args.predictions} is a folder')
+    names = [name for name in args.metrics.split(',') if name]
+    if not names:
+        raise UserError(f'{args.predictions} is a folder; name with --metrics what is added to it')
+    flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=_say)
+    changed = adding.add(args.predictions, names, **flags)
+    for folder in changed:
+        print(f'added to {folder}')
+    if not changed:
+        print(f'{args.predictions} has all these scores')
+
+
 def _about_targets(asked: _Asked) -> str:
     """Warns where all references are alike."""
     from xlbench.metrics import pairs, tagging
@@ -177,8 +206,7 @@ def _check_names(args: argparse.Namespace) -> None:
         from xlbench.metrics import named  # It loads for half a second.
 
         for name in args.metrics.split(','):
-            if ':' not in name and name not in named.NAMES:
-                raise errors.unknown('metric in --metrics', name, named.NAMES)
+            named.check(name)
 
 
 def _of_files(args: argparse.Namespace) -> _Asked:
@@ -253,7 +281,7 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     if names or asked.specs is None:
         names = names or (_TAG_METRICS if asked.tags else _TEXT_METRICS)
         specs = [
-            {'metric': name, 'kwargs': {}} if ':' in name else named.spec(name, asked.lang)
+            named.spec(name, asked.lang)
             for name in names
             if name != 'bertscore' or not args.bertscore_model
         ]

@@ -136,11 +136,11 @@ HUGE = {
     'stages.optimizer.min_dim_size_to_factor', 'stages.optimizer.weight_decay',
 }  # fmt: skip
 BELOW_ZERO = {
-    'evals.bertscore_layer', 'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data',
+    'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data',
     'mesh.fsdp', 'mesh.replica', 'mesh.sequence', 'mesh.tensor',
 }  # fmt: skip
 TEXTS = {
-    'baseline_split', 'data.root', 'data.vocabulary', 'evals.bertscore', 'evals.responses',
+    'baseline_split', 'data.root', 'data.vocabulary', 'evals.responses',
     'evals.split', 'init_from', 'stages.mixture', 'stages.split',
 }  # fmt: skip
 NOTHING = {

@@ -1,4 +1,4 @@
-"""BERTScore as a further score of an evaluation, by an encoder that the config names."""
+"""Further metrics of an evaluation, which the config names."""
 
 import types
 
@@ -19,17 +19,19 @@ def folder(tmp_path_factory):
 
 
 def test_one_key_of_a_config_adds_it_to_each_task(folder):
-    options = generation.Options(batch_size=8, lengths=LENGTHS, bertscore=folder)
+    options = generation.Options(batch_size=8, lengths=LENGTHS, metrics=(f'bertscore={folder}',))
     task = types.SimpleNamespace(manifest={'target_lang': 'de'})
     [spec] = options.further_metrics(task)
-    suite = metrics.Suite('a task', [metrics.to_spec(metrics.Distinct.for_language('de')), spec])
+    own = metrics.to_spec(metrics.Distinct.for_language('de'))
+    suite = metrics.Suite('a task', [own], [own, spec])
+    assert suite.written == [own, spec] and list(suite.hashes) == ['BertScore']
     [signature] = [line for name, line in suite.signatures.items() if name == 'BertScore']
     assert signature.startswith('my-encoder_L1_no-idf_')  # Three quarters of two layers.
     texts = ['Der Zug ist da.', 'Es regnet.']
     scores, _ = suite.score(texts, [[text] for text in texts], ())
     assert scores['bertscore'] == pytest.approx(100, abs=1e-3)
     assert scores['bertscore'] > suite.score(texts, [['Es'], ['Zug']], ())[0]['bertscore']
-    for off in (dict(bertscore=''), dict(decode=False, bertscore=folder)):
+    for off in (dict(metrics=()), dict(decode=False, metrics=(f'bertscore={folder}',))):
         plain = generation.Options(batch_size=8, lengths=LENGTHS, **off)
         assert plain.further_metrics(task) == []
 

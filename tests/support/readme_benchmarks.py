@@ -98,7 +98,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.convert models/my-encoder models/small --tokens_of=xquad_multi_qg '
         '--root=data': Step(skip=TRIMMED),
         'python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi '
-        '--config.model.from=models/small --config.evals.test.bertscore=models/my-encoder '
+        '--config.model.from=models/small --config.evals.test.metrics=bertscore=models/my-encoder '
         '--workdir=RUNS/questions': Step(skip=PARSED),
         'python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev '
         '--config.model.from=models/small --workdir=RUNS/headlines': Step(skip=PARSED),

@@ -69,6 +69,9 @@ PLAN: dict[str, dict[str, Step]] = {
         '--metrics=sacrebleu,chrf': Step(prints='bleu'),
         'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
         '--metrics=ter,chrf++,meteor_exact_stem': Step(prints='meteor_exact_stem_no_tables'),
+        'python -m xlbench.score RUNS/mtg --metrics=meteor_exact_stem,chrf++': Step(
+            prints='added to'
+        ),
         'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4': Step(skip=RANKED),
         'python -m xlbench.report RUNS/mtg --variants': Step(skip=RANKED),
         'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(

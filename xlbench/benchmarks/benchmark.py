@@ -133,6 +133,8 @@ class Benchmark:
         languages: ISO 639-1 codes; every example exists in each of them.
         task_titles: A readable name per task.
         scores: The scores the report shows, the main one first.
+        metrics: Score of its tables -> the name of the metric that gives it, where the tasks' own
+            do not; see `xlbench.metrics.named`.
         title: Title of the paper.
         arxiv: Its arXiv identifier.
         pivot: The language that zero-shot transfer is trained in.
@@ -163,6 +165,7 @@ class Benchmark:
     title: str
     arxiv: str
     pivot: str = 'en'
+    metrics: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
     paper_models: tuple[str, ...] = ()
     paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
     fractions: tuple[str, ...] = ()

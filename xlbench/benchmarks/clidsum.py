@@ -242,6 +242,7 @@ CLIDSUM = SummaryBenchmark(
         f'{corpus}{kind}': _KIND_TITLES[kind].format(_TITLES[corpus]) for corpus, kind in _TASKS
     },
     scores=('rouge_1', 'rouge_2', 'rouge_l', 'bertscore'),
+    metrics={'bertscore': 'bertscore_clidsum'},
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
     arxiv='2202.05599',
     paper_models=tuple(model for group in _GROUPS.values() for model, _ in group),

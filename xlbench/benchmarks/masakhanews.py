@@ -13,6 +13,7 @@ MASAKHANEWS = MonolingualBenchmark(
     languages=_LANGUAGES,
     task_titles={'tg': 'title', 'tgdev': 'title, of the dev files alone'},
     scores=('rouge_l', 'bleu', 'distinct_1', 'bertscore'),
+    metrics={'bertscore': 'bertscore'},
     title='MasakhaNEWS: News Topic Classification for African languages',
     arxiv='2304.09972',
     multi=_LANGUAGES,

@@ -131,6 +131,7 @@ MTG = ParallelBenchmark(
     languages=('en', 'de', 'fr', 'es'),
     task_titles={task: _TASK_TITLES[task] for task in ('sg', 'qg', 'tg')},
     scores=('rouge_l', 'bleu', 'distinct_1'),
+    metrics={name: name for name in ('meteor', 'bertscore', 'bleurt', 'fitted_rating')},
     title='MTG: A Benchmarking Suite for Multilingual Text Generation',
     arxiv='2108.07140',
     paper_models=('M-BERT', 'XLM', 'mBART', 'mT5'),

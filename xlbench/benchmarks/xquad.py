@@ -11,6 +11,7 @@ XQUAD = ParallelBenchmark(
     languages=('en', 'ar', 'de', 'el', 'es', 'hi', 'ro', 'ru', 'th', 'tr', 'vi', 'zh'),
     task_titles={'qg': 'question'},
     scores=('rouge_l', 'bleu', 'distinct_1', 'bertscore'),
+    metrics={'bertscore': 'bertscore'},
     title='On the Cross-lingual Transferability of Monolingual Representations',
     arxiv='1910.11856',
 )

@@ -257,16 +257,10 @@ def tasks_of(
                 process_count=shares,
                 allowed=allowed,
             ),
-            metrics.Suite(task.name, _written(task, further(task))),
+            metrics.Suite(task.name, task.manifest.get('metrics'), further(task)),
         )
         for task in prepared
     ]
-
-
-def _written(task: Prepared, further: Sequence[Spec]) -> Sequence[Spec]:
-    """The metrics of a task's manifest, and further ones; what is not a list, Suite refuses."""
-    written = task.manifest.get('metrics')
-    return [*written, *further] if further and isinstance(written, list) else written
 
 
 def check_metrics(

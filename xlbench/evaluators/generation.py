@@ -4,14 +4,14 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import decoding as decoding_lib, errors, metrics
+from xlbench import decoding as decoding_lib, errors
 from xlbench.data import features, outputs, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
@@ -20,6 +20,7 @@ from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.evaluators.every_example import score_examples
 from xlbench.files import Json, Setting
+from xlbench.metrics import named
 from xlbench.metrics.contract import Spec
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
@@ -81,23 +82,22 @@ class Options(base.Options):
       decode: False computes the loss alone.
       decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
         num_return texts a metric of several predictions gets all, any other the first.
-      bertscore: an encoder's folder, or its name on the hub, by which BERTScore is a further score
-        of each task; '' for none.
-      bertscore_layer: of that encoder, see BertScore.of_encoder.
+      metrics: names of further metrics, as for `xlbench.score --metrics`, beside each task's own.
     """
 
     decode: bool = True
     decoding: Mapping[str, Json] | None = None
-    bertscore: str = ''
-    bertscore_layer: Annotated[int, '-1 to 2**16'] = -1
+    metrics: Sequence[str] = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in self.metrics:
+            named.check(name)
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
-        """BERTScore in the task's language, where an encoder is named and texts are written."""
-        if not (self.bertscore and self.decode):
-            return []
-        lang = task.manifest['target_lang'] or ''
-        score = metrics.BertScore.of_encoder(self.bertscore, lang, self.bertscore_layer)
-        return [metrics.to_spec(score)]
+        """Returns `metrics` in the task's language; none where no texts are written."""
+        lang = task.manifest['target_lang'] if self.metrics and self.decode else None
+        return named.specs(self.metrics, lang) if self.decode else []
 
 
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
@@ -219,6 +219,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         signatures, written = {}, []
+        hashes = task.metrics.hashes
         if self._decode:
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             if self.ranker:
@@ -247,6 +248,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         result = {
             'scores': scores,
             'signatures': signatures,
+            **({'hashes': hashes} if hashes and signatures else {}),
             'metrics': list(task.metrics.written) if signatures else [],
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,

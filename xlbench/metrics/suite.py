@@ -25,6 +25,7 @@ class _Member:
         label: What its signature is filed under.
         suffix: Stands behind the names of its scores.
         is_foreign: It is not one of xlbench's.
+        is_further: It is not of the task's own.
     """
 
     metric: Metric
@@ -32,6 +33,7 @@ class _Member:
     label: str
     suffix: str
     is_foreign: bool
+    is_further: bool
 
     def signature(self, counts: Sequence[int]) -> str:
         """The line that says what decides the numbers, with so many references of each example."""
@@ -54,14 +56,16 @@ class Suite:
 
     Args:
         task: Its name, for messages.
-        written: The metrics as the task's manifest has them; an attribute, too.
+        written: The metrics as the task's manifest has them; with `further`, an attribute, too.
+        further: Others, whose scores keep their plain names; one that is among `written` is left
+            out.
 
     Raises:
         UserError: A metric cannot be loaded, may not be, or is there twice.
     """
 
-    def __init__(self, task: str, written: Sequence[Spec]):
-        self._task, self.written = task, written
+    def __init__(self, task: str, written: Sequence[Spec], further: Sequence[Spec] = ()):
+        self._task = task
         if not isinstance(written, list | tuple):
             raise errors.UserError(
                 f'task {task}: its manifest has no list of metrics; prepare it again with --force'
@@ -69,9 +73,16 @@ class Suite:
         allowed = specs.trusted()
         try:
             loaded = [specs.from_spec(spec, allowed) for spec in written]
+            others = [specs.from_spec(spec, allowed) for spec in further]
         except errors.UserError as error:
             raise errors.UserError(f'task {task}: {error}') from None
-        suffixes = _suffixes(task, [specs.to_spec(metric) for metric in loaded])
+        own = [specs.to_spec(metric) for metric in loaded]
+        pairs = list(zip(loaded, written, _suffixes(task, own), strict=True))
+        pairs += [
+            (metric, spec, '')
+            for metric, spec in zip(others, further, strict=True)
+            if specs.to_spec(metric) not in own
+        ]
         self._members = [
             _Member(
                 metric,
@@ -79,9 +90,23 @@ class Suite:
                 spec['metric'].rpartition(':')[2] + suffix,
                 suffix,
                 specs.is_foreign(spec),
+                number >= len(loaded),
             )
-            for metric, spec, suffix in zip(loaded, written, suffixes, strict=True)
+            for number, (metric, spec, suffix) in enumerate(pairs)
         ]
+        self.written = [spec for _, spec, _ in pairs]
+        labels: dict[str, _Member] = {}
+        for member in self._members:
+            if labels.setdefault(member.label, member) is not member and member.is_further:
+                raise errors.UserError(
+                    f'task {task}: {member.signature([1])} would give the scores of '
+                    f'{labels[member.label].signature([1])}; leave one of them out'
+                )
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The version of the file that each further metric is defined in, by label."""
+        return {m.label: specs.fingerprint(m.metric) for m in self._members if m.is_further}
 
     @property
     def num_predictions(self) -> int:

@@ -2,6 +2,7 @@
 
   results   reads the scores of workdirs
   trained   what a run's config says of its training
+  adding    further scores for finished results
   scored    the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
   sections  sorts runs by benchmark and split
@@ -31,6 +32,7 @@
 """
 
 __all__ = [
+    'adding',
     'best',
     'command_lines',
     'comparisons',

@@ -327,12 +327,18 @@ def write_result(
     """
     folder = pathlib.Path(workdir) / 'eval' / step / split / task
     folder.mkdir(parents=True, exist_ok=True)
+    write_files(folder, {'task': task, 'split': split, **facts}, predictions)
+    return folder
+
+
+def write_files(
+    folder: pathlib.Path, facts: Mapping[str, Json], predictions: Sequence[Mapping[str, Json]]
+) -> None:
+    """Writes the two files of a result, metrics.json last; see `write_result`."""
     if predictions:
         rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
         files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
-    text = json.dumps({'task': task, 'split': split, **facts}, indent=1, ensure_ascii=False)
-    files.write(folder / 'metrics.json', text + '\n')
-    return folder
+    files.write(folder / 'metrics.json', json.dumps(facts, indent=1, ensure_ascii=False) + '\n')
 
 
 def read_predictions(result: Result, limit: int) -> list[dict[str, Json]]:

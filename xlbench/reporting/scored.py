@@ -28,7 +28,10 @@ def check(workdir: str | os.PathLike, system: str, seed: int) -> None:
         return
     about: dict[str, Json] = files.read_json(path, dict)
     if 'scored' not in about:
-        raise UserError(f'{workdir} is the workdir of a run; name another --workdir')
+        raise UserError(
+            f'{workdir} is the workdir of a run; name another --workdir, or add scores to the run '
+            f'with python -m xlbench.score {workdir} --metrics=NAMES'
+        )
     config = about.get('config')
     before = (config.get('system'), config.get('seed')) if isinstance(config, dict) else ()
     if before != (system, seed):

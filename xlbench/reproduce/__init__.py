@@ -6,7 +6,8 @@
   launching  SLURM arrays and JobSets
   costs      hours and minutes
   listing    tables and steps as lines of text
+  columns    scores that a table shows and runs lack
   showing    tables of what was run
 """
 
-__all__ = ['costs', 'launching', 'listing', 'running', 'showing', 'state', 'steps']
+__all__ = ['columns', 'costs', 'launching', 'listing', 'running', 'showing', 'state', 'steps']

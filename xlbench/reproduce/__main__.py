@@ -11,7 +11,10 @@ one (a training, a chain, a translation, a sweep), with its own folder below --w
 run one after another. A finished command is not run again, even if another table has started it. An
 interrupted command continues, and one whose config has changed is refused. If a command fails,
 those that do not need it still run. At the end the table is printed, and written to
-WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and the exit code is 1.
+WORKDIR/reproduce/tables. If runs are missing, notes name them with the reasons, and the exit code
+is 1. Before, scores that the table shows and a finished run lacks are added to the run, as
+`xlbench.score RUN --metrics` does it; if a metric needs a model or a table that is not on this
+machine, a line below the table says how to get it.
 
   --table=N, --figure=N, or --table=all
   --paper          prints the table with the paper's own numbers, without any run
@@ -37,6 +40,8 @@ WORKDIR/reproduce/tables. If it has gaps, notes name them with the reasons, and 
                    judgement
   --steps=0.1      fraction of the training steps of a sample
   --examples=50    number of test examples that are scored for each task of a sample
+  --metrics=A,B    metrics of xlbench.score for columns of the table, in place of its own or for
+                   those that nobody publishes, such as --metrics=fitted_rating=rating.json
   --config.KEY=VALUE  a config key of all trainings
 
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
@@ -58,7 +63,7 @@ from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe, slu
 from xlbench.errors import UserError
 from xlbench.reporting import printed, render
 from xlbench.reporting.exhibits import ratings
-from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
+from xlbench.reproduce import columns, launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 
@@ -93,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         with locks.folder(state.folder):
             gaps = running.run(steps, state, _say)
     for table in tables:
-        print(_text(recipe, table, experiments, settings, state, gaps), end='')
+        print(_text(recipe, table, experiments, settings, state, gaps, args.metrics), end='')
     return 1 if gaps else 0
 
 
@@ -113,6 +118,7 @@ def _text(
     settings: Settings,
     state: State,
     gaps: dict[str, str],
+    metrics: Sequence[str],
 ) -> str:
     """A table as Markdown, which is written down as well."""
     benchmark = recipe.benchmark
@@ -125,9 +131,11 @@ def _text(
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
+        lacking = columns.fill(recipe, table, made, metrics, _say)
         shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
         parts += map(render.markdown, shown.tables)
         parts += [f'figure: {path}' for path in shown.files]
+        parts += [render.items(lacking)] if lacking else []
     parts += _said(recipe, chosen, settings, gaps)
     text = '\n\n'.join(filter(None, parts)) + '\n'
     path = state.folder / 'tables' / f'{slug}.md'
@@ -234,6 +242,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
     parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
     parser.add_argument('--tagger', default='', help='tagger for action infilling')
     parser.add_argument('--ratings', default='', help='rated texts, or the folder with them')
+    parser.add_argument('--metrics', type=_words, default=(), help='for columns of the table')
     parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
     parser.add_argument(
         '--examples', type=int, default=0, help='test examples per task of a sample'
@@ -264,6 +273,8 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
             raise errors.unknown(name, value, allowed)
     if args.paper and not args.table:
         raise UserError('--paper prints tables; give --table=N or --table=all')
+    if args.metrics:
+        columns.check(args.metrics)
     for text in rest:
         if not text.startswith('--config.') or '=' not in text:
             raise UserError(f'unknown argument {text!r}; see python -m xlbench.reproduce --help')

@@ -1,0 +1,121 @@
+"""Scores that are added to finished evaluations."""
+
+import json
+import shutil
+
+import encoder_folders
+import pytest
+
+from xlbench import files, score
+from xlbench.errors import UserError
+from xlbench.reporting import adding, results
+
+NAMES = ['meteor_exact_stem', 'chrf++', 'bertscore=ENCODER@1']
+
+
+@pytest.fixture(scope='module')
+def added(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('adding')
+    encoder = encoder_folders.write(folder / 'my-encoder')
+    return [name.replace('ENCODER', str(encoder)) for name in NAMES]
+
+
+@pytest.fixture
+def run(tiny_run, tmp_path):
+    return shutil.copytree(tiny_run, tmp_path / 'run')
+
+
+def content(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob('*'))
+        if path.is_file()
+    }
+
+
+def test_scores_are_added_beside_the_earlier_ones(run, added, capsys):
+    before = content(run)
+    score.main([str(run), f'--metrics={",".join(added)}'])
+    assert 'added to' in capsys.readouterr().out
+    changed = {name for name, data in content(run).items() if before.get(name) != data}
+    assert changed and all(name.endswith(('metrics.json', 'predictions.jsonl')) for name in changed)
+    for name in changed:
+        if name.endswith('metrics.json'):
+            old, new = json.loads(before[name]), json.loads((run / name).read_bytes())
+            assert old['scores'].items() < new['scores'].items()
+            assert {'meteor_exact_stem_no_tables', 'chrfpp', 'bertscore'} <= set(new['scores'])
+            assert set(new['hashes']) == {'Meteor', 'ChrFPlusPlus', 'BertScore'}
+            assert new['signatures'].items() >= old['signatures'].items()
+            assert {k: v for k, v in new.items() if k in old}.keys() == old.keys()
+        else:
+            old = [json.loads(line) for line in before[name].splitlines()]
+            new = [json.loads(line) for line in (run / name).read_bytes().splitlines()]
+            for line, was in zip(new, old, strict=True):
+                assert line['scores'].items() > was['scores'].items()
+                assert 'bertscore' in line['scores']
+    after = content(run)
+    score.main([str(run), f'--metrics={",".join(added)}'])
+    assert 'has all these scores' in capsys.readouterr().out
+    assert content(run) == after
+
+
+def test_interrupted_at_any_write_it_ends_with_the_same_bytes(run, added, tmp_path, monkeypatch):
+    whole = shutil.copytree(run, tmp_path / 'whole')
+    count = 2 * len(adding.add(whole, added))
+    expected, write = content(whole), files.write
+    assert count >= 4
+    for stop in range(count):
+        copy = shutil.copytree(run, tmp_path / f'copy{stop}')
+        done = []
+
+        def fail(path, data, done=done, stop=stop):
+            if len(done) == stop:
+                raise KeyboardInterrupt
+            done.append(path)
+            write(path, data)
+
+        monkeypatch.setattr(files, 'write', fail)
+        with pytest.raises(KeyboardInterrupt):
+            adding.add(copy, added)
+        monkeypatch.setattr(files, 'write', write)
+        assert content(copy) != expected
+        results.read_run(copy)  # Whole files at any time.
+        adding.add(copy, added)
+        assert content(copy) == expected
+
+
+def test_one_metric_after_another_gives_the_bytes_of_all_at_once(run, added, tmp_path):
+    whole = shutil.copytree(run, tmp_path / 'whole')
+    adding.add(whole, added)
+    for name in added:
+        adding.add(run, [name])
+    assert content(run) == content(whole)
+
+
+def test_another_signature_is_refused(run, added):
+    adding.add(run, ['meteor_exact_stem'])
+    before = content(run)
+    metrics = next((run / 'eval').rglob('test/*/metrics.json'))
+    facts = json.loads(metrics.read_bytes())
+    facts['signatures']['Meteor'] = 'meteor-1.4'
+    metrics.write_text(json.dumps(facts))
+    with pytest.raises(UserError, match=r'has the scores of Meteor already, from meteor-1\.4'):
+        adding.add(run, ['meteor_exact_stem'])
+    metrics.write_bytes(before[str(metrics.relative_to(run))])
+    before = content(run)
+    with pytest.raises(UserError, match='already, from'):
+        adding.add(run, ['chrf++', 'bertscore=no/such/place@1', 'meteor'])
+    assert content(run) == before
+
+
+def test_slips(run, tmp_path):
+    with pytest.raises(UserError, match='name with --metrics'):
+        score.main([str(run)])
+    with pytest.raises(UserError, match='--workdir is for files'):
+        score.main([str(run), '--metrics=chrf', f'--workdir={tmp_path}'])
+    with pytest.raises(UserError, match="unknown metric 'chrff'"):
+        score.main([str(run), '--metrics=chrff'])
+    with pytest.raises(UserError, match='has no predictions on other; it has'):
+        score.main([str(run), '--metrics=chrf', '--split=other'])
+    with pytest.raises(UserError, match=r'no config\.json'):
+        score.main([str(tmp_path), '--metrics=chrf'])

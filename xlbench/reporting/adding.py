@@ -1,0 +1,177 @@
+"""Adds the scores of further metrics to evaluations that a run or a scored system has finished.
+
+Predictions and references are read from predictions.jsonl, so that no model runs again. Scores that
+are there stay. An interrupted call leaves whole files, and the same call ends with the bytes of one
+that was not interrupted: predictions.jsonl is replaced before metrics.json, which alone says that a
+metric is there.
+"""
+
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+
+from xlbench import benchmarks, files, foreign, locks, metrics, names as names_lib
+from xlbench.errors import UserError
+from xlbench.files import Json
+from xlbench.metrics import named
+from xlbench.reporting import results
+from xlbench.reporting.results import Result
+
+_PREDICTIONS = 'predictions.jsonl'
+
+
+def add(
+    workdir: str | os.PathLike,
+    names: Sequence[str],
+    *,
+    split: str = 'test',
+    task: str = '',
+    lang: str = '',
+    say: Callable[[str], None] | None = None,
+) -> list[pathlib.Path]:
+    """Adds scores to all evaluations of a split, at every step, and of the baselines.
+
+    Args:
+        workdir: Of a run, of xlbench.score or of xlbench.chain.
+        names: Of metrics; see `xlbench.metrics.named`.
+        split: Results filed under it and, as SPLIT-beam-num_beams4, beside it.
+        task: The only one; '' takes all.
+        lang: ISO code of the texts; '' takes each task's.
+        say: Takes the line that another writer is waited for.
+
+    Returns:
+        The folders that have changed.
+
+    Raises:
+        UserError: There is no such evaluation, a metric lacks a model or a table, or a score of its
+            name has another signature. Nothing has been written then.
+    """
+    for name in names:
+        named.check(name)
+    if not pathlib.Path(workdir, 'config.json').is_file():
+        raise UserError(f'{workdir} has no config.json, so it is no workdir of a finished run')
+    with locks.folder(workdir, wait=say):
+        foreign.check_tree(workdir, workdir)
+        files.remove_leftovers(workdir)
+        run = results.read_run(workdir)
+        groups = [*run.evaluations.values(), *run.baselines.values()]
+        found = [
+            result
+            for group in groups
+            for result in group.values()
+            if (result.split == split or result.split.startswith(f'{split}-'))
+            and task in ('', result.task)
+            and (result.folder / _PREDICTIONS).is_file()
+        ]
+        if not found:
+            place = f'{split} of {task}' if task else split
+            raise UserError(f'{workdir} has no predictions on {place}; it has {_places(groups)}')
+        jobs = [(result, _suite(workdir, result, names, lang)) for result in found]
+        return [result.folder for result, suite in jobs if suite and _write(result, suite)]
+
+
+def _places(groups: Sequence[dict]) -> str:
+    return ', '.join(sorted({f'{s} of {t}' for group in groups for t, s in group})) or 'none'
+
+
+def _suite(
+    workdir: str | os.PathLike, result: Result, names: Sequence[str], lang: str
+) -> metrics.Suite | None:
+    """Returns the metrics that a result lacks; None if it has all.
+
+    Raises:
+        UserError: A score is there from another signature, or a metric cannot score.
+    """
+    specs = named.specs(names, lang or _lang(workdir, result.task))
+    targets, _ = _texts(_lines(result))
+    counts = [1 if isinstance(target, str) else len(target) for target in targets]
+    lacking = []
+    for spec in specs:
+        ((label, signature),) = metrics.Suite(result.task, [], [spec]).signatures_of(counts).items()
+        before = result.signatures.get(label)
+        if before not in (None, signature):
+            raise UserError(f'{result.folder} has the scores of {label} already, from {before}')
+        if before is None:
+            lacking.append(spec)
+    if not lacking:
+        return None
+    suite = metrics.Suite(result.task, [], lacking)
+    if max(counts) > 1 and suite.of_one_reference:
+        raise UserError(
+            f'{suite.of_one_reference[0]} compares with one reference, and {result.task} has up to '
+            f'{max(counts)}; leave it out'
+        )
+    try:
+        first = [target if isinstance(target, str) else target[0] for target in targets]
+        suite.check(lambda number: first[:number], 1, result.scores)
+    except UserError as error:
+        raise UserError(f'{result.folder}: {error}') from None
+    return suite
+
+
+def _lang(workdir: str | os.PathLike, task: str) -> str | None:
+    """Returns the language of a task's texts, by its name or else by its preparation."""
+    try:
+        return benchmarks.parse_task(task).target
+    except UserError:
+        about: dict[str, Json] = files.read_json(pathlib.Path(workdir) / 'config.json', dict)
+        if 'scored' in about:  # Of files, which say nothing of their language.
+            return None
+    manifest = names_lib.open_task(task, 'test', like=str(workdir)).manifest
+    if manifest.get('postprocessor') is True:
+        raise UserError(
+            f'{task} has a postprocessor, of which predictions.jsonl knows nothing; name metrics '
+            'in config.evals.test.metrics, or in xlbench.evaluate --metrics'
+        ) from None
+    return manifest.get('target_lang')
+
+
+def _lines(result: Result) -> list[dict[str, Json]]:
+    path = result.folder / _PREDICTIONS
+    with foreign.open_regular(path) as file:
+        lines = [files.parse_json(line, dict, str(path)) for line in file]
+    whole = all(isinstance(line.get('prediction'), str) for line in lines)
+    if not whole or len(lines) != result.num_examples:
+        raise UserError(
+            f'{path} does not have the {result.num_examples} predictions that its metrics.json '
+            'scores; evaluate again'
+        )
+    return lines
+
+
+def _texts(lines: Sequence[dict[str, Json]]) -> tuple[list, list[list[str]]]:
+    """Returns targets, and for each the predictions, the best first."""
+    several = any('references' in line for line in lines)
+    targets = [
+        line.get('references', [line['target']]) if several else line['target'] for line in lines
+    ]
+    n_best = [
+        [text['prediction'] for text in line.get('n_best', ())] or [line['prediction']]
+        for line in lines
+    ]
+    return targets, n_best
+
+
+def _write(result: Result, suite: metrics.Suite) -> bool:
+    """Scores a result and replaces its two files, the one that says so last."""
+    lines = _lines(result)
+    targets, n_best = _texts(lines)
+    scores, examples = suite.score(targets, n_best)
+    for line, of_example in zip(lines, examples, strict=True):
+        line['scores'] = {**line.get('scores', {}), **of_example}
+    path = result.folder / 'metrics.json'
+    facts: dict[str, Json] = files.read_json(path, dict)
+    counts = [1 if isinstance(target, str) else len(target) for target in targets]
+    entries = {
+        'scores': {**facts['scores'], **scores},
+        'signatures': {**facts.get('signatures', {}), **suite.signatures_of(counts)},
+        'hashes': {**facts.get('hashes', {}), **suite.hashes},
+        'metrics': [*facts.get('metrics', []), *suite.written],
+    }
+    ordered: dict[str, Json] = {}
+    for name, value in facts.items():  # In the order in which an evaluation writes them.
+        ordered[name] = entries.get(name, value)
+        if name == 'signatures':
+            ordered['hashes'] = entries['hashes']
+    results.write_files(result.folder, {**ordered, **entries}, lines)
+    return True
