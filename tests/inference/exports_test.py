@@ -327,7 +327,8 @@ def test_the_card_says_what_was_measured(tmp_path):
     step = checkpoints.find_step(str(workdir), 'best')
     for number in (step, step + 1):  # That of another checkpoint is not its own.
         place = workdir / 'eval' / str(number) / 'test'
-        workdir_files.write_result(place, 'mtg_tg_en_de', scores, data='files')
+        for task in ('mtg_tg_en_de', 'mtg_tg_en_fr'):
+            workdir_files.write_result(place, task, scores, data='files')
         scores = {'rouge_l': 99.0}
     card = huggingface_hub.ModelCard.load(export(workdir) / 'README.md')
     data = card.data
@@ -335,9 +336,15 @@ def test_the_card_says_what_was_measured(tmp_path):
     assert (data.base_model, data.datasets) == ('google/mt5-small', ['mtg'])
     assert data.license is None  # To be filled in.
     assert data.metrics == ['rouge', 'bleu'] and data.tags == ['xlbench', 'jax']
-    found = {r.metric_name: (r.dataset_name, r.metric_value) for r in data.eval_results}
-    task = 'mtg_tg_en_de'
-    assert found == {'rouge_l': (task, 41.2346), 'bleu': (task, 5.0)}
+    found = {(r.dataset_config, r.metric_name): r.metric_value for r in data.eval_results}
+    tasks = ('mtg_tg_en_de', 'mtg_tg_en_fr')
+    assert found == {(t, s): v for t in tasks for s, v in (('rouge_l', 41.2346), ('bleu', 5.0))}
+    # As the hub reads it: the scores of one task are not those of another.
+    index = huggingface_hub.repocard_data.eval_results_to_model_index('m', data.eval_results)
+    assert len(index[0]['results']) == 2
+    _, back = huggingface_hub.repocard_data.model_index_to_eval_results(index)
+    assert {(r.dataset_config, r.metric_name): r.metric_value for r in back} == found
+    assert data.model_name == 'mtg_mt5'  # Not as the folder is called.
     assert data.eval_results[0].metric_args == {'signature': 'rouge|lang:de|v1'}
     text = (tmp_path / 'exported' / 'README.md').read_text()
     for line in (
@@ -345,7 +352,7 @@ def test_the_card_says_what_was_measured(tmp_path):
         '| mtg_tg_en_de/train | 120 | bbbbbbbbbbbb |',
         'python -m xlbench.train --config=configs/mtg_mt5.py --workdir=/run',
         '- Texts of more than 32 tokens are cut.',
-        '- Nothing was measured in languages other than de, en.',
+        '- Nothing was measured in languages other than de, en, fr.',
     ):
         assert line in text.splitlines(), line
     assert 'rouge\\|lang:de\\|v1' in text and '99' not in text and '\n# license: ' in text
@@ -359,6 +366,8 @@ def test_the_card_of_a_sample_that_was_not_scored(tmp_path):
     about = json.loads((workdir / 'config.json').read_text())
     about |= {'data': 'sample', 'labels': ['no', 'yes']}
     about['config'] |= {'init_from': 'RUNS/other', 'objective': {'name': 'classification'}}
+    about['config'] |= {'stages': {'a': {'mixture': 'news\n```\n# Bought\n<script>'}}}
+    about['argv'] = ['xlbench/train.py', '--config=x.py', '--workdir=a\n````\n# Free <b>money</b>']
     (workdir / 'config.json').write_text(json.dumps(about))
     folder = export(workdir)
     card = huggingface_hub.ModelCard.load(folder / 'README.md')
@@ -366,6 +375,10 @@ def test_the_card_of_a_sample_that_was_not_scored(tmp_path):
     assert card.data.base_model is None and card.data.datasets is None
     assert 'sample-data' in card.data.tags and 'SAMPLE DATA' in card.text
     assert 'This checkpoint was not evaluated.' in card.text
+    # What a downloaded workdir says closes no block of code, and makes no heading and no markup.
+    outside = re.sub(r'^(`{3,}).*?^\1$', '', card.text, flags=re.DOTALL | re.MULTILINE)
+    assert 'Free' in card.text and 'Free' not in outside and '<b>' not in outside
+    assert not re.search(r'^# Bought|<script>', outside, re.MULTILINE)
 
 
 @pytest.mark.parametrize('shared', [True, False])

@@ -6,6 +6,7 @@ who publishes it.
 
 import dataclasses
 import json
+import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import xlbench
@@ -41,7 +42,7 @@ class Card:
     """All that a card is made of.
 
     Attributes:
-      name: of the folder.
+      folder: its name, which names the model where its run names no config.
       source: what was exported, in words.
       family: of the model.
       model: its config.
@@ -51,7 +52,7 @@ class Card:
       results: of the checkpoint that is exported, those to report first.
     """
 
-    name: str
+    folder: str
     source: str
     family: str
     model: TransformerConfig
@@ -62,10 +63,11 @@ class Card:
 
     def text(self) -> str:
         """The whole README.md."""
-        lines = ['---', *self._metadata(), _LICENCE, '---', '', f'# {self.name}', '']
+        head = f'# {render.markdown_text(self.name)}'
+        lines = ['---', *self._metadata(), _LICENCE, '---', '', head, '']
         lines += [f'{self.source}. Written by xlbench {xlbench.__version__}.', '']
         if self._trained:
-            lines += [f'Trained on {", ".join(self._trained)}.', '']
+            lines += [f'Trained on {render.markdown_text(", ".join(self._trained))}.', '']
         lines += usage.lines(self.family, self.model, self.tokenizer, self.notes)
         for title, body in (
             ('Data', self._data()),
@@ -92,6 +94,8 @@ class Card:
                     EvalResult(
                         task_type=task,
                         dataset_type=_first_word(result.task),
+                        # Scores of one set and one configuration are one score to the hub.
+                        dataset_config=result.task,
                         dataset_name=f'{result.task}{" (made up)" if self._is_sample else ""}',
                         dataset_split=result.split,
                         metric_type=_hub_metric(score),
@@ -112,6 +116,21 @@ class Card:
             model_name=self.name if measured else None,
         )
         return data.to_yaml().splitlines()
+
+    @property
+    def name(self) -> str:
+        """The name of the model: of its config file, and of what it was trained on last.
+
+        A folder is called what its owner likes (out, exported), and says nothing about the model.
+        """
+        argv = self.about.get('argv')
+        words = [str(word) for word in argv] if isinstance(argv, list) else []
+        config = command_lines.config_of(words, str(self.about.get('cwd') or ''))
+        stem = pathlib.PurePosixPath(config.partition(':')[0]).stem
+        stages = _block(_block(self.about, 'config'), 'stages')
+        last = stages[max(stages)] if stages else {}
+        mixture = last.get('mixture') if isinstance(last, dict) else ''
+        return '-'.join(filter(None, [stem, str(mixture or '')])) if stem else self.folder
 
     @property
     def _library(self) -> str:
@@ -165,16 +184,14 @@ class Card:
         argv, cwd = self.about.get('argv'), self.about.get('cwd')
         words = [str(word) for word in argv] if isinstance(argv, list) else []
         if typed := command_lines.command(words, str(cwd or '')):
-            yield from ('```sh', typed, '```', '')
+            yield from (*render.code_block(typed, 'sh'), '')
         facts = {'git': self.about.get('git'), 'versions': self.about.get('versions')}
         known = [f'{key} {notes_lib.plain_fact(fact)}' for key, fact in facts.items() if fact]
         if known:
             yield from (render.markdown_text('; '.join(known)), '')
         config = _block(self.about, 'config')
-        yield '```'
-        for key, value in sorted(config.items()):
-            yield f'{key}: {json.dumps(value, ensure_ascii=False)}'
-        yield '```'
+        written = (f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items()))
+        yield from render.code_block('\n'.join(written))
 
     def _limits(self) -> Iterator[str]:
         lengths = self.notes.lengths

@@ -91,7 +91,7 @@ def to_folder(
         more, generation = _write_beside(workdir, about, step, vocabulary, model, folder)
         if notes := exported.Notes.read(folder):
             card = Card(
-                name=target.name,
+                folder=target.name,
                 source=said[0],
                 family=family,
                 model=model_config,

@@ -103,6 +103,19 @@ def markdown_text(text: str) -> str:
     return re.sub(r'([\\`*|\[\]#]|(?<!\w)_|_(?!\w))', r'\\\1', text)
 
 
+def code_block(text: str, language: str = '') -> list[str]:
+    """Lines of a block of code in Markdown, which nothing inside can close.
+
+    Args:
+        text: The code, maybe of others.
+        language: Stands behind the first fence, such as sh.
+    """
+    lines = [clean(line) for line in text.split('\n')]
+    longest = max((len(run) for run in re.findall('`+', text)), default=0)
+    fence = '`' * max(3, longest + 1)
+    return [f'{fence}{language}', *lines, fence]
+
+
 def comma_separated(
     head: Sequence[str], rows: Iterable[Iterable[object]], decimals: int | None = None
 ) -> str:
