@@ -74,6 +74,7 @@ def test_every_corpus_says_how_it_is_had(capsys, tmp_path):
         assert bool(corpus.by_hand) == (corpus.way == 'by hand') and corpus.tasks
     assert CORPORA['xquad'].way == 'files' and len(CORPORA['xquad'].files) == 4
     assert all(len(file.sha256) == 64 and file.bytes for _, file in corpora._files())
+    assert 'checksums, and an archive with the others' in run(capsys, 'list', 'xquad')[1]
     assert run(capsys, 'list', 'xquat') == (2, "error: unknown corpus 'xquat'; nearest: xquad\n")
 
 

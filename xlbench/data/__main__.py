@@ -169,7 +169,8 @@ def _state(corpus: Corpus, root: str) -> str:
     if not corpus.files:
         return '-    '
     count = sum(bool(readers.find(os.path.join(root, file.path))) for file in corpus.files)
-    return f'{count}/{len(corpus.files)}'.ljust(5)
+    # A + stands for the files of an archive, which are not counted.
+    return (f'{count}/{len(corpus.files)}' + '+' * bool(corpus.archives)).ljust(5)
 
 
 def _details(corpus: Corpus, root: str) -> Iterator[str]:
@@ -177,7 +178,8 @@ def _details(corpus: Corpus, root: str) -> Iterator[str]:
     yield f'{corpus.name}: {corpus.title}'
     yield f'address   {corpus.address}'
     yield f'licence   {corpus.licence}'
-    yield f'how       {_WAYS[corpus.way]}'
+    more = ', and an archive with the others' if corpus.files and corpus.archives else ''
+    yield f'how       {_WAYS[corpus.way]}{more}'
     if corpus.by_hand:
         yield f'          {corpus.by_hand}'
     for archive in corpus.archives:
