@@ -9,12 +9,15 @@ import subprocess
 import sys
 
 import pytest
+import tiny_sweep
+import workdir_files
 
 from xlbench.benchmarks import BENCHMARKS
+from xlbench.benchmarks.experiments import RECIPES
 from xlbench.benchmarks.printed import FORMS
 from xlbench.errors import UserError
 from xlbench.reporting import printed
-from xlbench.reproduce import __main__ as reproduce
+from xlbench.reproduce import __main__ as reproduce, showing
 
 NUMBERS = [(name, form.name.partition(' ')[2]) for name, forms in FORMS.items() for form in forms]
 
@@ -270,3 +273,97 @@ def test_what_paper_cannot_print(capsys):
         reproduce.main(['mrs', '--table=3', '--paper', '--format=word'])
     assert reproduce.main(['mtg', '--table=all', '--paper', '--format=csv']) == 0
     assert capsys.readouterr().out.count('METEOR') == 10
+
+
+# ----------------------------------------------------------------------------- from our own runs
+
+
+def shown_of(name, number, made, folder):
+    """The sheet that runs fill."""
+    recipe = RECIPES[name]
+    (table,) = (one for one in recipe.tables if one.name == f'table {number}')
+    (sheet,) = showing.shown(recipe, table, made, folder).sheets
+    return sheet
+
+
+def write_run(path, scores, task, mixture=''):
+    """A made-up workdir whose only result has these scores."""
+    folder = workdir_files.write_workdir(
+        path, lambda step, task: 20.0, tasks=[task], mixture=mixture or task, baselines=False
+    )
+    shutil.rmtree(folder / 'eval')
+    workdir_files.write_result(
+        folder / 'eval' / '10' / 'test', task, {**scores, 'loss': 2.0}, step=10, split='test'
+    )
+    return folder
+
+
+def test_clidsums_table_4_is_one_table_of_two_runs(tmp_path, monkeypatch, capsys):
+    """As the command prints it, in the form of --paper."""
+    made = [
+        write_run(tmp_path / lang, {'bleu': 25.04, 'ter': 70.0}, f'translation_wmt20_en_{lang}')
+        for lang in ('de', 'zh')
+    ]
+    sheet = shown_of('clidsum', '4', {'Trans-WMT on WMT20': made}, tmp_path)
+    assert sheet.cells == [['25.0', '70.0'] * 2, ['-'] * 4, ['-'] * 4]
+    monkeypatch.setattr(reproduce.running, 'run', lambda *rest: {})
+    monkeypatch.setattr(reproduce, '_folders', lambda *rest: {'Trans-WMT on WMT20': made})
+    monkeypatch.chdir(tmp_path)
+    command = ['clidsum', '--table=4', '--models=Trans-WMT', '--format=latex']
+    assert reproduce.main(command) == 0
+    ours = capsys.readouterr().out
+    assert reproduce.main([*command, '--paper']) == 0
+    theirs = capsys.readouterr().out
+
+    def frame(text):
+        return [re.sub(r'& [-0-9].*', '', line) for line in text.splitlines() if '&' in line]
+
+    assert frame(ours) == frame(theirs) and r'    Trans-WMT & 25.0 & 70.0 &' in ours
+    folder = tmp_path / 'RUNS' / 'clidsum-sample' / 'reproduce' / 'tables'
+    assert (folder / 'clidsum-table-4.tex').read_text() == ours
+    assert {path.suffix for path in folder.iterdir()} == {'.md', '.tex', '.csv'}
+
+
+def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
+    """On its scale, with its digits, and a tagged task under the name of the paper's."""
+    scores = {'bleu': 9.876, 'rouge_l': 33.33, 'distinct_1': 95.55, 'meteor': 12.34}
+    run = write_run(tmp_path / 'a', scores, 'mtg_qg_de_de', 'mtg_mono_qg_de')
+    sheet = shown_of('mtg', '11', {'mT5-mono-qg-de': [run]}, tmp_path)
+    filled = {line.labels: cells for line, cells in zip(sheet.form.lines, sheet.cells, strict=True)}
+    assert filled['QG', 'mT5', 'de->de'] == ['9.88', '33.3', '0.123', '-', '-', '0.956', '-']
+    del filled['QG', 'mT5', 'de->de']
+    assert {*itertools.chain(*filled.values())} == {'-'}
+    task, mixture = 'mrs_retrieval_de_de', 'mrs_mono_retrieval_de'
+    run = write_run(tmp_path / 'b', {'mrs_rouge': 4.567}, task, mixture)
+    sheet = shown_of('mrs', '3', {'mBERT-mono-de': [run]}, tmp_path)
+    assert sheet.cells[2][:2] == ['.0457', '-']
+    task = 'clidsum_xmediasum40ksummarize_en_zh'
+    run = write_run(tmp_path / 'c', {'rouge_1': 20.04, 'rouge_2': 5.0}, task)
+    sheet = shown_of('clidsum', '7', {'mBART+AcI+MT': [run]}, tmp_path)
+    none = '- / - / - / -'
+    assert sheet.cells[7] == [none, '20.0 / 5.0 / - / -']
+    assert {*itertools.chain(*sheet.cells[:7], *sheet.cells[8:])} == {none}
+    assert 'No run has rouge_l, bertscore.' in sheet.notes
+
+
+def test_sweeps_fill_the_papers_form(tmp_path):
+    rows = [tiny_sweep.zero_shot('de', 45.0), *tiny_sweep.group('de', 1, [50.0, 60.0])]
+    made = {'sweep-udpos': [tiny_sweep.write(tmp_path / 'sweep-udpos', rows)]}
+    sheet = shown_of('fewshot', '12', made, tmp_path)
+    (german,) = (
+        cells
+        for line, cells in zip(sheet.form.lines, sheet.cells, strict=True)
+        if line.labels == ('DE',)
+    )
+    assert german == ['45.00', '55.00 ±7.07', '-', '-']
+
+
+def test_a_stand_in_has_rows_of_its_own_name():
+    (form,) = (one for one in FORMS['clidsum'] if one.name == 'table 3')
+    form = form.with_stand_in(('Google Trans.', 'OPUS-MT'), 'NLLB')
+    labels = [line.labels for line in form.lines]
+    assert labels[:4] == [
+        ('1', 'PEGASUS', 'Trans-WMT'), ('2', 'PEGASUS', 'NLLB'), ('4', 'T5', 'Trans-WMT'),
+        ('5', 'T5', 'NLLB'),
+    ]  # fmt: skip
+    assert len(labels) == 18 and not any('Google' in label for row in labels for label in row)

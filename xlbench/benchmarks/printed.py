@@ -34,6 +34,11 @@ class Head(NamedTuple):
     path: tuple[str, ...]
     key: Key
 
+    @property
+    def scores(self) -> list[str]:
+        """The names of its scores."""
+        return _NAME.findall(self.key.get('score', ''))
+
 
 @dataclasses.dataclass(frozen=True)
 class Form:
@@ -84,6 +89,28 @@ class Form:
         text = _NAME.sub(lambda name: values[name[0]] or '-', key['score'])
         return text if self.leading_zero else re.sub(r'\b0\.', '.', text)
 
+    def with_stand_in(self, replaced: Sequence[str], name: str) -> 'Form':
+        """A form in which one translator has the rows of others, under its own name.
+
+        Args:
+            replaced: The paper's translators; of their rows that become equal, the first stays.
+            name: The translator that stands in for them.
+        """
+        lines: dict[tuple[object, ...], Line] = {}
+        for line in self.lines:
+            model, labels = line.key.get('model', ''), line.labels
+            for one in replaced:
+                model = model.replace(one, name)
+                labels = tuple(label.replace(one, name) for label in labels)
+            key = {**line.key, **({'model': model} if model else {})}
+            lines.setdefault(tuple(key.values()), Line(labels, key, line.section))
+        return dataclasses.replace(self, lines=tuple(lines.values()))
+
+    def decimals(self, score: str) -> int:
+        """The most digits behind the point that the paper prints of a score."""
+        texts = (row.get(score) or '' for row in paper.printed_rows(self.printed))
+        return max((len(text.partition('.')[2]) for text in texts), default=0)
+
     def printed_value(self, key: Key, score: str) -> str | None:
         """The text that the paper prints, for `cells`."""
         rows = paper.printed_rows(self.printed)
@@ -97,12 +124,9 @@ def _index(printed: str, names: tuple[str, ...]) -> dict[tuple[str, ...], dict[s
     return {tuple(row[name] for name in names): row for row in paper.printed_rows(printed)}
 
 
-def _heads(names: Mapping[str, str], group: str = '', **key: str) -> tuple[Head, ...]:
+def _heads(names: Mapping[str, str], *group: str, **key: str) -> tuple[Head, ...]:
     """Columns of scores by their printed names."""
-    return tuple(
-        Head((group, name) if group else (name,), {**key, 'score': score})
-        for name, score in names.items()
-    )
+    return tuple(Head((*group, name), {**key, 'score': score}) for name, score in names.items())
 
 
 # ------------------------------------------------------------------------------------------- MTG
@@ -287,11 +311,9 @@ _EVERY = (
 )
 _SINGLE = (*_EVERY[:5], 'mDialBART')
 _JUDGED = {
-    'BART(D_ALL)+Google': 'BART(D_ALL) + Google Trans.',
-    'Google+mBART': 'Google Trans. + mBART',
-    'mBART': 'mBART',
-    'mDialBART': 'mDialBART',
-}
+    'BART(D_ALL)+Google': 'BART(D_ALL) + Google Trans.', 'Google+mBART': 'Google Trans. + mBART',
+    'mBART': 'mBART', 'mDialBART': 'mDialBART',
+}  # fmt: skip
 
 _KAPPAS = tuple(paper.printed_rows('clidsum_human')[-1].values())[1:]
 
@@ -338,11 +360,11 @@ _TASKS = {
     'mldoc': 'MLDoc', 'marc': 'MARC', 'xnli': 'XNLI', 'pawsx': 'PAWSX', 'udpos': 'POS',
     'panx': 'NER',
 }  # fmt: skip
-_LONG = {
-    'xnli': 'Natural language inference', 'pawsx': 'Paraphrase identification',
-    'mldoc': 'News article classification', 'marc': 'Amazon reviews',
-    'udpos': 'Part-of-speech tagging', 'panx': 'Named-entity recognition',
-}  # fmt: skip
+_LONG = dict(
+    xnli='Natural language inference', pawsx='Paraphrase identification',
+    mldoc='News article classification', marc='Amazon reviews', udpos='Part-of-speech tagging',
+    panx='Named-entity recognition',
+)  # fmt: skip
 _SPREAD = 'mean ±deviation'
 _METHODS = {
     'full': 'Full-Model Finetuning', 'fc': 'FC only', 'fc_pooler': 'FC + Pooler',
@@ -469,9 +491,4 @@ _FEWSHOT = (
     ),
 )  # fmt: skip
 
-FORMS: Mapping[str, tuple[Form, ...]] = {
-    'mtg': _MTG,
-    'mrs': _MRS,
-    'clidsum': _CLIDSUM,
-    'fewshot': _FEWSHOT,
-}
+FORMS = {'mtg': _MTG, 'mrs': _MRS, 'clidsum': _CLIDSUM, 'fewshot': _FEWSHOT}

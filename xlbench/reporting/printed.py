@@ -5,8 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import errors
-from xlbench.benchmarks.printed import FORMS, Form, Line
+from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark
+from xlbench.benchmarks.printed import FORMS, Form, Key, Line
 from xlbench.reporting import latex as latex_lib, render
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell
+
+_OURS = {'ensemble': 'fitted_rating'}  # The paper's name of a score -> ours.
 
 
 class Sheet(NamedTuple):
@@ -57,6 +62,49 @@ def of_paper(benchmark: str, arxiv: str, number: str) -> list[Sheet]:
     chosen = forms.values() if number == 'all' else [forms[number]]
     whose = f'as printed in arXiv:{arxiv}'
     return [Sheet(benchmark, f, f.cells(f.printed_value), f.notes, whose) for f in chosen]
+
+
+def of_systems(
+    benchmark: Benchmark,
+    form: Form,
+    systems: Mapping[tuple[str, str], System],
+    notes: Sequence[str] = (),
+) -> Sheet:
+    """A table with the scores of runs; a cell without any has a '-'.
+
+    Args:
+        benchmark: Whose paper has the table.
+        form: Its heads, labels and order.
+        systems: By the paper's name of the model and the scenario.
+        notes: What has to be known of the data and the scores.
+    """
+
+    def value(key: Key, score: str) -> str | None:
+        system = systems.get((key['model'], key['scenario']))
+        home = TRANSLATION if key['task'] in TRANSLATION.tasks else benchmark
+        same = [task for task, of in home.paper_tasks.items() if of == key['task']]
+        for task in (key['task'], *same) if system else ():
+            pairs = [(key['source'], key['target'])] if 'source' in key else _pairs(home, key)
+            names = [home.task_name(task, *pair) for pair in pairs]
+            cell = system.cell(_OURS.get(score, score), names)
+            if cell.value is not None:
+                scale = 100 if score in home.fractions else 1
+                spread = None if cell.spread is None else cell.spread / scale
+                digits = form.decimals(score)
+                return str(Cell(cell.value / scale, spread, digits, mark=cell.mark))
+        return None
+
+    cells, asked = form.cells(value), dict.fromkeys(s for h in form.columns for s in h.scores)
+    of_runs = [of for one in systems.values() for run in one.scores for of in run.values()]
+    lacking = [s for s in asked if not any(_OURS.get(s, s) in scores for scores in of_runs)]
+    said = [f'No run has {", ".join(lacking)}.'] if lacking else []
+    return Sheet(benchmark.name, form, cells, (*form.notes, *said, *notes), 'our runs')
+
+
+def _pairs(benchmark: Benchmark, key: Key) -> Sequence[tuple[str, str]]:
+    """All pairs of languages of a scenario, of which a table has the mean."""
+    assert isinstance(benchmark, ParallelBenchmark)
+    return benchmark.pairs(key['scenario'])
 
 
 def markdown(sheet: Sheet) -> str:

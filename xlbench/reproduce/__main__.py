@@ -18,7 +18,7 @@ machine, a line below the table says how to get it.
 
   --table=N, --figure=N, or --table=all
   --paper          prints the table with the paper's own numbers, without any run
-  --format=latex   of --paper: markdown (default), latex or csv
+  --format=latex   prints tables of scores as markdown (default), latex or csv
   --list           lists what each table of the paper needs
   --dry_run        lists the commands for this table, which are finished, and the cost of the others
   --models=A,B     models of the table; for few-shot transfer, tasks
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         with locks.folder(state.folder):
             gaps = running.run(steps, state, _say)
     for table in tables:
-        print(_text(recipe, table, experiments, settings, state, gaps, args.metrics), end='')
+        print(_text(recipe, table, experiments, settings, state, gaps, args), end='')
     return 1 if gaps else 0
 
 
@@ -118,10 +118,12 @@ def _text(
     settings: Settings,
     state: State,
     gaps: dict[str, str],
-    metrics: Sequence[str],
+    args: argparse.Namespace,
 ) -> str:
-    """A table as Markdown, which is written down as well."""
+    """A table in a format; its files are written, too: Markdown, and LaTeX and CSV of sheets."""
     benchmark = recipe.benchmark
+    sheets: tuple[printed.Sheet, ...] = ()
+    lacking: list[str] = []
     slug = f'{benchmark}-{table.name.replace(" ", "-")}'
     parts = [f'# {benchmark}, {table.name}: {table.title}', _about(settings)]
     shown_here = table.experiments
@@ -131,16 +133,24 @@ def _text(
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
-        lacking = columns.fill(recipe, table, made, metrics, _say)
+        lacking = columns.fill(recipe, table, made, args.metrics, _say)
         shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
-        parts += map(render.markdown, shown.tables)
+        sheets = shown.sheets
+        parts += [printed.markdown(one) for one in sheets] or map(render.markdown, shown.tables)
         parts += [f'figure: {path}' for path in shown.files]
         parts += [render.items(lacking)] if lacking else []
-    parts += _said(recipe, chosen, settings, gaps)
+    parts += (said := _said(recipe, chosen, settings, gaps))
     text = '\n\n'.join(filter(None, parts)) + '\n'
     path = state.folder / 'tables' / f'{slug}.md'
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, text)
+    for suffix, write in printed.FORMATS.values() if sheets else ():
+        if suffix != 'md':  # Which has what is missing besides.
+            files.write(path.with_suffix(f'.{suffix}'), write(sheets))
+    if sheets and args.format != 'markdown':
+        for line in (*lacking, *said):
+            _say(line)
+        return printed.FORMATS[args.format][1](sheets)
     return text + '\n'
 
 

@@ -8,19 +8,23 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
+from xlbench.benchmarks import CLIDSUM, FEWSHOT, Benchmark
 from xlbench.benchmarks.experiments.recipe import Experiment, PaperTable, Recipe
+from xlbench.benchmarks.printed import FORMS, Form
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.files import Json
-from xlbench.reporting import layout, results, sections as sections_lib
+from xlbench.reporting import layout, printed, results, sections as sections_lib
 from xlbench.reporting.exhibits import making, output as exhibited
 from xlbench.reporting.exhibits.ratings import RatedText
-from xlbench.reporting.notes import SAMPLE_DATA
+from xlbench.reporting.notes import SAMPLE_DATA, signatures
+from xlbench.reporting.printed import Sheet
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.reporting.tables import Table
 
 # The functions that make the tables of few-shot transfer, by what a recipe calls them.
 _OF_SWEEPS = {
@@ -33,6 +37,9 @@ _OF_SWEEPS = {
     'overlap': factors.overlap_table,
 }
 
+# Files of paper_scores whose tables show scores of runs, by model, scenario and task.
+_FROM_RUNS = ('mtg', 'mtg_zero_shot', 'mrs', 'clidsum', 'translation', 'clidsum_human')
+
 _Key = tuple[pathlib.Path, str]
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 
@@ -44,10 +51,12 @@ class Shown:
     Attributes:
         tables: With their notes; those that cannot be made say why.
         files: Pictures that were drawn.
+        sheets: The tables in the paper's own form, which stand in their place.
     """
 
     tables: tuple[Table, ...] = ()
     files: tuple[pathlib.Path, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
 
 
 def of_runs(
@@ -69,6 +78,7 @@ def of_runs(
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
     labels: dict[_Key, str] = {}
+    places: dict[_Key, str] = {}
     experiments = [recipe.experiments[name] for name in made]
     for experiment, folders in zip(experiments, made.values(), strict=True):
         for folder in folders:
@@ -79,6 +89,7 @@ def of_runs(
             run = without_seeds(run) if table.variants else run
             runs[_key(run)] = run
             labels[_key(run)] = _label(experiment, experiments)
+            places[_key(run)] = paper_model(experiment, benchmark)
     if not runs:
         return Shown()
     exhibits = [
@@ -86,38 +97,125 @@ def of_runs(
         for one in benchmark.exhibits
         if one.name.lower() == table.name
     ]
+    if table.is_judged and benchmark.pages:
+        return _judged(recipe, table, made, rated)
+    sheets = _sheets(recipe, table, list(runs.values()), places)
     if exhibits and not benchmark.pages:
         material = making.Material(benchmark, list(runs.values()), rated=rated)
         section = exhibited.section(material, exhibits)
         drawn = exhibited.write_figures(section.figures, output)
-        return Shown(section.besides, tuple(drawn))
-    if table.is_judged:
-        return Shown((_judged(table, made, rated),))
-    return Shown(tuple(_reported(table, list(runs.values()), labels)))
+        return Shown(section.besides, tuple(drawn), sheets)
+    return Shown(tuple(_reported(table, list(runs.values()), labels)), sheets=sheets)
+
+
+def paper_model(experiment: Experiment, benchmark: Benchmark) -> str:
+    """The system of a paper's table that an experiment is. Example: mBART+AcI -> mBART + AcI."""
+    if benchmark.paper_checkpoints or benchmark.name != CLIDSUM.name:
+        return experiment.model
+    return re.sub(r' *\+ *', ' + ', experiment.name.removesuffix(' on WMT20'))
+
+
+def _form(recipe: Recipe, table: PaperTable) -> Form | None:
+    """The printed form of a table, with the stand-ins of a recipe; None if runs do not fill it."""
+    for form in FORMS[recipe.benchmark]:
+        if form.name == table.name and form.printed in _FROM_RUNS:
+            for name, replaced in recipe.stand_ins.items():
+                form = form.with_stand_in(replaced.split(', '), name)
+            return form
+    return None
+
+
+def _sheets(
+    recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, str]
+) -> tuple[Sheet, ...]:
+    """A table in the paper's own form, and the paper's numbers below it on official data."""
+    if (form := _form(recipe, table)) is None:
+        return ()
+    benchmark = benchmarks.get(recipe.benchmark)
+    groups: dict[tuple[str, str], list[System]] = {}
+    notes: dict[str, None] = {}
+    official = False
+    for section in sections_lib.sections(runs):
+        for system in section.systems:
+            if system.picks and (model := places.get(_key(system.picks[0].run))):
+                followed = system.picks[0].run.scenario
+                is_setting = benchmark.name != CLIDSUM.name and followed is not None
+                for scenario in [followed.name] if is_setting else ('cross', 'semi'):
+                    groups.setdefault((model, scenario), []).append(system)
+        notes |= dict.fromkeys(section.notes[:1])
+        scores = [score for head in form.columns for score in head.scores]
+        notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))
+        official |= section.data == 'official' and section.split == 'test'
+    systems = {place: _one(place[0], members) for place, members in groups.items()}
+    made = printed.of_systems(benchmark, form, systems, tuple(notes))
+    number = table.name.partition(' ')[2]
+    theirs = printed.of_paper(benchmark.name, benchmark.arxiv, number) if official else []
+    return made, *theirs
+
+
+def _of_groups(
+    table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
+) -> tuple[Sheet, ...]:
+    """Scores of sweeps in the paper's own form, and the paper's below them on official data."""
+    forms = [f for f in FORMS[FEWSHOT.name] if f.name == table.name]
+    by_task = {system.task: system for system in systems}
+    if not forms or forms[0].printed != 'fewshot_scores' or len(by_task) < len(systems):
+        return ()
+
+    def value(key: Mapping[str, str], score: str) -> str | None:
+        system, shots = by_task.get(key['task']), int(key['shots'])
+        if system is None:
+            return None
+        stats = system.groups.get(Group(key['language'], shots, key['method'], key['start']))
+        if stats is None and (key['language'], shots) == (FEWSHOT.pivot, 0):
+            number = None if isinstance(system.english, str) else system.english[0]
+        else:
+            number = getattr(stats, score) if stats and stats.rows else None
+        return None if number is None else f'{number:.2f}'
+
+    form = forms[0]
+    cells, said = form.cells(value), (*form.notes, *notes)
+    made = Sheet(FEWSHOT.name, form, cells, said, 'our sweeps')
+    official = any(system.data == 'official' for system in systems)
+    number = table.name.partition(' ')[2]
+    theirs = printed.of_paper(FEWSHOT.name, FEWSHOT.arxiv, number) if official else []
+    return made, *theirs
 
 
 def _judged(
-    table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]], rated: Sequence[RatedText]
-) -> Table:
+    recipe: Recipe,
+    table: PaperTable,
+    made: Mapping[str, Sequence[pathlib.Path]],
+    rated: Sequence[RatedText],
+) -> Shown:
     """The mean of what judges say, by system; a system has the name of an experiment or a run.
 
-    Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3).
+    Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3). An
+    aspect is known by the beginning of its name: Gram., or grammar.
     """
-    aspects = list(rated[0].ratings) if rated else []
-    rows, known = [], set()
+    form = _form(recipe, table)
+    assert form is not None
+    benchmark, names = benchmarks.get(recipe.benchmark), {}
     for name, folders in made.items():
-        names = {name, *(folder.name for folder in folders)}
-        known |= names
-        texts = [text for text in rated if text.system in names]
-        means = (statistics.fmean(text.ratings[a] for text in texts) for a in aspects)
-        cells = (Cell(mean, None, 2) for mean in means) if texts else (Cell() for _ in aspects)
-        rows.append(Row(name, 'run', tuple(cells)))
+        model = paper_model(recipe.experiments[name], benchmark)
+        names[model] = {name, *(folder.name for folder in folders)}
+
+    def value(key: Mapping[str, str], score: str) -> str | None:
+        texts = [text for text in rated if text.system in names.get(key['model'], ())]
+        aspects = texts[0].ratings if texts else ()
+        known = [a for a in aspects if score.startswith(a.lower().rstrip('.'))]
+        if not known:
+            return None
+        mean = statistics.fmean(text.ratings[known[0]] for text in texts)
+        return f'{mean:.{form.decimals(score)}f}'
+
+    known = set().union(*names.values())
     unknown = dict.fromkeys(text.system for text in rated if text.system not in known)
     said = [f'{len(rated)} judged texts.']
     said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
     said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    columns = tuple(Column('', aspect) for aspect in aspects)
-    return Table(f'{table.name}: {table.title}', columns, tuple(rows), 'system', tuple(said))
+    sheet = Sheet(benchmark.name, form, form.cells(value), tuple(said), 'our judges')
+    return Shown(sheets=(sheet,))
 
 
 def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) -> list[Table]:
@@ -257,7 +355,8 @@ def of_sweeps(
     )
     figures = [name for name in table.made_by if name not in _OF_SWEEPS]
     if not figures or not sweeps:
-        return Shown(tables)
+        said = dict.fromkeys(note for one in tables for note in one.notes)
+        return Shown(tables, sheets=_of_groups(table, systems, tuple(said)))
     fewshot_report.write(sweeps, str(output))
     drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
     why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
