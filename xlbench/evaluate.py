@@ -132,9 +132,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     }
     if args.tasks or args.split:  # What is asked for by name must be there.
         changes['optional'] = False
-    # Workdirs of earlier versions have these keys; metrics/specs.py says what is allowed now.
-    old = ('allow_metrics', 'bertscore', 'bertscore_layer')
-    kept = {key: value for key, value in block.items() if key not in old}
+    # Workdirs of earlier versions have this key; metrics/specs.py says what is allowed now.
+    kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
     if args.metrics:
         kept['metrics'] = tuple(args.metrics.split(','))
     with config.ignore_type():  # What stood there may have been of any.

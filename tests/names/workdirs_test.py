@@ -166,6 +166,17 @@ def test_a_missing_key_is_its_default(tmp_path, key):
             names.check_workdir(workdir, other)
 
 
+def test_a_run_with_keys_of_earlier_versions_goes_on(tmp_path):
+    config = changed(clidsum_mbart.get_config(), 'evals.test.metrics')
+    old = changed(changed(config, 'evals.test.bertscore', 'enc'), 'evals.test.bertscore_layer', 9)
+    names.claim_workdir(str(tmp_path), old, {})
+    now = changed(config, 'evals.test.metrics', ('bertscore=enc@9',))
+    assert names.check_workdir(str(tmp_path), now) is True
+    assert list(config_lib.read_config(str(tmp_path)).evals.test.metrics) == ['bertscore=enc@9']
+    with pytest.raises(UserError, match=r'another config: evals\.test\.metrics was'):
+        names.check_workdir(str(tmp_path), config)
+
+
 def test_a_missing_key_of_a_sweep_is_its_default(tmp_path):
     now = fewshot.get_config()
     before = changed(changed(now, 'source.embedding_rows'), 'source.lora')

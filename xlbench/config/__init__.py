@@ -37,6 +37,7 @@ from xlbench.config.record import (
     read_config,
     read_run,
     refuse_sweep,
+    upgrade,
 )
 
 __all__ = [
@@ -61,5 +62,6 @@ __all__ = [
     'refuse_sweep',
     'stage_pairs',
     'to_dict',
+    'upgrade',
     'variant',
 ]

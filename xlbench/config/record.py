@@ -28,7 +28,22 @@ def read_about(workdir: str) -> dict[str, Json]:
         raise UserError(f'{workdir} has no config.json, so it is not a workdir of xlbench.train')
     about = files.read_json(path, _Object)
     languages.restore(about.get('languages'))
+    upgrade(about.get('config'))
     return about
+
+
+def upgrade(config: object) -> None:
+    """Gives the keys of earlier versions their names of today; anything but a config stays.
+
+    Args:
+      config: as a config.json has it; changed in place.
+    """
+    evals = config.get('evals') if isinstance(config, dict) else None
+    for block in evals.values() if isinstance(evals, dict) else ():
+        if isinstance(block, dict) and isinstance(block.get('bertscore'), str):
+            model, layer = block.pop('bertscore'), block.pop('bertscore_layer', -1)
+            if model:
+                block['metrics'] = [f'bertscore={model}' + (f'@{layer}' if layer != -1 else '')]
 
 
 def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ml_collections import ConfigDict
 
 from xlbench import files, foreign
-from xlbench.config import read_about, to_dict
+from xlbench.config import read_about, to_dict, upgrade
 from xlbench.config.blocks import TRACKING_KEYS
 from xlbench.config.record import Begun
 from xlbench.errors import UserError, shortened
@@ -47,6 +47,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     try:
         begun = files.read_json(path, Begun)
         before = begun.config
+        upgrade(before)
     except UserError as error:
         raise UserError(f'{error}; this is not a workdir to go on in, choose another') from None
     if begun.scored is not None:
