@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -344,6 +345,25 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
     assert sheet.cells[7] == [none, '20.0 / 5.0 / - / -']
     assert {*itertools.chain(*sheet.cells[:7], *sheet.cells[8:])} == {none}
     assert 'No run has rouge_l, bertscore.' in sheet.notes
+
+
+def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
+    made = {}
+    for kind, model in (('retrieval', 'mBERT'), ('generation', 'Unicoder-xDAE')):
+        task = f'mrs_{kind}_en_en'
+        run = write_run(tmp_path / kind, {'mrs_rouge': 5.0}, task, f'mrs_mono_{kind}_en')
+        lines = [
+            {'id': str(n), 'input': f'message {n}', 'prediction': f'{kind} {{{n}}} ' + 'x' * 40}
+            for n in range(6)
+        ]
+        path = run / 'eval' / '10' / 'test' / task / 'predictions.jsonl'
+        path.write_text('\n'.join(map(json.dumps, lines)))
+        made[f'{model}-mono-en'] = [run]
+    sheet = shown_of('mrs', '2', made, tmp_path)
+    labels = [line.labels for line in sheet.form.lines]
+    assert labels == [('Message:',), ('Generation:',), ('Retrieval:',)] * 4
+    assert sheet.cells[3][0] == 'message 1' and sheet.cells[5][0].startswith('retrieval {1} x')
+    assert r'p{0.8\linewidth}' in printed.latex(sheet)
 
 
 def test_sweeps_fill_the_papers_form(tmp_path):

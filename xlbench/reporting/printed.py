@@ -11,6 +11,7 @@ from xlbench.reporting import latex as latex_lib, render
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
 
+_SENTENCE = 40  # Characters; a text with more needs several lines.
 _OURS = {'ensemble': 'fitted_rating'}  # The paper's name of a score -> ours.
 
 
@@ -152,10 +153,13 @@ def latex(sheet: Sheet) -> str:
     """A table environment; needs booktabs and multirow."""
     form, tex = sheet.form, latex_lib.text
     width = len(form.heads) + len(form.columns)
+    # Sentences are wrapped.
+    longest = max((len(cell) for cells in sheet.cells for cell in cells), default=0)
+    shapes = ('r' if longest < _SENTENCE else r'p{0.8\linewidth}') * len(form.columns)
     lines = [
         r'\begin{table*}',
         r'  \centering',
-        rf'  \begin{{tabular}}{{{"l" * len(form.heads)}{"r" * len(form.columns)}}}',
+        rf'  \begin{{tabular}}{{{"l" * len(form.heads)}{shapes}}}',
         r'    \toprule',
     ]
     for level in range(sheet.depth):

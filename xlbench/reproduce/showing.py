@@ -8,15 +8,15 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import CLIDSUM, FEWSHOT, Benchmark
+from xlbench.benchmarks import CLIDSUM, FEWSHOT, MRS, Benchmark
 from xlbench.benchmarks.experiments.recipe import Experiment, PaperTable, Recipe
-from xlbench.benchmarks.printed import FORMS, Form
+from xlbench.benchmarks.printed import FORMS, Form, Head, Line
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.files import Json
-from xlbench.reporting import layout, printed, results, sections as sections_lib
+from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
 from xlbench.reporting.exhibits import making, output as exhibited
 from xlbench.reporting.exhibits.ratings import RatedText
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
@@ -39,6 +39,8 @@ _OF_SWEEPS = {
 
 # Files of paper_scores whose tables show scores of runs, by model, scenario and task.
 _FROM_RUNS = ('mtg', 'mtg_zero_shot', 'mrs', 'clidsum', 'translation', 'clidsum_human')
+
+_MESSAGES = 4  # That table 2 of MRS shows.
 
 _Key = tuple[pathlib.Path, str]
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
@@ -99,6 +101,8 @@ def of_runs(
     ]
     if table.is_judged and benchmark.pages:
         return _judged(recipe, table, made, rated)
+    if (benchmark.name, table.name) == (MRS.name, 'table 2'):
+        return Shown(sheets=(_replies(table, list(runs.values())),))
     sheets = _sheets(recipe, table, list(runs.values()), places)
     if exhibits and not benchmark.pages:
         material = making.Material(benchmark, list(runs.values()), rated=rated)
@@ -151,6 +155,30 @@ def _sheets(
     number = table.name.partition(' ')[2]
     theirs = printed.of_paper(benchmark.name, benchmark.arxiv, number) if official else []
     return made, *theirs
+
+
+def _replies(table: PaperTable, runs: Sequence[Run]) -> Sheet:
+    """Messages with the replies of both models: table 2 of arXiv:2106.02017, with our texts."""
+    written: dict[str, dict[str, str]] = {'generation': {}, 'retrieval': {}}
+    for run in runs:
+        for (task, split), result in run.evaluations[max(run.evaluations)].items():
+            kind = benchmarks.parse_task(task).task
+            if split == 'test' and kind in written:
+                rows = predictions.of_result(result).values()
+                written[kind] |= {row.input: row.texts(1)[0] for row in rows}
+    both = [message for message in written['generation'] if message in written['retrieval']]
+    replies = [
+        {'message': m, **{kind: of[m] for kind, of in written.items()}} for m in both[:_MESSAGES]
+    ]
+    lines = tuple(
+        Line((f'{part.capitalize()}:',), {'place': str(place), 'score': part})
+        for place, texts in enumerate(replies)
+        for part in texts
+    )
+    form = Form(table.name, 'Replies of both models', 'mrs', ('',), lines, (Head(('',), {}),))
+    cells = form.cells(lambda key, part: replies[int(key['place'])][part])
+    said = () if both else ('No message has replies of both models.',)
+    return Sheet(MRS.name, form, cells, said, 'our runs')
 
 
 def _of_groups(

@@ -146,7 +146,6 @@ RECIPE = Recipe(
         PaperTable(
             'table 2', 'replies of both models to a few messages',
             (f'mBERT-{_ENGLISH}', f'Unicoder-xDAE-{_ENGLISH}'),
-            instead='it shows examples; they are in predictions.jsonl of these two runs',
         ),
         PaperTable('table 3', 'retrieval, mBERT', _named('mBERT', *_FOUR)),
         PaperTable('table 4', 'generation', _named('Unicoder-xDAE', 'mono', 'mt', 'multi')),
