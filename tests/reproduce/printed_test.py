@@ -13,6 +13,7 @@ import pytest
 import tiny_sweep
 import workdir_files
 
+from xlbench import report
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.benchmarks.experiments import RECIPES
 from xlbench.benchmarks.printed import FORMS
@@ -364,6 +365,17 @@ def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
     assert labels == [('Message:',), ('Generation:',), ('Retrieval:',)] * 4
     assert sheet.cells[3][0] == 'message 1' and sheet.cells[5][0].startswith('retrieval {1} x')
     assert r'p{0.8\linewidth}' in printed.latex(sheet)
+
+
+def test_report_knows_the_models_of_reproduce(tmp_path, capsys):
+    """By the folders of a sample's runs, which begin from random parameters."""
+    scores, task = {'rouge_l': 33.3}, 'mtg_qg_de_de'
+    run = write_run(tmp_path / 'mT5-mono-qg-de', scores, task, 'mtg_mono_qg_de')
+    assert report.main([str(run), '--table=11']) == 0
+    assert 'qg mT5 de-de | - | -' in capsys.readouterr().out
+    (tmp_path / 'reproduce').mkdir()
+    assert report.main([str(run), '--table=11']) == 0
+    assert 'qg mT5 de-de | - | 33.30' in capsys.readouterr().out
 
 
 def test_sweeps_fill_the_papers_form(tmp_path):

@@ -151,8 +151,13 @@ def read(
 def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:
     """The model of a run as the paper calls it, else what its parameters come from.
 
-    Example: a run from google/mt5-base -> mT5
+    Example: a run from google/mt5-base -> mT5. A run of the sample begins from random parameters;
+    xlbench.reproduce names its folder after the model, and has a folder of records beside it.
     """
+    if not run.config.get('init_from') and (run.workdir.parent / 'reproduce').is_dir():
+        for model in benchmark.paper_models:
+            if run.workdir.name.startswith(f'{model}-'):
+                return model
     name = systems_lib.model_name(run)
     for model, part in benchmark.paper_checkpoints.items():
         if part in name.lower():
