@@ -7,7 +7,7 @@ from xlbench.reporting.tables import Cell, Table, clean
 _TEX = {
     '\\': r'\textbackslash{}', '{': r'\{', '}': r'\}', '$': r'\$', '&': r'\&', '#': r'\#',
     '%': r'\%', '_': r'\_', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
-    '⇒': r'$\Rightarrow$', '↑': r'$\uparrow$', '↓': r'$\downarrow$', '†': r'\textsuperscript{\dag}',
+    '⇒': r'$\Rightarrow$', '↑': r'$\uparrow$', '↓': r'$\downarrow$',
     '±': r'$\pm$', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
 }  # fmt: skip
 

@@ -197,7 +197,7 @@ def latex(sheet: Sheet) -> str:
         r'\end{table*}',
         *(f'% {note}' for note in sheet.notes),
     ]
-    return '\n'.join(lines)
+    return '\n'.join(lines).replace('†', r'\textsuperscript{\dag}')
 
 
 def _spanning(form: Form, number: int, place: int) -> str:
