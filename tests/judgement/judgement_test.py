@@ -6,6 +6,7 @@ import re
 import time
 
 import judging
+import msgspec
 import pytest
 from workdir_files import write_result, write_workdir
 
@@ -39,6 +40,18 @@ def test_a_study_is_made_from_its_seed():
         seed=1,
     )
     assert len(sampled.items) == 5 and all(int(item.id) < 9 for item in sampled.items)
+
+
+def test_judges_see_no_mark_that_is_for_models():
+    rows = {
+        '0': sources.Prediction(
+            prediction='Was ist alt?', input='<de> Rom ist <alt>. <answer> Rom', target='Was?'
+        )
+    }
+    plain = {'0': msgspec.structs.replace(rows['0'], input='Rom ist <alt>. <answer> Rom')}
+    both = [sources.Source(n, n, {'mtg_qg_en_de': r}) for n, r in (('a', rows), ('b', plain))]
+    study = studies.make(both, scales.SCALES['ratings'], ['anna'], items=0, seed=1)
+    assert study.items[0].input == 'Rom ist <alt>.\n\nAnswer: Rom'
 
 
 def test_subsets_of_systems_are_the_same_for_all_judges():

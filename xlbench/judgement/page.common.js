@@ -3,6 +3,9 @@
 
 const find = (id) => document.getElementById(id);
 
+// What does nothing without a script is hidden until there is one.
+for (const part of document.querySelectorAll('header [hidden], nav')) part.hidden = false;
+
 // What the page shows, as Python wrote it.
 const content = () => JSON.parse(find('study').textContent);
 

@@ -92,7 +92,7 @@ def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str]) -
 
 
 def _of_sets(source: Source, count: int, chosen: Sequence[str]) -> Source:
-    """The system whose texts are lists of several, a line each; inputs without a language's mark.
+    """The system whose texts are lists of several, a line each.
 
     Example: mrs_generation_en_en -> mrs_retrieval_en_en, as the retriever's task is called.
     """
@@ -105,9 +105,7 @@ def _of_sets(source: Source, count: int, chosen: Sequence[str]) -> Source:
             continue
         tasks[name] = {
             key: msgspec.structs.replace(
-                row,
-                prediction='\n'.join(f'- {text}' for text in row.texts(count)),
-                input=row.input.removeprefix(f'<{parts[-1]}> '),
+                row, prediction='\n'.join(f'- {text}' for text in row.texts(count))
             )
             for key, row in rows.items()
         }

@@ -246,7 +246,7 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
                 id=key,
                 source_lang=source_lang,
                 lang=lang,
-                input=_same('input', task, key, predictions),
+                input=_same_input(task, key, predictions, lang),
                 references=_references(predictions),
                 shown=[],
                 texts={name: row.prediction for name, row in predictions.items()},
@@ -256,9 +256,15 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
     return items
 
 
-def _same(field: str, task: str, key: str, predictions: dict[str, Prediction]) -> str:
-    """A text that all systems agree on, as far as they have it."""
-    said = {name: text for name, row in predictions.items() if (text := getattr(row, field))}
+def _for_judges(text: str, lang: str) -> str:
+    """An input without the marks that are for models: `<de> ` before it, `<answer>` within it."""
+    passage, mark, answer = text.removeprefix(f'<{lang}> ').rpartition(' <answer> ')
+    return f'{passage}\n\nAnswer: {answer}' if mark else answer
+
+
+def _same_input(task: str, key: str, predictions: dict[str, Prediction], lang: str) -> str:
+    """The input that all systems agree on, as far as they have it, as judges read it."""
+    said = {n: _for_judges(row.input, lang) for n, row in predictions.items() if row.input}
     first = next(iter(said), '')
     if others := [name for name in said if said[name] != said[first]]:
         raise UserError(
