@@ -117,7 +117,7 @@ class Meteor(pairs.CorpusAndTexts):
         if self._text.startswith('norm'):
             parts.append(f'prefixes:{"meteor" if has_jar else "own"}')
         words = pathlib.Path(self.function_words).name if self.function_words else 'en'
-        return '|'.join([*parts, f'function_words:{words}', f'beam:{self.beam}'])
+        return '|'.join([*parts, f'function_words:{words}', f'beam:{self.beam}', 'equal:by-hash'])
 
     @property
     def score_name(self) -> str:

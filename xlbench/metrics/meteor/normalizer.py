@@ -38,7 +38,8 @@ _FRENCH = [
 _DECADE = re.compile("([0-9])'s")
 _LETTER = re.compile(f'[{_LETTERS}]')
 _NO_WORD = re.compile(f'[^{_LETTERS}0-9]')
-_WIDE = re.compile('[ \\t\\n\\x0b\\f\\r\u00a0\u2000-\u200a\u202f\u205f\u3000]+')
+_WIDE = re.compile('[ \u00a0\u2000-\u200a\u202f\u205f\u3000]+')
+_TRIMMED = ''.join(map(chr, range(0x21)))  # What Java's trim() takes from the ends of a line.
 _ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
 _KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of them stand for n dots.
 
@@ -71,7 +72,7 @@ def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bo
     text = text.replace(_KEPT_DOTS, '.')
     if not keep_marks:
         text = _NO_WORD.sub(' ', text)
-    return _WIDE.sub(' ', text).strip(' ').lower()
+    return _WIDE.sub(' ', text).strip(_TRIMMED).lower()
 
 
 def _apart(text: str, lang: str) -> str:

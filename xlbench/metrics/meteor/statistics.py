@@ -100,7 +100,7 @@ def count(
         """(content, function)"""
         sizes = collections.Counter()
         for word in words:
-            sizes[word.lower() in function_words] += len(word) if characters else 1
+            sizes[word.lower() in function_words] += _units(word) if characters else 1
         return sizes[False], sizes[True]
 
     def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
@@ -117,3 +117,8 @@ def count(
     modules = tuple(row(*sides) for sides in of_module)
     chunks = aligned.chunks
     return Statistics(row(hypothesis, reference), modules, chunks, matched, 0 if whole else chunks)
+
+
+def _units(word: str) -> int:
+    """The length of a word in Java: its UTF-16 units."""
+    return len(word.encode('utf-16-le', 'surrogatepass')) // 2
