@@ -1,4 +1,4 @@
-"""METEOR compares words by Java's String.hashCode(): numbers of the program, and a straight aligner.
+"""METEOR compares words by Java's String.hashCode(): the program's numbers, a straight aligner.
 
 The aligner below follows the tool's rule step by step, for exact matches and stems: it compares
 each word of one text with each word of the other, and copies each path of its search.
