@@ -15,9 +15,10 @@ Each step has rows of all these tasks, and sums their losses (section 5.2). The 
 is drawn again for each pass over it; tasks/clidsum.py says how often.
 
 The size `large` has the paper's setting (appendix A.4): mBART-50 with `[summarize]` as a token of
-its own, 1,000,000 steps with 8 rows of each task, then the fine-tuning of clidsum_mbart. The paper
-pre-trains on 8 GPUs and fine-tunes on one, which takes two runs here; the second may start from any
-run:
+its own, 1,000,000 steps with 8 rows of each task, then the fine-tuning of clidsum_mbart. A.4's "8
+batch size" may also mean 8 rows in all: rows=all has 2 of each of four tasks, 3 of three, 4 of two,
+8 of one. The paper pre-trains on 8 GPUs and fine-tunes on one, which takes two runs here; the
+second may start from any run:
 
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:large,target=de,stages=pretraining \
       --workdir=RUNS/pretrained
@@ -32,7 +33,8 @@ of them a task.
 
 Keys after the colon: size (sample, large), pretraining (aci+up+mds+mt or any of these, none),
 stages (both, pretraining, finetuning), scenario (cross, semi), corpus (xmediasum40k, xsamsum) of
-the fine-tuning, target, official (no, yes: as in clidsum_mbart).
+the fine-tuning, target, rows (each, all) of the size large's pre-training, official (no, yes: as in
+clidsum_mbart).
 """
 
 from ml_collections import ConfigDict
@@ -52,6 +54,7 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, combination of tasks, and scenario."""
     variant, stages = recipes.split_key(variant, 'stages', STAGES)
     variant, official = recipes.split_key(variant, 'official', ('no', 'yes'))
+    variant, rows = recipes.split_key(variant, 'rows', ('each', 'all'))
     chosen = config_lib.variant(
         variant, ('sample', 'large'), pretraining='+'.join(CLIDSUM.pretrained),
         scenario='cross', corpus='xmediasum40k', target=None,
@@ -60,6 +63,8 @@ def get_config(variant: str = '') -> ConfigDict:
         chosen['scenario'], f'{chosen["corpus"]}summarize', target=chosen['target']
     )
     is_sample = chosen['size'] == 'sample'
+    if is_sample and (official == 'yes' or rows == 'all'):
+        raise UserError('official=yes and rows=all are for the size large; add it after the colon')
     if is_sample:
         c = clidsum_mbart.sample(finetuning)
     else:
@@ -78,7 +83,8 @@ def get_config(variant: str = '') -> ConfigDict:
     else:
         optimizer = dict(c.stages.train.optimizer) | dict(warmup_steps=5_000, final_fraction=0.0)
         lengths = dict(inputs=1024, targets=1024)
-        add(c, pretraining, 1_000_000, optimizer, rows=8, lengths=lengths)
+        each = 8 if rows == 'each' else round(8 / len(pretraining.train))
+        add(c, pretraining, 1_000_000, optimizer, rows=each, lengths=lengths)
     if stages == 'pretraining':
         leave_out_finetuning(c, pretraining)
     return c

@@ -14,7 +14,8 @@ below `data`:
 PEGASUS, T5, BART and mBART-50 are trained for 20 epochs, on the chats in batches of 16 with a
 learning rate of 4e-5, on the interviews in batches of 24 with 2e-5. The paper names neither the
 optimizer nor the prefix of T5's inputs: here the optimizer is AdamW as in transformers' Trainer,
-without a warm-up, and the prefix is `<en> `. Decoding uses the five beams of appendix A.4.
+without a warm-up, and the prefix is `<en> `. Decoding uses the five beams and the 150 tokens of
+appendix A.4.
 
 MV-BART has the settings of its authors (arXiv:2010.01672, SALT-NLP/Multi-View-Seq2Seq on GitHub,
 train_sh/train_multi_view.sh): 5,000 steps with a learning rate of 3e-5, a thousand times that for
@@ -51,7 +52,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors
-from xlbench.benchmarks import CLIDSUM, Scenario
+from xlbench.benchmarks import CLIDSUM, Scenario, parse_task
 from xlbench.config import recipes
 
 
@@ -73,12 +74,14 @@ class Summariser(NamedTuple):
     root: str = 'data'
 
 
+MBART = 'facebook/mbart-large-50-many-to-many-mmt'  # Footnote 17 of the paper.
+DECODING = dict(method='beam', num_beams=5, max_length=150)  # Appendix A.4.
 MODELS = {
     't5': Summariser('t5', 'large', 'google-t5/t5-large'),
     'pegasus': Summariser('pegasus', 'large', 'google/pegasus-large'),
     'bart': Summariser('bart', 'large', 'facebook/bart-large'),
     'bart_d_all': Summariser('bart', 'large', 'facebook/bart-large', root='marked'),
-    'mbart': Summariser('mbart', 'large_50', 'facebook/mbart-large-50'),
+    'mbart': Summariser('mbart', 'large_50', MBART),
     'mvbart': Summariser('mvbart', 'large', 'facebook/bart-large', 'views'),
 }
 # Corpus -> rows of a batch, learning rate.
@@ -104,7 +107,7 @@ def get_config(variant: str = '') -> ConfigDict:
                 'size large, or model=bart'
             )
         return sample(model, scenario)
-    return multi_view(scenario) if model == 'mvbart' else paper(model, corpus, scenario)
+    return multi_view(scenario) if model == 'mvbart' else paper(model, scenario)
 
 
 def sample(model: str, scenario: Scenario) -> ConfigDict:
@@ -133,9 +136,15 @@ def sample(model: str, scenario: Scenario) -> ConfigDict:
     return c
 
 
-def paper(model: str, corpus: str, scenario: Scenario) -> ConfigDict:
-    """The paper's setting: 20 epochs, and a beam of 5."""
-    batch_size, learning_rate = _SETTINGS[corpus]
+def paper(model: str, scenario: Scenario) -> ConfigDict:
+    """The paper's setting for models of its pipelines: 20 epochs, and a beam of 5.
+
+    Args:
+      model: key of MODELS, but mvbart.
+      scenario: of one corpus, perhaps with translated dialogues.
+    """
+    task = parse_task(scenario.select[0]).task
+    batch_size, learning_rate = next(row for name, row in _SETTINGS.items() if name in task)
     lengths = dict(inputs=1024, targets=128)
     c = _public(model)
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
@@ -144,8 +153,7 @@ def paper(model: str, corpus: str, scenario: Scenario) -> ConfigDict:
     c.stages = dict(
         train=scenario.stage(_EPOCHS * epoch, optimizer | dict(weight_decay=0.0, warmup_steps=0))
     )
-    decoding = dict(method='beam', num_beams=5)
-    test = dict(decode=True, num_examples=0, decoding=decoding)
+    test = dict(decode=True, num_examples=0, decoding=dict(DECODING))
     recipes.evaluate(c, scenario, epoch, recipes.LOSS, test=test, batch_size=8, lengths=lengths)
     c.baselines = recipes.SUMMARY_BASELINES
     return c

@@ -151,9 +151,12 @@ def with_model(
 ) -> None:
     """Puts another model into a config of this file, and AdamW with 2,500 warm-up steps or a tenth.
 
+    The z-loss of mT5's own fine-tuning is left out: neither the paper nor these models have one.
+
     The sample starts from nothing and needs a larger learning rate.
     """
     is_sample = not c.init_from
+    c.objective = recipes.generation()
     if is_sample:
         c.model = recipes.fresh_model(family, remat='none')
     else:

@@ -403,9 +403,56 @@ def test_settings_of_summaries_are_the_papers(variant, num_steps):
     )
     assert config.batches.batch_size == 4 and not config.batches.packing
     assert dict(config.batches.lengths) == dict(inputs=1024, targets=128)
-    assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5)
+    assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5, max_length=150)
     assert (config.best.score, config.best.mode) == ('dev/mean/loss', 'min')
     assert config.objective.label_smoothing == 0.0
+
+
+MBART = 'facebook/mbart-large-50-many-to-many-mmt'  # Footnote 17 of arXiv:2202.05599.
+PIPELINE = {'xsamsum': (16, 4e-5), 'xmediasum40k': (24, 2e-5)}  # Appendix A.3.
+END_TO_END = dict.fromkeys(PIPELINE, (4, 5e-6))
+# Appendices A.3 and A.4, a line a system: config and variant -> checkpoint, {corpus: (rows, rate)}.
+OF_THE_APPENDIX = {
+    'PEGASUS': ('clidsum_summariser:large,model=pegasus', 'google/pegasus-large', PIPELINE),
+    'T5': ('clidsum_summariser:large,model=t5', 'google-t5/t5-large', PIPELINE),
+    'BART': ('clidsum_summariser:large,model=bart', 'facebook/bart-large', PIPELINE),
+    'mBART': ('clidsum_summariser:large,model=mbart', MBART, PIPELINE),
+    'Trans-Sum mBART': ('clidsum_mbart:large,scenario=mono,source=de', MBART, PIPELINE),
+    'end-to-end mBART': ('clidsum_mbart:large,target=de', MBART, END_TO_END),
+    'mDialBART': ('clidsum_mdialbart:large,target=de', MBART, END_TO_END),
+}
+
+
+@pytest.mark.parametrize('system', OF_THE_APPENDIX)
+@pytest.mark.parametrize('corpus', PIPELINE)
+def test_every_value_of_the_appendix(system, corpus):
+    text, checkpoint, settings = OF_THE_APPENDIX[system]
+    kind = 'translated' if system.startswith('Trans-Sum') else ''
+    config = load(*f'{text},corpus={corpus}{kind}'.split(':'))
+    runs.check_config(config)
+    last = list(config.stages)[-1]
+    stage, batches = config.stages[last], config_lib.batches_of(config, last)
+    rows, rate = settings[corpus]
+    assert (batches['batch_size'], stage.optimizer.learning_rate) == (rows, rate)
+    number = benchmarks.CLIDSUM.split_sizes[corpus]['train']
+    assert abs(stage.num_steps - 20 * number / rows) <= 20  # Twenty epochs.
+    assert config.init_from.partition('@')[0] == checkpoint
+    assert dict(batches['lengths'])['inputs'] == 1024
+    assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5, max_length=150)
+    assert (config.objective.get('z_loss', 0), config.objective.label_smoothing) == (0, 0)
+
+
+def test_the_other_reading_of_eight_rows():
+    for words, rows in (('aci+up+mds+mt', 8), ('aci+up', 8), ('mt', 8)):
+        config = load('clidsum_mdialbart', f'large,target=zh,pretraining={words},rows=all')
+        assert config.batches.batch_size == rows, words
+
+
+def test_z_loss_is_mt5_s_alone():
+    """The paper of MTG names none; T5's authors fine-tune mT5 with 1e-4."""
+    sizes = {'mtg_mt5': 'base', 'mtg_mbart': 'large'}
+    losses = {name: load(name, size).objective.get('z_loss', 0) for name, size in sizes.items()}
+    assert losses == {'mtg_mt5': 1e-4, 'mtg_mbart': 0}
 
 
 def test_the_official_oddities_of_summaries_are_an_option():
@@ -419,6 +466,10 @@ def test_the_official_oddities_of_summaries_are_an_option():
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert (paper.best.score, official.best.score) == ('dev/mean/loss', '')
     official.best.score = paper.best.score
+    # The code's 128 tokens, of which the first is the language's; transformers' end of a search.
+    decoding = dict(method='beam', num_beams=5, max_length=127, early_stopping=True)
+    assert dict(official.evals.test.decoding) == decoding
+    official.evals.test.decoding = paper.evals.test.decoding
     with official.unlocked():
         del official.stages.train.optimizer['final_fraction']
     assert config_lib.to_dict(official) == config_lib.to_dict(paper)
@@ -472,7 +523,7 @@ def test_pretraining_and_finetuning_are_the_papers():
     assert {k: v.to_dict() if hasattr(v, 'to_dict') else v for k, v in batches.items()} == (
         plain.batches.to_dict()
     )
-    assert config.data.vocabulary == 'facebook/mbart-large-50+[summarize]'
+    assert config.data.vocabulary == f'{MBART}+[summarize]'
     alone = load('clidsum_mdialbart', 'large,target=de,stages=pretraining')
     runs.check_config(alone)
     assert [*alone.stages] == ['stage1'] and alone.stages.stage1 == first

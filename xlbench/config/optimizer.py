@@ -22,8 +22,9 @@ class Optimizer(Block):
       schedule: what follows the warm-up: 'constant', 'linear' or 'cosine' (both down to
         final_fraction x learning_rate at num_steps), 'inverse_sqrt' (x sqrt(warmup / step)), or
         'exponential' (x decay_rate for every decay_steps steps, little by little).
-      warmup_steps: steps of a linear rise from 0; below 1 it is a share of the stage: 0.1 is a
-        tenth of its steps. It must not be longer than they are.
+      warmup_steps: steps of a linear rise: step n, from 1, has n / warmup_steps of the peak. Below
+        1 it is a share of the stage: 0.1 is a tenth of its steps. It must not be longer than they
+        are.
       final_fraction: what a linear or cosine decay leaves of the peak.
       decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
       decay_steps: of 'exponential'; 5000 there.

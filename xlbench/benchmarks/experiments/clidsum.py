@@ -48,7 +48,7 @@ _WHOLE = '+'.join(_WORDS)
 # Of the data that translators read: that of the end-to-end model, for which it is prepared anyway.
 _VOCABULARIES = {
     'sample': ('--vocabulary=sample_clidsum',),
-    'paper': ('--vocabulary=facebook/mbart-large-50',),
+    'paper': ('--vocabulary=facebook/mbart-large-50-many-to-many-mmt',),
 }
 # Writes the sample's corpora, for commands that read them and would not make them.
 _SAMPLE = Command(
