@@ -131,3 +131,17 @@ def test_tests_lie_as_the_packages_do():
     for folder in (PROJECT / 'tests').iterdir():
         if folder.is_dir() and any(folder.glob('*_test.py')):
             assert folder.name in packages | {'outside', 'fuzz', 'attacks', 'speed'}
+
+
+def test_no_package_is_above_its_budget():
+    """Budgets go down only: a package that shrank takes its budget with it."""
+    found = house.sizes(PROJECT)
+    assert found.keys() == house.BUDGETS.keys()
+    above = {
+        name: (is_now, house.BUDGETS[name])
+        for name, is_now in found.items()
+        if any(now > most for now, most in zip(is_now, house.BUDGETS[name], strict=True))
+    }
+    assert not above, 'take away before you add, or raise tests/house.py with a reason in CHANGELOG'
+    whole = house.figures(PROJECT)
+    assert all(whole[name] <= most for name, most in house.MOST.items()), whole
