@@ -185,6 +185,10 @@ PLAN: dict[str, dict[str, Step]] = {
     'reproduce.md': {
         'python -m xlbench.reproduce mrs --list': Step(prints='table 3   retrieval, mBERT: 21'),
         'python -m xlbench.reproduce mrs --table=3 --dry_run': Step(prints='of 20 commands done'),
+        'python -m xlbench.reproduce mtg --table=all --paper': Step(prints='Table 14: '),
+        'python -m xlbench.reproduce clidsum --table=4 --paper --format=latex': Step(
+            prints='tab:clidsum-table-4'
+        ),
         'python -m xlbench.reproduce mtg --table=14 --models=mT5 --workdir=RUNS/tables': Step(
             '--steps=0.005 --examples=4', leaves='RUNS/tables/reproduce/tables/mtg-table-14.md'
         ),
