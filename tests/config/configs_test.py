@@ -466,8 +466,8 @@ def test_the_official_oddities_of_summaries_are_an_option():
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert (paper.best.score, official.best.score) == ('dev/mean/loss', '')
     official.best.score = paper.best.score
-    # The code's 128 tokens, of which the first is the language's; transformers' end of a search.
-    decoding = dict(method='beam', num_beams=5, max_length=127, early_stopping=True)
+    # The code's 128 tokens, of which the first is the language's.
+    decoding = dict(method='beam', num_beams=5, max_length=128, early_stopping=True)
     assert dict(official.evals.test.decoding) == decoding
     official.evals.test.decoding = paper.evals.test.decoding
     with official.unlocked():

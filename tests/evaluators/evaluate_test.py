@@ -74,14 +74,20 @@ def test_a_step_a_split_and_other_tasks(run, capsys):
     assert result['decoding'] == {'method': 'greedy', 'max_length': 8}
 
 
-def test_texts_are_ranked_anew_as_predict_does_it(run, retriever_run, capsys):
+def test_texts_are_ranked_anew_as_predict_does_it(run, retriever_run, tmp_path, capsys):
     """By a retriever, and by a model of the other direction; a report shows them beside the run."""
     before = tiny.results(run)
+    reverse = shutil.copytree(run, tmp_path / 'reverse')  # The same weights, of other tasks.
+    about = json.loads((reverse / 'config.json').read_text())
+    about['tasks'] = {f'reverse_{name}': task for name, task in about['tasks'].items()}
+    (reverse / 'config.json').write_text(json.dumps(about))
     flags = [f'--tasks={TASK}', '--num_examples=9', '--num_beams=3', '--num_return=2']
     call(run, *flags, f'--rerank={retriever_run}', '--rerank_weight=0.5')
-    call(run, *flags, f'--mmi_model={run}')
+    call(run, *flags, f'--mmi_model={reverse}')
+    with pytest.raises(UserError, match=r'is trained on mtg_qg_de_de, as .* is, and writes'):
+        call(run, *flags, f'--mmi_model={run}')
     found = new_results(run, before)
-    ways = [f'rerank-{retriever_run.name}-weight0.5', 'mmi-run']
+    ways = [f'rerank-{retriever_run.name}-weight0.5', 'mmi-reverse']
     split = 'test-first9-beam-num_beams3-num_return2'
     assert list(found) == [f'13/{split}-{way}/{TASK}' for way in sorted(ways)]
     model, retriever = predict.load(str(run)), predict.load(str(retriever_run))

@@ -15,6 +15,8 @@ def test_fleiss_equals_the_reference(golden):
     for case in golden('agreement/fleiss'):
         kappa = agreement.fleiss_kappa(case['inputs']['counts_items_by_categories'])
         assert same(kappa, case['expected']['fleiss_kappa']), case['name']
+        kappa = agreement.randolph_kappa(case['inputs']['counts_items_by_categories'])
+        assert same(kappa, case['expected']['randolph_free_marginal_kappa']), case['name']
 
 
 def test_krippendorff_equals_the_reference(golden):
@@ -38,6 +40,8 @@ def test_best_worst_equals_the_reference(golden):
 def test_agreement_by_hand():
     """Two judges, two units: one agreement, one difference."""
     # P = 1/2; the categories have 3/4 and 1/4 of the votes, so Pe = 10/16.
+    assert agreement.randolph_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 1 / 2) / (1 / 2))
+    assert agreement.randolph_kappa([[2, 0], [1, 1]], 5) == pytest.approx((1 / 2 - 1 / 5) / (4 / 5))
     assert agreement.fleiss_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 5 / 8) / (3 / 8))
     assert math.isnan(agreement.krippendorff_alpha([[3, 3], [3, None]], 'ordinal'))
     assert math.isnan(agreement.krippendorff_alpha([[3, None], [None, 4]], 'ordinal'))

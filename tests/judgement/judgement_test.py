@@ -102,7 +102,8 @@ def test_ratings_by_hand(tmp_path):
     # Judges who always differ by one never agree: 24 texts, 2 or 4 against 3 or 5.
     counts = [[1, 1, 0, 0]] * 16 + [[0, 0, 1, 1]] * 8
     assert grammar.cells[0].value == pytest.approx(agreement.fleiss_kappa(counts))
-    assert [str(cell) for cell in grammar.cells[2:]] == ['24', '24']
+    assert grammar.cells[1].value == pytest.approx(agreement.randolph_kappa(counts, 5))
+    assert [str(cell) for cell in grammar.cells[3:]] == ['24', '24']
     assert differences.rows[0].name == 'system-1 minus system-0'
     assert str(differences.rows[0].cells[1]) == '-1.33 ±0.63*'
     assert '3 of 3 differences are significant at 0.05 (*)' in differences.notes[0]
@@ -127,9 +128,10 @@ def test_best_worst_by_hand(tmp_path):
     assert [row.cells[0].value for row in table.rows] == pytest.approx([1, 0, -0.5, -0.5])
     assert [str(cell) for cell in counts.rows[2].cells[:3]] == ['0', '18', '36']
     best, worst, both = agreed.rows[:3]
-    assert str(best.cells[0]) == str(best.cells[1]) == 'undefined'  # One and the same choice.
+    assert str(best.cells[0]) == str(best.cells[2]) == 'undefined'  # One and the same choice.
+    assert best.cells[1].value == 1  # Which chance does not explain, where all are as likely.
     assert worst.cells[0].value == both.cells[0].value == 1
-    assert str(both.cells[2]) == '24'
+    assert str(both.cells[3]) == '24'
     assert 'undefined' in render.screen(agreed) and render.markdown(table)
 
 
@@ -148,7 +150,7 @@ def test_unfinished_and_doubled_answers_are_named(tmp_path):
         r'ben is not finished: 1 of 12 items of .* \(items 12 of the page\)', unfinished
     )
     _, agreed, _ = scores.tables(study, judged)
-    assert [str(cell) for cell in agreed.rows[1].cells[2:]] == ['24', '22']
+    assert [str(cell) for cell in agreed.rows[1].cells[3:]] == ['24', '22']
     other = judging.answers(study, 'anna', lambda *_: 1)
     with pytest.raises(UserError, match="different answers of 'anna'"):
         answers.read([*paths, judging.write(tmp_path, 'other.json', other)], study)

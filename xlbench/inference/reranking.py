@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from xlbench import config as config_lib
 from xlbench.decoding import mmi
 from xlbench.errors import UserError
 from xlbench.evaluators.generation import Written
@@ -145,6 +147,15 @@ def _weights(reranker: Mmi | Relevance) -> list[dataclasses.Field]:
     return [field for field in dataclasses.fields(reranker) if field.type is float]
 
 
+def _trained_on(model: str) -> set[str]:
+    """The tasks that a workdir is trained on; none of a model that does not say them."""
+    folder = model if os.path.isdir(model) else model.rpartition('@')[0]
+    if not os.path.isfile(os.path.join(folder, 'config.json')):
+        return set()
+    tasks = config_lib.read_about(folder).get('tasks')
+    return {name for name, about in (tasks or {}).items() if about.get('trained')}
+
+
 def of_flags(
     args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
 ) -> Mmi | Relevance | None:
@@ -165,6 +176,12 @@ def of_flags(
             raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
         if isinstance(reverse, Classifier | Tagger):
             raise UserError(f'--mmi_model={args.mmi_model} writes no texts; name a model that does')
+        generator = getattr(args, 'workdir', '') or getattr(args, 'model', '')
+        if shared := _trained_on(generator) & _trained_on(args.mmi_model):
+            raise UserError(
+                f'--mmi_model={args.mmi_model} is trained on {min(shared)}, as {generator} is, and '
+                'writes answers, too; name a model that writes the inputs of answers'
+            )
         return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
     if args.rerank:
         retriever = load(args.rerank, **sizes)

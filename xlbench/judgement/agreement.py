@@ -1,4 +1,4 @@
-"""How much judges agree: Fleiss' kappa, Krippendorff's alpha; and best-worst scaling.
+"""How much judges agree: Fleiss' and Randolph's kappa, Krippendorff's alpha; best-worst scaling.
 
 A number that the answers do not define, such as the agreement of judges who all gave one and the
 same rating, is NaN.
@@ -20,12 +20,30 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:
         counts: [unit, category], how many judges chose it; equally many judged every unit.
     """
     table = np.asarray(counts, float)
+    return _beyond(_observed(table), np.square(table.sum(axis=0) / table.sum()).sum())
+
+
+def randolph_kappa(counts: Sequence[Sequence[int]], categories: int = 0) -> float:
+    """Agreement beyond chance where each category is as likely (Randolph 2005, eq. 6), at most 1.
+
+    Args:
+        counts: [unit, category], as for `fleiss_kappa`.
+        categories: that a judge can choose from; 0 takes those of the table.
+    """
+    table = np.asarray(counts, float)
+    return _beyond(_observed(table), 1 / (categories or table.shape[1]))
+
+
+def _observed(table: np.ndarray) -> float:
+    """The share of pairs of judges that agree, the mean over units."""
     judges = table.sum(axis=1)
     if not table.size or judges[0] < 2 or (judges != judges[0]).any():
         raise ValueError('every unit needs the same number of judges, two or more')
     judges = judges[0]
-    observed = np.mean((np.square(table).sum(axis=1) - judges) / (judges * (judges - 1)))
-    expected = np.square(table.sum(axis=0) / table.sum()).sum()
+    return np.mean((np.square(table).sum(axis=1) - judges) / (judges * (judges - 1)))
+
+
+def _beyond(observed: float, expected: float) -> float:
     return math.nan if expected == 1 else float((observed - expected) / (1 - expected))
 
 

@@ -157,23 +157,26 @@ def _counts(study: Study, judged: Judged) -> Table:
 
 
 def _agreement(study: Study, judged: Judged) -> Table:
-    """Fleiss' kappa and Krippendorff's alpha of each aspect."""
+    """Fleiss' kappa, Randolph's kappa and Krippendorff's alpha of each aspect."""
     rows = []
+    kinds = ("Fleiss' kappa", "Randolph's kappa", "Krippendorff's alpha")
     if study.scale.kind == 'ratings':
-        columns = ("Fleiss' kappa", "Krippendorff's alpha", 'texts', 'of all judges')
+        columns = (*kinds, 'texts', 'of all judges')
         about = (
             'kappa takes ratings as categories, and the texts that all judges rated; alpha '
             'takes them as ranks (ordinal), and all that two judges or more rated'
         )
         for aspect in (aspect.name for aspect in study.scale.aspects):
             units = [given for (_, _, name), given in judged.ratings.items() if name == aspect]
-            rows.append(_agreement_row(aspect, units, judged.judges, 'ordinal'))
+            levels = len(study.scale.aspects[0].levels)
+            rows.append(_agreement_row(aspect, units, judged.judges, 'ordinal', levels))
     else:
-        columns = ("Fleiss' kappa", "Krippendorff's alpha", 'choices', 'of all judges')
+        columns = (*kinds, 'choices', 'of all judges')
         about = (
             'kappa takes the choices that all judges made, and alpha (nominal) all that two '
             'judges or more made; best and worst together have each item twice'
         )
+        shown = len(study.items[0].shown)
         for aspect in (aspect.name for aspect in study.scale.aspects):
             given = [pairs for (_, name), pairs in judged.choices.items() if name == aspect]
             best, worst = (
@@ -181,26 +184,44 @@ def _agreement(study: Study, judged: Judged) -> Table:
                 for i in (0, 1)
             )
             for what, units in (('best', best), ('worst', worst), ('both', best + worst)):
-                rows.append(_agreement_row(f'{aspect}, {what}', units, judged.judges, 'nominal'))
+                row = f'{aspect}, {what}'
+                rows.append(_agreement_row(row, units, judged.judges, 'nominal', shown))
     heads = tuple(Column('', column) for column in columns)
     judges = f'{len(judged.judges)} judges: {", ".join(judged.judges)}.'
     return Table('Agreement', heads, tuple(rows), 'aspect', (judges, f'Agreement: {about}.'))
 
 
 def _agreement_row(
-    name: str, units: Sequence[Mapping[str, int | str]], judges: Sequence[str], level: str
+    name: str,
+    units: Sequence[Mapping[str, int | str]],
+    judges: Sequence[str],
+    level: str,
+    categories: int,
 ) -> Row:
-    """The agreement on units, each of which has what some judges said of it."""
+    """The agreement on units, each of which has the answers of some judges.
+
+    Args:
+        name: Of the row.
+        units: For each, judge -> answer.
+        judges: All of them.
+        level: Of Krippendorff's alpha.
+        categories: Answers that a judge can choose from.
+    """
     labels = sorted({value for unit in units for value in unit.values()})
     number = {label: i for i, label in enumerate(labels)}
     whole = [unit for unit in units if len(unit) == len(judges)]
     counts = [[list(unit.values()).count(label) for label in labels] for unit in whole]
-    kappa = agreement.fleiss_kappa(counts) if counts and len(judges) > 1 else math.nan
+    can_agree = bool(counts) and len(judges) > 1
+    kappas = (
+        agreement.fleiss_kappa(counts) if can_agree else math.nan,
+        agreement.randolph_kappa(counts, categories) if can_agree else math.nan,
+    )
     # Categories have no values: their numbers stand for them.
     value = number.get if level == 'nominal' else lambda rating: rating
     table = [[value(unit[j]) if j in unit else None for unit in units] for j in judges]
     alpha = agreement.krippendorff_alpha(table, level) if units else math.nan
-    cells = [Cell(text='undefined') if math.isnan(x) else Cell(x, None, 3) for x in (kappa, alpha)]
+    found = (*kappas, alpha)
+    cells = [Cell(text='undefined') if math.isnan(x) else Cell(x, None, 3) for x in found]
     return Row(name, 'aspect', (*cells, Cell(text=str(len(units))), Cell(text=str(len(whole)))))
 
 
