@@ -211,6 +211,8 @@ def test_no_stage_ends_within_its_warm_up(name):
             if 'sample' not in text and c.model.family in ('mbart', 'encoder_decoder'):
                 expected = {'mrs_generator': 0.2 * steps, 'clidsum_mbart': 500}
                 expected['clidsum_summariser'] = 0
+                if name == 'clidsum_mbart' and 'scenario=mono' in text:
+                    expected[name] = 0  # Trans-Sum, which appendix A.3 trains as the summarisers.
                 expected['clidsum_mdialbart'] = 5_000 if steps == 1_000_000 else 500
                 assert abs(warmup - expected.get(name, min(2500, steps / 10))) <= 1, text
 
