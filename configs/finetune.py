@@ -16,6 +16,9 @@ of sentence-transformers, or a name of the hub. It is trained in float32, for a 
   python -m xlbench.train --config=configs/finetune.py:encoder,objective=tagging,mixture=NAME \
       --config.model.from=FOLDER
 
+The size `pretrained` is likewise any model of yours that writes texts, such as one of Mozilla's
+translators in the folder where its files are.
+
 GPT-2 and DialoGPT have the objective language_model: inputs and targets form one text. The model
 learns the targets, or with --config.objective.loss_on=everything the whole text.
 
@@ -27,14 +30,14 @@ best checkpoint.
 The 3,000 steps of mt5_base or mbart take an estimated 2 to 4 minutes on one H100, those of encoders
 about one (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
 
-Keys after the colon: size (tiny, encoder, mt5_small, mt5_base, mt5_large, t5_base, bart_base,
-bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium, dialogpt_large,
-mbert, xlmr_base, xlmr_large), mixture, objective (generation, language_model, classification,
-tagging, retrieval), which public models that write texts do not need; evaluate, tasks or mixtures
-to score instead of the one that is trained on, with a + between two, for zero-shot transfer; split,
-validation and test, the names of splits (`test=` leaves the test out); steps, batch_size, inputs
-and targets (maximal numbers of tokens), root. Everything else is set as in any config:
---config.stages.train.optimizer.learning_rate=3e-4.
+Keys after the colon: size (tiny, encoder, pretrained, mt5_small, mt5_base, mt5_large, t5_base,
+bart_base, bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium,
+dialogpt_large, mbert, xlmr_base, xlmr_large), mixture, objective (generation, language_model,
+classification, tagging, retrieval), which public models that write texts do not need; evaluate,
+tasks or mixtures to score instead of the one that is trained on, with a + between two, for
+zero-shot transfer; split, validation and test, the names of splits (`test=` leaves the test out);
+steps, batch_size, inputs and targets (maximal numbers of tokens), root. Everything else is set as
+in any config: --config.stages.train.optimizer.learning_rate=3e-4.
 """
 
 from ml_collections import ConfigDict
@@ -62,6 +65,7 @@ MODELS = {
     'xlmr_base': ('encoder', 'xlmr_base', 'FacebookAI/xlm-roberta-base'),
     'xlmr_large': ('encoder', 'xlmr_large', 'FacebookAI/xlm-roberta-large'),
     'encoder': ('encoder', '', ''),  # That of --config.model.from.
+    'pretrained': ('mt5', '', ''),  # Likewise, of any family that writes texts.
 }
 # Objectives of models that write texts -> the family of the small fresh one.
 WRITERS = {'generation': 'mt5', 'language_model': 'gpt2'}
@@ -127,6 +131,8 @@ def model(size: str, objective: str) -> dict[str, object]:
     """The block of a model: of those that are public as they are, with half precision."""
     tiny = size == 'tiny'
     if objective in WRITERS:
+        if size == 'pretrained':
+            return recipes.brought_model('mt5', dropout_rate=0.1)
         if tiny:
             return recipes.fresh_model(WRITERS[objective], dropout_rate=0.1)
         return recipes.public_model(*MODELS[size][:2])

@@ -90,7 +90,7 @@ def load(name: str, variant: str, *extra: str):
     size = variant.partition(',')[0]
     if not size or '=' in size:
         size = (documented(name, 'size') or [''])[0]
-    if size == 'encoder':
+    if size in ('encoder', 'pretrained'):
         key = 'source.model.from' if name in SWEEPS else 'model.from'
         argv.append(f'--config.{key}={ENCODER["folder"]}')
     return config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)[0]
@@ -228,7 +228,7 @@ def test_a_file_without_variant_is_its_first_size(name):
 )
 def test_models_have_shapes_shardings_and_optimizers(name, size):
     """Nothing is computed, so that xxl needs no memory either."""
-    pieces = {'sample': 4_000, 'tiny': 4_000, 'encoder': 700}.get(size, 250_100)
+    pieces = {'sample': 4_000, 'tiny': 4_000, 'encoder': 700, 'pretrained': 700}.get(size, 250_100)
     check_model(load(name, whole(name, size)), pieces)
 
 

@@ -4,6 +4,7 @@ from readme_files import (
     apertium,
     chats,
     interviews,
+    mozilla,
     official_chats,
     official_mrs,
     official_mtg,
@@ -254,6 +255,13 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
             REPLIES_TINY, leaves='RUNS/mt_es/DONE'
         ),
+        'python -m xlbench.translate --engine=firefox-en-pt --source_lang=en --target_lang=pt '
+        '--input=english.txt --output=portuguese.txt': Step(
+            '--max_length=4', mozilla, leaves='portuguese.txt.about.json'
+        ),
+        'python -m xlbench.train --config=configs/finetune.py:pretrained,mixture=news_title_en '
+        '--config.model.from=firefox-en-pt': Step(skip=PARSED),
+        'python -m xlbench.convert RUNS/titles titles': Step(skip=PARSED),
         'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
         '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
         '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(

@@ -13,6 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import judging
+import marian_folders
 import tokenizer_files
 from newcomer import Newcomer
 from readme_steps import SOURCE_SHORT
@@ -197,6 +198,12 @@ def labellers(newcomer: Newcomer) -> None:
     pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
     newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
     newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
+
+
+def mozilla(newcomer: Newcomer) -> None:
+    """A translator in Marian's own form, and lines to translate."""
+    marian_folders.write(newcomer.home / 'firefox-en-pt')
+    newcomer.write('english.txt', 'das Haus ist neu\nalt\n')
 
 
 def parallel_corpora(newcomer: Newcomer) -> None:

@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 from xlbench import errors, files, foreign, locks, models
 from xlbench.errors import UserError
 from xlbench.files import Json
-from xlbench.huggingface import bert, declared, hub, tensors, xlm
+from xlbench.huggingface import bert, declared, hub, marian_files, marian_ssru, tensors, xlm
 from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
@@ -32,7 +32,8 @@ from xlbench.models.transformer import TransformerConfig
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
-_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm')  # Files beside this one, with families' names.
+# Files beside this one, with families' names.
+_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm', 'marian_ssru')
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
@@ -77,9 +78,13 @@ class Checkpoint:
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        if not foreign.file(folder, hub.CONFIG):
-            raise UserError(f'{folder} has no {hub.CONFIG}, so it holds no Hugging Face checkpoint')
-        self.config = declared.read(folder / hub.CONFIG)
+        if marian := marian_files.find(folder):
+            self.config, found = marian_files.read(marian[0])
+        else:
+            if not foreign.file(folder, hub.CONFIG):
+                why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
+                raise UserError(f'{folder} {why}')
+            self.config, found = declared.read(folder / hub.CONFIG), None
         if self.config.get('model_type') is None:
             why = 'has no model_type, so the folder holds no model of Hugging Face'
             if 'scored' in self.config:
@@ -90,7 +95,7 @@ class Checkpoint:
         self.family: str = self.model['family']
         self._ignored = module.IGNORED
         self._stored: dict[str, tensors.Stored] = {}
-        for name, stored in tensors.find(folder).items():
+        for name, stored in (tensors.find(folder) if found is None else found).items():
             name = module.rename(name)
             if name in self._stored and not self._stored[name].equals(stored):
                 raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
@@ -127,7 +132,7 @@ class Checkpoint:
     def read(self, name: str) -> np.ndarray:
         """A tensor as float32, which holds every number of the smaller types."""
         stored = self._stored[name]
-        if stored.dtype not in _FLOATS:
+        if stored.dtype not in _FLOATS and stored.multiplier is None:
             allowed = ', '.join(dtype.name for dtype in _FLOATS)
             raise stored.broken(f'is of type {stored.dtype}; parameters are of {allowed}')
         return stored.read().astype(np.float32, copy=False)
@@ -391,17 +396,20 @@ def _write(
     generation: Mapping[str, Json] = types.MappingProxyType({}),
 ) -> None:
     """config.json, generation_config.json and weights of one model."""
-    content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
-    tensors.write_json(folder / hub.CONFIG, content)
-    if generation or content.get('is_encoder_decoder'):
-        kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
-        tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
     flat = traverse_util.flatten_dict(dict(params), sep='/')
     specs = {}
     for path, entry in names(family, config).items():
         shape = _stored_shape(entry, flat[path].shape)
         for index, name in enumerate(entry.tensors):
             specs[name] = tensors.Spec(shape, functools.partial(_part, entry, flat[path], index))
+    if family in marian_ssru.FAMILIES:
+        marian_files.write(folder / marian_files.MODEL, marian_ssru.to_config(config), specs)
+        return
+    content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
+    tensors.write_json(folder / hub.CONFIG, content)
+    if generation or content.get('is_encoder_decoder'):
+        kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
+        tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
     tensors.write(folder, specs, dtype, max_shard)
 
 

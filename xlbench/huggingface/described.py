@@ -11,7 +11,7 @@ import pathlib
 from xlbench import foreign
 from xlbench.errors import UserError
 from xlbench.files import Json
-from xlbench.huggingface import bert, declared, hub, sentence_files
+from xlbench.huggingface import bert, declared, hub, marian_files, sentence_files
 
 _FILES = (hub.CONFIG, *sentence_files.NAMES)
 
@@ -43,6 +43,8 @@ def describe(spec: str) -> Described:
     is_here = folder.is_dir()
     if not is_here:
         folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
+    if is_here and (marian := marian_files.find(folder)):
+        return Described(spec, spec, fields(marian_files.read(marian[0])[0]), {})
     sentences = sentence_files.read(folder)
     encoder = sentences.encoder if sentences else folder
     if not foreign.file(encoder, hub.CONFIG):

@@ -24,8 +24,8 @@ CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
 TOKENIZER_JSON = 'tokenizer.json'
 ASK = 2.0  # Seconds that the hub has to say whether it has a name.
 TOKENIZER_FILES = (
-    'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.json',
-    'vocab.txt', 'merges.txt', TOKENIZER_JSON, 'tokenizer_config.json',
+    'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.spm',
+    'vocab.json', 'vocab.txt', 'merges.txt', TOKENIZER_JSON, 'tokenizer_config.json',
     'special_tokens_map.json', 'added_tokens.json',
 )  # fmt: skip
 

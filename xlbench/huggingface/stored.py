@@ -39,6 +39,7 @@ class Stored:
       shape: its own.
       start: byte of the file at which its first number lies.
       strides: numbers to pass for a step along each axis.
+      multiplier: what its numbers were multiplied by before they were rounded; None: they were not.
     """
 
     file: pathlib.Path
@@ -47,6 +48,7 @@ class Stored:
     shape: tuple[int, ...]
     start: int
     strides: tuple[int, ...]
+    multiplier: float | None = None
 
     def __post_init__(self):
         if self.start + self.span * self.dtype.itemsize > self.file.stat().st_size:
@@ -62,12 +64,13 @@ class Stored:
         return UserError(f'{self.file}: tensor {self.name} {what}; fetch or write the file again')
 
     def read(self) -> np.ndarray:
-        """The tensor, in the file's type."""
+        """The tensor, in the file's type; in float32 if it was rounded."""
         numbers = np.fromfile(self.file, self.dtype, self.span, offset=self.start)
         if numbers.size != self.span:
             raise self.broken('is not whole')
         strides = [stride * self.dtype.itemsize for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(numbers, self.shape, strides)
+        value = np.lib.stride_tricks.as_strided(numbers, self.shape, strides)
+        return value if self.multiplier is None else value / np.float32(self.multiplier)
 
     def equals(self, other: 'Stored') -> bool:
         """Whether both hold the same numbers; reads them in blocks, if they lie apart."""

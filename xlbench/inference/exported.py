@@ -116,6 +116,9 @@ def write_tokenizer(
     Returns:
       Remarks for the user, a line each.
     """
+    if isinstance(tokenizer, tokenizers.PairTokenizer):
+        shutil.copyfile(path, folder / tokenizers.PAIR_COPY)
+        return []
     if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
         return _write_sentencepiece(path, tokenizer, folder, max_length)
     if isinstance(tokenizer, tokenizers.ByteTokenizer):

@@ -14,7 +14,7 @@ from xlbench import config as config_lib, locks, models, names
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.files import Json
-from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, marian_files, tensors
 from xlbench.progress import Progress, quantity
 from xlbench.training import checkpoints
 
@@ -45,6 +45,10 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
         tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)
         for file in hub.tokenizer_files(checkpoint.folder):
             shutil.copyfile(file, vocabulary / file.name)
+        if marian := marian_files.find(checkpoint.folder):
+            if extra_tokens:
+                raise UserError(f'{source} is a translator of Marian, which takes no extra tokens')
+            shutil.copyfile(marian[1], vocabulary / tokenizers.PAIR_COPY)
         add = None
         if extra_tokens:
             first = add_tokens(checkpoint.folder, vocabulary, extra_tokens)

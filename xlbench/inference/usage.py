@@ -44,6 +44,8 @@ def lines(
         for lang in target_languages(notes.tasks)
         if (mark := _mark(tokenizer, lang, notes.tasks))
     }
+    if family == 'marian_ssru':
+        return [*_MARIAN, '', 'With xlbench:', '', '```sh', f'{_PREDICT} < texts.txt', '```']
     before, forced, more = next(iter(marks.values()), ('', '', ''))
     text = _CONTINUED if family == 'gpt2' else _TEXTS
     text = text.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
@@ -69,7 +71,7 @@ def lines(
     flag = f' --target_lang={first}' if first else ''
     itself = ', which writes the mark itself' if marks else ''
     lines += ['', f'With xlbench{itself}:', '', '```sh']
-    return [*lines, f'python -m xlbench.predict .{flag} < texts.txt', '```']
+    return [*lines, f'{_PREDICT}{flag} < texts.txt', '```']
 
 
 def _vectors(config: DualEncoderConfig) -> list[str]:
@@ -119,6 +121,11 @@ def _vectors(config: DualEncoderConfig) -> list[str]:
     ]
 
 
+_PREDICT = 'python -m xlbench.predict .'
+_MARIAN = (
+    'model.bin and vocab.spm are files of [Marian](https://marian-nmt.github.io), with one',
+    'vocabulary for both languages; transformers has no such model.',
+)
 _TEXTS = """
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 

@@ -21,6 +21,7 @@ FAMILIES = {
     'mbart': ('bart', 'BartConfig', 'Bart'),
     'pegasus': ('bart', 'BartConfig', 'Bart'),
     'marian': ('bart', 'BartConfig', 'Bart'),
+    'marian_ssru': ('bart', 'BartConfig', 'Bart'),
     'mvbart': ('multi_view', 'MultiViewConfig', 'MultiViewBart'),
     'gpt2': ('gpt2', 'Gpt2Config', 'Gpt2'),
     'bert': ('bert', 'BertConfig', 'Bert'),

@@ -1,13 +1,14 @@
 """BART and its relatives: one encoder-decoder whose families differ in fields of the config.
 
 BART (arXiv:1910.13461), mBART and mBART-50 (arXiv:2001.08210, arXiv:2008.00401), PEGASUS
-(arXiv:1912.08777) and Marian, the models of OPUS-MT (arXiv:1804.00344). BART_VARIANTS in sizes.py
-tells them apart; all of them share one table between the inputs of both stacks and the logits, and
-every product has a bias. Positions are absolute.
+(arXiv:1912.08777) and Marian (arXiv:1804.00344): the models of OPUS-MT as transformers has them,
+and Mozilla's translators as Marian itself stores them. BART_VARIANTS in sizes.py tells them apart;
+all of them share one table between the inputs of both stacks and the logits, and every product has
+a bias. Positions are absolute.
 
-The logits have a bias `final_logits_bias`: zeros but in Marian. The reference keeps it out of
+The logits have a bias `final_logits_bias`: zeros but in Marian. transformers keeps it out of
 training, as a buffer. Here it is a parameter, so that it is stored and sharded like the others, and
-no gradient reaches it.
+no gradient reaches it but in Marian's own models, which train it.
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from xlbench.models.embeddings import Embedding, look_up
 from xlbench.models.norms import LayerNorm
 from xlbench.models.placement import place
 from xlbench.models.positions import LearnedPositions, sinusoids
+from xlbench.models.recurrence import Ssru
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2
@@ -44,6 +46,9 @@ class BartConfig(transformer.TransformerConfig):
       learned_positions: a table (BART, mBART) in place of sines and cosines (PEGASUS, Marian).
       embedding_norm: a norm of the sum of token and position (BART, mBART).
       scaled_embeddings: tokens are multiplied by sqrt(emb_dim) (all but BART).
+      ssru: the decoder is Marian's own: a recurrence in place of attention within the text, zeros
+        in place of a first token, and positions whose last frequency is 1/10000.
+      norm_epsilon: what layer norms add to the variance.
       activation: of the MLP; a name in dense.ACTIVATIONS.
       init_std: standard deviation of fresh kernels and tables.
       attention_dropout_rate: on attention weights.
@@ -58,6 +63,8 @@ class BartConfig(transformer.TransformerConfig):
     embedding_norm: bool
     scaled_embeddings: bool
     activation: str
+    ssru: bool = False
+    norm_epsilon: Annotated[float, '0 to 1'] = 1e-5
     init_std: Annotated[float, '0 or more'] = 0.02
     attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
     activation_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
@@ -96,6 +103,9 @@ class Layer(transformer.Layer):
         rate = cfg.attention_dropout_rate
         return dict(use_bias=True, scaled=True, dropout_rate=rate, kernel_init=cfg.init)
 
+    def _norm(self) -> LayerNorm:
+        return LayerNorm(self.config.norm_epsilon)
+
     def _mlp(self) -> transformer.Mlp:
         cfg = self.config
         return transformer.mlp(
@@ -114,9 +124,9 @@ class EncoderLayer(Layer):
         """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         self.attention = transformer.self_attention(cfg, **self._attention())
-        self.attention_norm = LayerNorm()
+        self.attention_norm = self._norm()
         self.mlp = self._mlp()
-        self.mlp_norm = LayerNorm()
+        self.mlp_norm = self._norm()
         self.dropout = transformer.dropout(cfg)
         self.parts = transformer.Parts(
             within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
@@ -124,21 +134,24 @@ class EncoderLayer(Layer):
 
 
 class DecoderLayer(Layer):
-    """Causal self-attention, attention over the encoded source, MLP."""
+    """Causal self-attention (or a recurrence), attention over the encoded source, MLP."""
 
     source_attention = CrossAttention
 
     def setup(self):
         """Builds self-attention, attention over the source and MLP, each with its norm."""
         cfg = self.config
-        self.self_attention = transformer.self_attention(cfg, **self._attention())
-        self.self_attention_norm = LayerNorm()
+        if cfg.ssru:
+            self.self_attention = Ssru(cfg.emb_dim, cfg.operands, cfg.init)
+        else:
+            self.self_attention = transformer.self_attention(cfg, **self._attention())
+        self.self_attention_norm = self._norm()
         self.encoder_decoder_attention = transformer.cross_attention(
             cfg, self.source_attention, **self._attention()
         )
-        self.encoder_decoder_attention_norm = LayerNorm()
+        self.encoder_decoder_attention_norm = self._norm()
         self.mlp = self._mlp()
-        self.mlp_norm = LayerNorm()
+        self.mlp_norm = self._norm()
         self.dropout = transformer.dropout(cfg)
         self.parts = transformer.Parts(
             within=(self.self_attention_norm, self.self_attention),
@@ -162,27 +175,35 @@ class Stack(transformer.Stack):
                 rows, cfg.emb_dim, embedding_init=cfg.init, offset=POSITION_OFFSET
             )
         if cfg.embedding_norm:
-            self.embeddings_norm = LayerNorm()
+            self.embeddings_norm = LayerNorm(cfg.norm_epsilon)
         if cfg.pre_norm:
-            self.final_norm = LayerNorm()
+            self.final_norm = LayerNorm(cfg.norm_epsilon)
         self.dropout = transformer.dropout(cfg)
 
     def places(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""
         if self.config.learned_positions:
             return self.position_embedder.table(max_length)
-        return jnp.asarray(sinusoids(max_length, self.config.emb_dim))
+        cfg = self.config
+        return jnp.asarray(sinusoids(max_length, cfg.emb_dim, to_the_last=cfg.ssru))
 
     def enter(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         table = self.places(tokens.shape[1])
-        return self._sum(
-            tokens, table[None] if positions is None else place(look_up(table, positions)), train
-        )
+        if positions is None:
+            return self._sum(tokens, jnp.arange(tokens.shape[1])[None], table[None], train)
+        return self._sum(tokens, positions, place(look_up(table, positions)), train)
 
-    def _sum(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
-        """Tokens [batch, length] and embedded positions -> [batch, length, emb_dim]."""
-        x = self.token_embedder(tokens)
+    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
+        """Tokens [batch, length] at these positions, [1 or batch, length] -> their vectors."""
+        del index
+        return self.token_embedder(tokens)
+
+    def _sum(
+        self, tokens: jax.Array, index: jax.Array, positions: jax.Array, train: bool
+    ) -> jax.Array:
+        """Tokens [batch, length], their positions, and these embedded -> what goes into layers."""
+        x = self._embed(tokens, index)
         x = x * self.config.emb_dim**0.5 if self.config.scaled_embeddings else x
         x = x + positions.astype(x.dtype)
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
@@ -213,8 +234,31 @@ class Decoder(Stack, transformer.Decoder):
 
     def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
-        position = lax.dynamic_slice_in_dim(cache['places'], cache['index'], 1)
-        return self._sum(tokens, position[None], train=False)
+        index = cache['index']
+        position = lax.dynamic_slice_in_dim(cache['places'], index, 1)
+        return self._sum(tokens, index[None, None], position[None], train=False)
+
+    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
+        x = super()._embed(tokens, index)
+        return jnp.where(index[..., None] == 0, 0.0, x) if self.config.ssru else x
+
+    def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
+        """Whether attention is the fused one; the recurrence reads a mask."""
+        return not self.config.ssru and super().takes_fused(tokens, keys, train)
+
+    def init_cache(
+        self,
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
+        max_length: int,
+        beams: int,
+    ) -> transformer.Cache:
+        """The cache before the first token."""
+        cache = super().init_cache(encoded, encoder_segment_ids, max_length, beams)
+        if not self.config.ssru:
+            return cache
+        empty = [x.self_attention.empty(len(encoded), max_length * beams) for x in self.layers]
+        return {**cache, 'self': empty}
 
 
 class Bart(generator.Generator):
@@ -237,5 +281,6 @@ class Bart(generator.Generator):
         return self.token_embedder.embedding
 
     def token_bias(self) -> jax.Array:
-        """The bias of the logits, [vocab] float32; no gradient goes through it."""
-        return lax.stop_gradient(self.final_logits_bias)
+        """The bias of the logits, [vocab] float32; a gradient goes through that of `ssru` alone."""
+        bias = self.final_logits_bias
+        return bias if self.config.ssru else lax.stop_gradient(bias)

@@ -34,6 +34,8 @@ BART_VARIANTS = {
     'pegasus': dict(pre_norm=True, learned_positions=False, embedding_norm=False),
     'marian': dict(pre_norm=False, learned_positions=False, embedding_norm=False),
 }
+# Marian's own files, not those of transformers: a recurrent decoder.
+BART_VARIANTS['marian_ssru'] = BART_VARIANTS['marian'] | dict(ssru=True, norm_epsilon=1e-9)
 
 
 def _stacks(emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, **more) -> Fields:
@@ -163,6 +165,19 @@ SIZES: dict[str, dict[str, Fields]] = {
         max_positions=512,
         scaled_embeddings=True,
         activation='swish',
+    ),
+    # The "tiny" students of Mozilla and Bergamot (aclanthology.org/2020.ngt-1.26, section 3):
+    # github.com/mozilla/firefox-translations-models; every pair of languages has a vocabulary.
+    'marian_ssru': _bart(
+        'marian_ssru',
+        {
+            'sample': _BART_SAMPLE,
+            'tiny': _stacks(256, 8, 1536, 6) | {'num_decoder_layers': 2},
+        },
+        vocab_size=32000,
+        max_positions=512,
+        scaled_embeddings=True,
+        activation='relu',
     ),
     'gpt2': {
         # Ours: learns the sample corpora in minutes on a CPU.

@@ -134,6 +134,10 @@ def check_source(spec: object, kind: str) -> None:
         if (path / 'config.json').is_file():
             config_lib.refuse_sweep(str(path))
             return
+        from xlbench.huggingface import marian_files
+
+        if marian_files.find(path):
+            return
         raise UserError(f'{kind}={spec} is a folder without config.json, so it holds no checkpoint')
     if spec[:1] in './~':
         raise _no_folder(spec, kind)

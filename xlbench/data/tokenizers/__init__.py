@@ -7,6 +7,8 @@
   bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them; a
                          folder or hub name of ByT5 is the same
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
+  path/to/x.spm          the same of a translator in Marian's own form, as Mozilla publishes them;
+                         or the folder with its model
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
   NAME+[word]            a folder or hub name with a word that it lacks as one more token
@@ -27,6 +29,7 @@ from xlbench.data.tokenizers.hugging_face import (
 from xlbench.data.tokenizers.loading import (
     CONVERTED,
     COPY,
+    PAIR_COPY,
     SAMPLE_FILES,
     SAMPLE_SIZES,
     SENTENCEPIECE_COPY,
@@ -40,6 +43,7 @@ from xlbench.data.tokenizers.marian import (
     MarianTokenizer,
 )
 from xlbench.data.tokenizers.sentencepieces import (
+    PairTokenizer,
     SentencePieceTokenizer,
     train_sentencepiece,
     with_symbols,
@@ -64,6 +68,7 @@ __all__ = [
     'CONVERTED',
     'COPY',
     'HUB_NAMES',
+    'PAIR_COPY',
     'SAMPLE_FILES',
     'SAMPLE_SIZES',
     'SENTENCEPIECE_COPY',
@@ -71,6 +76,7 @@ __all__ = [
     'ByteTokenizer',
     'HuggingFaceTokenizer',
     'MarianTokenizer',
+    'PairTokenizer',
     'SentencePieceTokenizer',
     'Tokenizer',
     'XlmTokenizer',

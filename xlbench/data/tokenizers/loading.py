@@ -12,7 +12,7 @@ from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers import added
 from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
 from xlbench.data.tokenizers.marian import MarianTokenizer
-from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
+from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
 from xlbench.data.tokenizers.xlm import XlmTokenizer
 from xlbench.files import Json
@@ -37,6 +37,8 @@ CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
 # A SentencePiece model that is run by SentencePiece itself, in such a copy; by another name in a
 # folder it is read as transformers reads it.
 SENTENCEPIECE_COPY = 'sentencepiece.model'
+PAIR_COPY = 'vocab.spm'  # The same of a translator in Marian's own form.
+_COPIES = SENTENCEPIECE_COPY, PAIR_COPY
 
 
 def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
@@ -110,9 +112,17 @@ def _find(spec: str, root: str) -> str:
         return path
     path = os.path.expanduser(spec)
     if os.path.exists(path):
-        return path
+        return _within(path)
     check_name(spec)
     return _from_hub(spec)
+
+
+def _within(path: str) -> str:
+    """The vocabulary of a translator in Marian's own form, which is one file of a folder."""
+    from xlbench.huggingface import marian_files
+
+    found = marian_files.find(path) if os.path.isdir(path) else None
+    return str(found[1]) if found else path
 
 
 def check_name(spec: str) -> None:
@@ -157,8 +167,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         names = [vocabulary_files.MODEL_CONFIG]
     files = {name: file for name in names if (file := foreign.file(folder, name))}
     if path.is_file():
-        name = vocabulary_files.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
-        files[name] = path
+        names = {'.json': vocabulary_files.TOKENIZER_FILE, '.spm': PAIR_COPY}
+        files[names.get(path.suffix, SENTENCEPIECE_COPY)] = path
     with locks.appearing(target) as folder_to_be:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
@@ -180,7 +190,8 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
     for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
         if folder.is_dir():
             foreign.check_tree(workdir, folder)
-            return str(foreign.file(folder, SENTENCEPIECE_COPY) or folder)
+            copies = (foreign.file(folder, name) for name in _COPIES)
+            return str(next(filter(None, copies), folder))
     data = about['config']['data']
     try:
         return _find(added.split_spec(data['vocabulary'])[0], data['root'])
@@ -249,4 +260,5 @@ def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] =
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)
-    return SentencePieceTokenizer(path, name, files.model)
+    kind = PairTokenizer if path.endswith('.spm') else SentencePieceTokenizer
+    return kind(path, name, files.model)

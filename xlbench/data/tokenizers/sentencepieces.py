@@ -69,6 +69,12 @@ class SentencePieceTokenizer(Tokenizer):
         return self._processor.id_to_piece(list(range(self.num_pieces)))
 
 
+class PairTokenizer(SentencePieceTokenizer):
+    """The vocabulary of a translator in Marian's own form, which knows one pair of languages."""
+
+    tags = 'own'
+
+
 def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
     """A SentencePiece model with further words that are one piece each, behind all others.
 
