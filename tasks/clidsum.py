@@ -86,6 +86,9 @@ TRANSLATED = 'translated'
 # almost as good as new (arXiv:2305.16264). On the disk, a draw of a dialogue takes about 8 kB for
 # 1,000 words; those of MediaSum424k, of 1,550 words on average, some 26 GB for each of the two.
 DRAWS = 5
+# What denoisers read and write of a dialogue: the 1,024 pieces of appendix A.4, less marks. Cut before
+# the noise, so that no word is to be restored that the model has not read.
+_PIECES = 1024 - 8
 _SEED = 0
 _LAYOUT = rows.Layout('json')
 
@@ -128,6 +131,8 @@ def read(
             continue
         place, fields = item
         texts = [fields[key].lower() for key in (inputs, targets)]
+        if kind in NOISY and (encode := getattr(pipeline.tokenizer(), 'encode_batch', None)):
+            texts = [noise.cut(texts[0], _PIECES, encode)] * 2
         spans = noise.dialogue_spans(texts[0], actions) if kind == 'infilling' else []
         for draw in range(draws(kind, split)):
             number = f'{place}.{draw}' if draw else f'{place}'

@@ -2,15 +2,16 @@
 
 arXiv:2202.05599, section 5.1: Action Infilling masks spans of what is done by whom, Utterance
 Permutation shuffles the utterances. The paper's code for them is not public, so that these are
-decisions: a token is a word between spaces, the name of the speaker is never masked, an utterance
-of n tokens loses at most round(0.15 n) of them, and an order that changes nothing is drawn again.
+decisions: a token is a word between spaces, the name of the speaker is never masked, an order that
+changes nothing is drawn again, and of a dialogue of n tokens round(0.15 n) are masked. Utterances
+without an action have nothing to mask, so that the others give up to half of their tokens.
 
 A dialogue is a text with an utterance on each line, 'Anna: Hi!'.
 """
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MASK = '<mask>'  # BART's and mBART's token.
 SHARE = 0.15  # Of an utterance's tokens, masked.
@@ -25,7 +26,7 @@ def generator(seed: int, epoch: int, number: int) -> random.Random:
 
 
 def infill(dialogue: str, actions: Actions, numbers: random.Random) -> str:
-    """Masks spans of the actions in each utterance, at most SHARE of its tokens.
+    """Masks spans of the actions in the utterances, SHARE of all tokens where they suffice.
 
     Args:
       dialogue: an utterance on each line.
@@ -53,17 +54,32 @@ def infill_spans(
 ) -> str:
     """Masks some of the spans of each utterance, as `infill` does.
 
+    An utterance loses SHARE of the tokens up to its end, less those that are masked already; what
+    is then still left to mask is taken from utterances in a random order.
+
     Args:
       dialogue: an utterance on each line.
       spans: see `dialogue_spans`.
       numbers: see `generator`.
     """
     lines, breaks = _lines(dialogue)
-    masked = [
-        mask_spans(line, choose_spans(of_line, budget(len(_words(line)[1])), numbers))
-        for line, of_line in zip(lines, spans, strict=True)
-    ]
-    return _joined(masked, breaks)
+    sizes = [len(_words(line)[1]) for line in lines]
+    chosen: list[list[Span]] = [[] for _ in lines]
+    again = sorted(range(len(lines)), key=[numbers.random() for _ in lines].__getitem__)
+    tokens, masked = 0, 0
+    for place, line in enumerate((*range(len(lines)), *again)):
+        tokens += sizes[line] if place < len(lines) else 0
+        most = budget(tokens) - masked
+        if place >= len(lines) or most > budget(sizes[line]):
+            most = min(most, sizes[line] // 2 - _length(chosen[line]))
+        before = _length(chosen[line])
+        chosen[line] = choose_spans(spans[line], most, numbers, chosen[line])
+        masked += _length(chosen[line]) - before
+    return _joined(map(mask_spans, lines, chosen), breaks)
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(end - start for start, end in spans)
 
 
 def permute(dialogue: str, numbers: random.Random) -> str:
@@ -80,6 +96,28 @@ def permute(dialogue: str, numbers: random.Random) -> str:
         keys = [numbers.random() for _ in range(count)]
         order.sort(key=keys.__getitem__)
     return reorder(dialogue, order)
+
+
+def cut(dialogue: str, most: int, encode: Callable[[list[str]], Sequence[Sequence[int]]]) -> str:
+    """The first utterances that have at most `most` pieces together; of the last one, some words.
+
+    Args:
+      dialogue: an utterance on each line.
+      most: pieces that are kept.
+      encode: texts -> the pieces of each.
+    """
+    lines, breaks = _lines(dialogue)
+    kept: list[str] = []
+    for line, pieces in zip(lines, encode([f'{line}\n' for line in lines]), strict=True):
+        if len(pieces) > most:
+            words = line.split(' ')
+            sizes = map(len, encode([' '.join(words[:n]) + '\n' for n in range(1, len(words))]))
+            fits = sum(size <= most for size in sizes)
+            kept += [' '.join(words[:fits])] if fits else []
+            break
+        kept.append(line)
+        most -= len(pieces)
+    return _joined(kept, breaks[: len(kept) - 1]) if kept else ''
 
 
 def reorder(dialogue: str, order: Sequence[int]) -> str:
@@ -113,22 +151,29 @@ def budget(tokens: int, share: float = SHARE) -> int:
     return round(share * tokens)
 
 
-def choose_spans(spans: Iterable[Span], most: int, numbers: random.Random) -> list[Span]:
+def choose_spans(
+    spans: Iterable[Span], most: int, numbers: random.Random, chosen: Sequence[Span] = ()
+) -> list[Span]:
     """Draws spans that do not overlap, each once, as long as they have at most `most` tokens.
 
     Args:
-      spans: in any order.
+      spans: in any order. Of one that is longer than what is left, a part is taken.
       most: see `budget`.
       numbers: see `generator`.
+      chosen: others that are masked already, and do not count.
+
+    Returns:
+      Those of `chosen` and the new ones.
     """
-    ordered = sorted(set(spans))
+    chosen, ordered = list(chosen), sorted(set(spans))
     keys = {span: numbers.random() for span in ordered}
-    chosen: list[Span] = []
     for start, end in sorted(ordered, key=keys.__getitem__):
-        apart = all(end <= first or last <= start for first, last in chosen)
-        if apart and end - start <= most:
-            chosen.append((start, end))
-            most -= end - start
+        over = max(0, end - start - most)
+        first = start + int(keys[start, end] * (over + 1))
+        last = end - (over - (first - start))
+        if last > first and all(last <= begin or stop <= first for begin, stop in chosen):
+            chosen.append((first, last))
+            most -= last - first
     return sorted(chosen)
 
 
@@ -192,7 +237,7 @@ def _lines(dialogue: str) -> tuple[list[str], list[str]]:
     return parts[::2], parts[1::2]
 
 
-def _joined(lines: Sequence[str], breaks: Sequence[str]) -> str:
+def _joined(lines: Iterable[str], breaks: Sequence[str]) -> str:
     return ''.join(part for pair in zip(lines, [*breaks, ''], strict=True) for part in pair)
 
 
