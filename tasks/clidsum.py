@@ -86,8 +86,8 @@ TRANSLATED = 'translated'
 # almost as good as new (arXiv:2305.16264). On the disk, a draw of a dialogue takes about 8 kB for
 # 1,000 words; those of MediaSum424k, of 1,550 words on average, some 26 GB for each of the two.
 DRAWS = 5
-# What denoisers read and write of a dialogue: the 1,024 pieces of appendix A.4, less marks. Cut before
-# the noise, so that no word is to be restored that the model has not read.
+# What denoisers read and write of a dialogue: the 1,024 pieces of appendix A.4, less marks. Cut
+# before the noise, so that no word is to be restored that the model has not read.
 _PIECES = 1024 - 8
 _SEED = 0
 _LAYOUT = rows.Layout('json')

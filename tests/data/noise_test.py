@@ -104,7 +104,7 @@ def interview(numbers: random.Random, pieces: int) -> tuple[str, noise.Actions]:
     lines, triples = [], []
     for turn in range(30):
         sentences = []
-        for place in range(numbers.randint(1, 8)):
+        for _ in range(numbers.randint(1, 8)):
             words = [f'w{numbers.randint(0, pieces)}' for _ in range(numbers.randint(2, 22))]
             sentences.append(' '.join(words) + '.')
             if numbers.random() < 0.75 and len(words) > 4:

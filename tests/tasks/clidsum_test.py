@@ -250,7 +250,7 @@ def test_noise_is_drawn_anew_and_alike_each_time(root):
         assert {r['inputs'] for r in made_now[:5]} == {noisy or 'anna: hi!\r\nben: hello.'}
         assert [r['id'] for r in task_records.read(name, 'test')] == ['1', '2']
     # Six tokens have room for one of a mask; of an action of two words it takes one.
-    words = 'who brings the old bridge'.split()
+    words = ['who', 'brings', 'the', 'old', 'bridge']
     either = {f'tom: {" ".join([*words[:n], "<mask>", *words[n + 1 :]])} 0?' for n in range(5)}
     masked = {r['inputs'].split('\n')[0] for r in made_now[5:10]}
     assert masked <= either and len(masked) > 1
