@@ -123,7 +123,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
     counts = list(map(len, asked.references.targets))
     scores, per_example = suite.score(*_compared(asked, n_best))
     signatures = suite.signatures_of(counts)
-    note = _about_targets(asked)
+    note = _about_texts(asked, n_best)
     folder = None
     if workdir:
         origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
@@ -180,15 +180,19 @@ def _add(args: argparse.Namespace) -> None:
         print(f'{args.predictions} has all these scores')
 
 
-def _about_targets(asked: _Asked) -> str:
-    """Warns where all references are alike."""
-    from xlbench.metrics import pairs, tagging
+def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
+    """Warns where all references are alike, or nearly all predictions."""
+    from xlbench.metrics import distinct, pairs, tagging
+
+    firsts = [texts[0] if texts else '' for texts in n_best]
+    name = asked.references.name
+    few = distinct.collapse(name, [row[0] for row in asked.references.targets], firsts)
 
     targets = asked.references.targets
     seen = {text for row in targets for text in row}
     if asked.tags:
         seen = {tag for text in seen for tag in tagging.split(text)}
-    return pairs.about_targets(asked.references.name, len(targets), seen)
+    return ' '.join(filter(None, (pairs.about_targets(name, len(targets), seen), few)))
 
 
 def _check_names(args: argparse.Namespace) -> None:

@@ -37,6 +37,23 @@ def test_most_frequent_and_its_ties():
     assert baselines.predict('most_frequent', PAIRS[1:4], ['x']) == [['bird sings']]
 
 
+def test_best_constant_is_chosen_by_the_score_among_central_and_frequent_targets():
+    """The text nearest to all others is found though it stands once, and nothing equals it."""
+    people = ['Anna', 'Ben', 'Chris', 'Dora', 'Eva'] * 12
+    targets = [f'What did {name} buy in shop {i}?' for i, name in enumerate(people)]
+    targets += ['Who?', 'Who?', 'What did he buy in shop?']
+    assert {'What did he buy in shop?', 'Who?'} <= set(baselines.constants(targets))
+    pairs = [('x', target) for target in targets]
+
+    def shared(text):
+        return sum(len({*text.split()} & {*target.split()}) for target in targets)
+
+    found = baselines.predict('best_constant', pairs, ['y', 'z'], 2, shared)
+    assert found[0] == found[1] and len(found[0]) == 2
+    assert shared(found[0][0]) >= max(map(shared, baselines.constants(targets)))
+    assert found[0][0] != baselines.predict('most_frequent', pairs, ['y'])[0][0] == 'Who?'
+
+
 def test_several_predictions_are_different():
     assert baselines.predict('copy_input', PAIRS, ['a  b'], 3) == [['a b']]
     assert (

@@ -13,7 +13,7 @@ import tiny
 from stand_ins import Copier, read_result
 
 from xlbench import evaluators, metrics, names, runs
-from xlbench.data import prepared, tokenizers
+from xlbench.data import baselines as data_baselines, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import base, baselines
 from xlbench.parallel import partitioning
@@ -313,6 +313,41 @@ def test_baselines_are_scored_like_a_model(tiny_root, tasks, tmp_path):
         assert (result['step'], result['num_examples'], result['data']) == (None, 33, 'sample')
         assert result['manifest'] == task.sha256
     assert not copies[0].startswith('<')
+
+
+def test_the_best_constant_is_the_training_target_with_the_highest_main_score(
+    tiny_root, tasks, tmp_path
+):
+    task = tasks[1]
+    train = prepared.open_task(str(tiny_root), 'sample', task.name, 'train')
+    baselines.score(str(tmp_path), ('best_constant',), task, train)
+    folder = tmp_path / 'eval' / 'baselines' / 'best_constant' / 'test' / task.name
+    found = json.loads((folder / 'metrics.json').read_text())['scores']['rouge_l']
+    seen = [record['targets_pretokenized'] for record in train.read(range(len(train)))]
+    judged = seen[:: -(-len(seen) // 100)]
+    metric = metrics.from_spec(task.manifest['metrics'][0])
+
+    def judge(text):
+        return metric(judged, [text] * len(judged))['rouge_l']
+
+    best = max(data_baselines.constants(seen), key=judge)
+    targets = [record['targets_pretokenized'] for record in task.read(range(33))]
+    assert found == pytest.approx(metric(targets, [best] * 33)['rouge_l'])
+
+
+def test_predictions_that_collapse_are_said(tasks, make, tmp_path, monkeypatch):
+    """A model without training writes next to nothing, in the file of its scores."""
+    one = make()
+    name = one.tasks[0].prepared.name
+    lines = [{'target': str(i), 'prediction': 'a'} for i in range(33)]
+    monkeypatch.setattr(one, 'rows', lambda *_: {})
+    monkeypatch.setattr(one, 'begin', lambda *_: None)
+    monkeypatch.setattr(one, 'summarise', lambda *_: ({'scores': {'loss': 1.0}}, lines))
+    one.run({}, 5, str(tmp_path), 'stage1')
+    said = f'{name}: only one text for 33 inputs, whose targets have 33.'
+    assert said in one.collapsed
+    path = tmp_path / 'eval' / '5' / one.tasks[0].prepared.split / name / 'metrics.json'
+    assert json.loads(path.read_text())['note'] == said
 
 
 def test_baselines_give_as_many_predictions_as_a_metric_takes(tiny_root, tasks, tmp_path):

@@ -22,6 +22,7 @@ def test_by_hand():
             'distinct_2': 100.0,
             'distinct_1_corpus': 100 * 4 / 7,
             'distinct_2_corpus': 100 * 4 / 5,
+            'distinct_texts': 100.0,
         },
         rel=REL,
     )
@@ -35,7 +36,31 @@ def test_a_hypothesis_without_ngrams_counts_as_zero():
     got = score('a b', '')
     assert got['distinct_1'] == 50.0 and got['distinct_1_corpus'] == 100.0
     assert score('a')['distinct_1'] == 100.0 and score('a')['distinct_2'] == 0.0
-    assert set(score('', ' ').values()) == {0.0}
+    assert {value for name, value in score('', ' ').items() if name != 'distinct_texts'} == {0.0}
+
+
+def test_one_text_for_all_inputs_does_not_pass_as_varied():
+    got = score(*['What is it?'] * 4)
+    assert got['distinct_1'] == 100.0 and got['distinct_texts'] == 25.0
+
+
+@pytest.mark.parametrize(
+    ('texts', 'targets', 'words'),
+    [
+        (['a'] * 30, 30, 'only one text for 30 inputs, whose targets have 30'),
+        (['a', 'b', 'c'] * 10, 30, 'only 3 different texts for 30 inputs'),
+        (['a', 'b', 'c', 'd'] * 10, 40, 'only 4 different texts for 40 inputs'),
+        (['a', 'b', 'c', 'd'] * 10, 39, ''),
+        (['a'] * 19, 19, ''),
+        (['a'] * 30, 2, 'only one text'),  # Labels: one for all.
+        (['a', 'b'] * 15, 3, ''),
+        (['a'] * 30, 1, ''),
+    ],
+)
+def test_predictions_that_collapse(texts, targets, words):
+    right = [str(i % targets) for i in range(len(texts))]
+    note = distinct.collapse('a_task', right, texts)
+    assert (words in note and note.startswith('a_task: ')) if words else note == ''
 
 
 def test_case_and_punctuation_count():

@@ -129,7 +129,7 @@ def test_the_uninterrupted_run_is_whole(tiny_run):
         assert [json.loads(line)['id'] for line in lines] == list(range(tiny.SIZES['test']))
         baselines = {path.parent.parent.parent.name for path in tiny_run.glob(f'eval/*/*/*/{task}')}
         assert baselines <= {'baselines'}
-        for name in ('copy_input', 'most_frequent', 'nearest_input'):
+        for name in ('copy_input', 'best_constant', 'nearest_input'):
             path = tiny_run / 'eval' / 'baselines' / name / 'test' / task / 'metrics.json'
             assert json.loads(path.read_text())['num_examples'] == tiny.SIZES['test']
 

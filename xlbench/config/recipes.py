@@ -12,10 +12,10 @@ from xlbench.files import Block, Setting
 # Scores that choose the best checkpoint.
 LOSS = 'dev/mean/loss'
 
-TEXT_BASELINES = ('copy_input', 'most_frequent', 'nearest_input')
+TEXT_BASELINES = ('copy_input', 'best_constant', 'nearest_input')
 TRANSLATION_BASELINES = ('copy_input', 'word_by_word', 'nearest_input')
-SUMMARY_BASELINES = ('first_sentences', 'longest_utterance', 'nearest_input')
-REPLY_BASELINES = ('most_frequent', 'nearest_input')
+SUMMARY_BASELINES = ('first_sentences', 'longest_utterance', 'best_constant', 'nearest_input')
+REPLY_BASELINES = ('most_frequent', 'best_constant', 'nearest_input')
 
 
 def choose(

@@ -4,6 +4,7 @@
   first_sentences    repeats the first three sentences of the input
   longest_utterance  repeats the longest line of the input, without the name of who speaks
   most_frequent      always says the training target that occurs most often
+  best_constant      always says the training target that scores best for all training examples
   nearest_input      says the target of the training input with the most similar words
   word_by_word       translates each word by a lexicon that it learns from the training pairs
 
@@ -29,6 +30,9 @@ _SENTENCE = regex.compile(r'[^\r\n]+?(?:(?<=[.!?…])\s+|(?<=[。！？])|[\r\n]
 _LEAD = 3  # Sentences, as many as the lead baselines of summarisation usually take.
 # Who speaks, before an utterance: 'Anna:', 'ANNA SMITH, HOST:'.
 _SPEAKER = regex.compile(r'^[^:：.!?]{1,80}[:：](?:\s+|(?<=：))')
+
+# Targets that best_constant scores, half of them frequent ones, the others of frequent words.
+_CONSTANTS = 24
 
 # Pairs of (training text, input) whose similarity is in memory at once: 32 MiB of float32.
 _CHUNK_PAIRS = 8 << 20
@@ -74,6 +78,25 @@ def most_frequent(
     return [list(targets) for _ in inputs]
 
 
+def constants(targets: Sequence[str]) -> list[str]:
+    """Chooses the training targets that may be the best constant answer, before a metric decides.
+
+    Half of them are the most frequent ones. The others share most words with all targets, for their
+    own length: twice the sum of their words' document frequencies over the length of both.
+    """
+    counts = collections.Counter(targets)
+    of_each = {target: set(words(target)) for target in counts}
+    frequency = collections.Counter(word for target in targets for word in of_each[target])
+    mean = sum(len(of_each[target]) for target in targets) / max(len(targets), 1)
+    shared = {
+        target: sum(frequency[word] for word in own) / (len(own) + mean or 1)
+        for target, own in of_each.items()
+    }
+    common = [target for target, _ in counts.most_common(_CONSTANTS // 2)]
+    central = sorted(counts, key=lambda target: -shared[target])[:_CONSTANTS]
+    return list(dict.fromkeys([*common, *central]))[:_CONSTANTS]
+
+
 def nearest_input(
     train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
 ) -> list[list[str]]:
@@ -107,13 +130,17 @@ _BASELINES = {
     'nearest_input': nearest_input,
     'word_by_word': word_by_word,
 }
-NAMES = tuple(_BASELINES)
+NAMES = (*_BASELINES, 'best_constant')
 # Those that need training examples.
-LEARNING = ('most_frequent', 'nearest_input', 'word_by_word')
+LEARNING = ('most_frequent', 'best_constant', 'nearest_input', 'word_by_word')
 
 
 def predict(
-    name: str, train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int = 1
+    name: str,
+    train_pairs: Sequence[tuple[str, str]],
+    inputs: Sequence[str],
+    count: int = 1,
+    score: Callable[[str], float] | None = None,
 ) -> list[list[str]]:
     """Predictions of one baseline.
 
@@ -123,14 +150,20 @@ def predict(
         inputs: Texts to predict for. Markers such as <de> are not copied.
         count: Predictions for each input; what repeats the input has only one, and there are no
             more than different targets.
+        score: of one text as the answer to all training examples; best_constant needs it.
 
     Returns:
         The predictions for each input, different ones, best first.
     """
-    if name not in _BASELINES:
+    if name not in NAMES:
         raise errors.unknown('baseline', name, NAMES)
     if not train_pairs and name in LEARNING:
         raise errors.UserError(f'baseline {name!r} needs training examples, got none')
+    if name == 'best_constant' and inputs:
+        if score is None:
+            raise ValueError('best_constant needs the score of a text')
+        best = sorted(constants([target for _, target in train_pairs]), key=score, reverse=True)
+        return [best[:count] for _ in inputs]
     return _BASELINES[name](train_pairs, inputs, count) if inputs else []
 
 

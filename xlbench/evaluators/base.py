@@ -23,7 +23,7 @@ from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import EvalBatches
 from xlbench.data.prepared import Prepared
 from xlbench.files import Json
-from xlbench.metrics import pairs, tagging
+from xlbench.metrics import distinct, pairs, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
@@ -83,12 +83,14 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
       tasks: what is scored, each with its preparation as `prepared`; see `tasks_of`.
       own_scores: the scores beside those of the tasks' metrics.
       samples: {task: the first lines of its predictions.jsonl} of the last `run`, on process 0.
+      collapsed: a sentence for each task of the last `run` that few texts answer, on process 0.
     """
 
     views: ClassVar[tuple[str, ...]] = ()
     tasks: Sequence[TaskT]
     own_scores: Collection[str] = ('loss',)
     samples: Mapping[str, Lines] = {}  # Each `run` makes a new one.
+    collapsed: Sequence[str] = ()
 
     @property
     def num_programs(self) -> int:
@@ -162,7 +164,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         started = time.monotonic()
         shared = self.begin(params, check)
         shared_seconds = (time.monotonic() - started) / len(self.tasks)
-        scores, samples = {}, {}
+        scores, samples, collapsed = {}, {}, []
         for task in self.tasks:
             started = time.monotonic()
             rows = self.rows(task, shared, check)
@@ -172,11 +174,13 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
             if jax.process_index() == 0:
                 seconds = shared_seconds + time.monotonic() - started
                 result |= {'step': step, 'stage': stage, 'seconds': round(seconds, 3)}
-                if note := self.notes.get(task.prepared.name):
+                name = task.prepared.name
+                collapsed.append(_collapse(name, predictions))
+                if note := ' '.join(filter(None, (self.notes.get(name), collapsed[-1]))):
                     result['note'] = note
                 write_result(workdir, str(step), task.prepared, result, predictions, split)
                 samples[task.prepared.name] = predictions[:MOST_SAMPLES]
-        self.samples = samples
+        self.samples, self.collapsed = samples, tuple(filter(None, collapsed))
         return scores | {'mean': means(scores)}
 
     def score_names(self, task: str) -> set[str]:
@@ -335,6 +339,12 @@ def line(
 def several(references: Sequence[str]) -> dict[str, list[str]]:
     """The entry `references` of a line of predictions.jsonl, where an example has several."""
     return {'references': list(references)} if len(references) > 1 else {}
+
+
+def _collapse(task: str, lines: Lines) -> str:
+    """See `distinct.collapse`; of the lines of predictions.jsonl that have texts."""
+    pairs = [(line['target'], line['prediction']) for line in lines if 'prediction' in line]
+    return distinct.collapse(task, *map(list, zip(*pairs, strict=True))) if pairs else ''
 
 
 def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

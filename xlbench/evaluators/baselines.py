@@ -1,13 +1,17 @@
 """The trivial systems of xlbench/data/baselines.py, scored as a model is."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import metrics
 from xlbench.data import baselines, postprocess
 from xlbench.data.prepared import Prepared
 from xlbench.evaluators.base import write_result
 from xlbench.files import Json
+from xlbench.reporting import results
+
+# Training examples, evenly spaced, that choose the best constant.
+_JUDGING = 100
 
 
 def score(
@@ -37,7 +41,8 @@ def score(
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for name in names:
         started = time.monotonic()
-        n_best = baselines.predict(name, train_pairs, sources, suite.num_predictions)
+        judge = _judge(suite, train_task) if name == 'best_constant' and train_task else None
+        n_best = baselines.predict(name, train_pairs, sources, suite.num_predictions, judge)
         result = {
             'step': None,
             'stage': 'baseline',
@@ -48,6 +53,23 @@ def score(
             'seconds': round(time.monotonic() - started, 3),
         }
         write_result(workdir, f'baselines/{name}', task, result, [])
+
+
+def _judge(suite: metrics.Suite, task: Prepared) -> Callable[[str], float]:
+    """Makes the function that scores one text as the answer to all training examples.
+
+    The score is the task's main one, on at most `_JUDGING` training examples.
+    """
+    numbers = range(0, len(task), -(-len(task) // _JUDGING))
+    records, process = task.read(numbers), postprocess.Postprocess(task)
+
+    def compared(text: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        return process(records, [[text]] * len(records))
+
+    sample = compared(records[0]['targets_pretokenized'])
+    main = results.main_score(task.manifest.get('headline') or '', suite.score(*sample)[0])
+    function = suite.function(main, *sample)
+    return lambda text: function(*compared(text))
 
 
 def _pairs(task: Prepared, records: Sequence[Mapping[str, Json]]) -> list[tuple[str, str]]:

@@ -177,6 +177,8 @@ class Card:
             rows += [(*facts, name, f'{value:.2f}') for name, value in result.scores.items()]
             signatures |= {f'{metric}: {text}' for metric, text in result.signatures.items()}
         yield from _table(heads, rows)
+        if notes := dict.fromkeys(result.note for result in self.results if result.note):
+            yield from ('', render.items(notes))
         if signatures:
             yield from ('', 'Signatures of the metrics:', '', render.items(sorted(signatures)))
 

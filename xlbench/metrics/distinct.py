@@ -3,11 +3,13 @@
 The papers print "Distinct-1" without saying over which texts. Two readings differ a lot:
   distinct_1         the share of distinct words of one hypothesis, averaged over hypotheses
   distinct_1_corpus  the distinct words of all hypotheses over all their words
-MTG (arXiv:2108.07140) prints 90 to 99 over 3,000 outputs; only the first can be that high.
+MTG (arXiv:2108.07140) prints 90 to 99 over 3,000 outputs; only the first can be that high. A system
+that answers every input with one text can reach 100 in it, so a third number stands beside it:
+  distinct_texts     the share of different hypotheses
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from xlbench import errors
@@ -57,6 +59,7 @@ class Distinct:
         for n in (1, 2):
             ngrams = [ngram for text in predictions for ngram in self._ngrams(text, n)]
             scores[f'distinct_{n}_corpus'] = _share(ngrams)
+        scores['distinct_texts'] = _share(predictions)
         return scores
 
     def per_example(
@@ -73,5 +76,18 @@ class Distinct:
         return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
 
-def _share(ngrams: list[tuple[str, ...]]) -> float:
-    return 100.0 * len(set(ngrams)) / len(ngrams) if ngrams else 0.0
+def collapse(task: str, targets: Sequence[str], predictions: Sequence[str]) -> str:
+    """Describes a system that answers many inputs with few texts; '' if it does not.
+
+    It does so if at least 20 predictions have a tenth of the targets' different texts or fewer, or
+    only one.
+    """
+    found, right = len(set(predictions)), len(set(targets))
+    if len(predictions) < 20 or right == 1 or found > max(1, right // 10):
+        return ''
+    texts = 'only one text' if found == 1 else f'only {found} different texts'
+    return f'{task}: {texts} for {len(predictions):,} inputs, whose targets have {right:,}.'
+
+
+def _share(items: Sequence[Hashable]) -> float:
+    return 100.0 * len(set(items)) / len(items) if items else 0.0

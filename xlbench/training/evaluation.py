@@ -92,6 +92,9 @@ class Evaluation:
         count = len(scores) - 1
         of = f', mean of {count} tasks' if count > 1 else ''
         self._log.line(f'{name} at step {step}{of}: {mean} ({took})')
+        if collapsed := evaluator.collapsed:
+            more = f' So do {len(collapsed) - 1} more tasks.' if len(collapsed) > 1 else ''
+            self._log.line(f'the predictions collapse; {collapsed[0]}{more}')
         return scores
 
     def _after_batch(self) -> None:
