@@ -1,4 +1,4 @@
-r"""Data of few-shot transfer as TensorFlow Datasets hosts it, in place of the official files.
+r"""Downloads the data of few-shot transfer from TensorFlow Datasets.
 
     python -m xlbench.tasks.xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
 

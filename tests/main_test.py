@@ -29,7 +29,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_command():
     help_ = run()
     assert help_.returncode == 0
-    assert len(help_.stdout.splitlines()) == len(command.PROGRAMS) + 2
+    assert help_.stdout.startswith('usage: xlbench PROGRAM [options]\n')
+    groups = [line.rstrip(':') for line in help_.stdout.split('\n') if line.endswith(':')]
+    assert groups == list(command.GROUPS)
+    assert help_.stdout.count('\n  ') == len(command.PROGRAMS)
     wrong = run('trian')
     assert (wrong.returncode, wrong.stderr.count('\n')) == (
         2,

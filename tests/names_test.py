@@ -87,7 +87,7 @@ SLIPS = {
     'xlbench.fewshot --config=fewshot --config.source_workdir=where': 'there is no folder where',
     'xlbench.train --config=mtg_mt5 --config.evals.test.decoding.method=sample '
     '--config.evals.test.decoding.temperature=0': 'temperature is 0.0; it must be above',
-    'xlbench.doctor --verbose': 'unrecognized arguments: --verbose; see python -m xlbench.doctor',
+    'xlbench.doctor --verbose': 'unrecognized arguments: --verbose; see xlbench doctor',
     'xlbench.data lst': "invalid choice: 'lst'",
     'xlbench.score run/config.json --format=text --task=mtg_qg_ed_de': 'mtg_qg_ed_de',
     'xlbench.plan --config=mtg_mt5:xll': "unknown size after the colon of --config 'xll'; nearest",
@@ -97,7 +97,7 @@ SLIPS = {
     'xlbench.evaluate --workdir=run --tasks=mtg_qg_ed_de': "'mtg_qg_ed_de'; nearest: mtg_qg_es_de",
     'xlbench.evaluate --workdir=run --like=tset': "'tset'; nearest: test",
     'xlbench.evaluate --workdir=run --temperature=0': 'temperature=0.0; allowed: above 0',
-    'xlbench.evaluate --workdir=run --num_baems=4': '--num_baems=4; see python -m xlbench.evalua',
+    'xlbench.evaluate --workdir=run --num_baems=4': '--num_baems=4; see xlbench evaluate --help',
     'xlbench.evaluate --workdir=run --mesh=date=2': "unknown axis in --mesh 'date'; nearest: data",
     'xlbench.evaluate --workdir=sweep': 'sweep is the workdir of a sweep of xlbench.fewshot',
     'xlbench.predict ./rn': 'model: there is no folder ./rn; nearest: run',
@@ -137,7 +137,8 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
         assert not slow, command
         if command.endswith('--help'):
             assert (code, wrong) == (0, ''), command
-            assert f'python -m {command.split()[0]}' in said, command
+            program = command.split()[0].removeprefix('xlbench.')
+            assert said.startswith(f'usage: xlbench {program}'), command
         else:
             assert code == 2 and said == '', (command, said, wrong)
             assert wrong.startswith('error: ') and wrong.count('\n') == 1, wrong

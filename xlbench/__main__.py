@@ -1,7 +1,7 @@
-"""One command for all programs: `xlbench train ...` is `python -m xlbench.train ...`.
+"""Starts the programs: `xlbench train ...` is `python -m xlbench.train ...`.
 
-  xlbench                  the programs, with a line on each
-  xlbench train --help     what one of them takes
+  xlbench                  lists the programs, with a line on each
+  xlbench train --help     lists the options of one
   xlbench --version
 """
 
@@ -15,16 +15,24 @@ from collections.abc import Sequence
 import xlbench
 from xlbench import errors
 
-PROGRAMS = (
-    'train', 'evaluate', 'report', 'predict', 'score', 'prepare', 'convert', 'data', 'fewshot',
-    'fewshot.report', 'fewshot.attention', 'translate', 'chain', 'annotate', 'plan', 'zoo',
-    'reproduce', 'doctor', 'buckets', 'segment', 'mark_dialogues', 'triples', 'tasks.mrs_build',
-    'tasks.mtg_build', 'tasks.dev_split', 'tasks.xtreme', 'completion',
-)  # fmt: skip
+# The programs, in the groups and the order of `xlbench --help` and of docs/programs.md.
+GROUPS = {
+    'Train and evaluate': ('train', 'evaluate', 'fewshot', 'reproduce', 'plan', 'doctor'),
+    'Use models': ('predict', 'convert', 'translate', 'chain'),
+    'Compare results': (
+        'report', 'score', 'annotate', 'zoo', 'fewshot.report', 'fewshot.attention',
+    ),
+    'Data': (
+        'data', 'prepare', 'buckets', 'segment', 'mark_dialogues', 'triples', 'tasks.mrs_build',
+        'tasks.mtg_build', 'tasks.dev_split', 'tasks.xtreme',
+    ),
+    'Shell': ('completion',),
+}  # fmt: skip
+PROGRAMS = tuple(program for programs in GROUPS.values() for program in programs)
 
 
 def main() -> int:
-    """Becomes the program that the command line names, or says which there are."""
+    """Becomes the program that the command line names, or lists all programs."""
     name = sys.argv[1] if sys.argv[1:] else '--help'
     if name in PROGRAMS:
         # A program of its own in place of this one: it starts as `python -m` starts it.
@@ -38,8 +46,10 @@ def _answer(argv: Sequence[str]) -> None:
         print(f'xlbench {xlbench.__version__}')
     elif name in ('--help', '-h'):
         width = max(map(len, PROGRAMS))
-        print('xlbench PROGRAM ..., where PROGRAM --help says what it takes, and PROGRAM is\n')
-        print('\n'.join(f'  {program:{width}}  {about(program)}' for program in PROGRAMS))
+        print('usage: xlbench PROGRAM [options]\n\n`xlbench PROGRAM --help` lists the options.')
+        for group, programs in GROUPS.items():
+            print(f'\n{group}:')
+            print('\n'.join(f'  {program:{width}}  {about(program)}' for program in programs))
     else:
         raise errors.unknown('program', name, PROGRAMS)
 

@@ -1,4 +1,4 @@
-r"""Human judgement of the texts of systems: pages for judges, and tables of their answers.
+r"""Makes pages for human judges, and tables of their ratings.
 
   python -m xlbench.annotate make RUNS/a RUNS/b other=out.jsonl --output=study --judges=anna,ben
   python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores

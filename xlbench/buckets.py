@@ -1,4 +1,4 @@
-r"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
+r"""Samples few-shot buckets: 40 for each task, K and language.
 
   python -m xlbench.buckets check DATA/buckets
   python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \

@@ -1,4 +1,4 @@
-r"""Scores a chain of models as one system: summarise, then translate, or translate, then summarise.
+r"""Runs and scores a chain of models, such as a summariser and a translator.
 
   python -m xlbench.chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans

@@ -81,15 +81,17 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
       doc: what --help prints.
     """
     parser = errors.ArgumentParser('python -m xlbench.plan', doc)
-    parser.add_argument('--topology', default='local')
-    parser.add_argument('--vocab_size', type=int, default=0)
-    parser.add_argument('--num_labels', type=int, default=0)
-    parser.add_argument('--memory', type=float, default=None)
-    parser.add_argument('--tries', type=int, default=8)
-    parser.add_argument('--no_decode', action='store_true')
-    parser.add_argument('--mfu', type=_share, default=0.4)
-    parser.add_argument('--output', default='')
-    parser.add_argument('--hlo', default='')
+    parser.add_argument(
+        '--topology', default='local', help='devices: v5p:4x4x4, cpu:8, h100:8, local'
+    )
+    parser.add_argument('--vocab_size', type=int, default=0, help='rows of the vocabulary')
+    parser.add_argument('--num_labels', type=int, default=0, help='labels of a classifier')
+    parser.add_argument('--memory', type=float, help='GiB of a device')
+    parser.add_argument('--tries', type=int, default=8, help='smaller settings to try')
+    parser.add_argument('--no_decode', action='store_true', help='plan the train step only')
+    parser.add_argument('--mfu', type=_share, default=0.4, help='share of the peak of GPUs')
+    parser.add_argument('--output', default='', help='JSON file of all figures')
+    parser.add_argument('--hlo', default='', help='folder for the compiled programs')
     args, rest = parser.parse_known_args(argv[1:])
     config, _ = config_lib.parse_flags(
         [argv[0], *rest], doc=doc, fields=names.fields, resolve=names.resolve
@@ -112,21 +114,21 @@ def _share(text: str) -> float:
 def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
     parser = errors.ArgumentParser('python -m xlbench.evaluate', doc)
-    parser.add_argument('--workdir', required=True, help='of the run')
-    parser.add_argument('--tasks', help="comma-separated; default: the final evaluation's")
+    parser.add_argument('--workdir', required=True, help='folder of the run')
+    parser.add_argument('--tasks', help="names, with commas; default: the final evaluation's")
     parser.add_argument('--split', help="default: the final evaluation's, usually test")
     parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
-    parser.add_argument('--like', help='the eval block of the config to take settings from')
+    parser.add_argument('--like', help='evaluation of the config whose settings are used')
     parser.add_argument('--batch_size', type=int, default=0, help="default: the block's")
     parser.add_argument(
-        '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
+        '--num_examples', type=int, help="examples of each task, 0: all; default: the config's"
     )
     parser.add_argument(
-        '--mesh', type=mesh_sizes, help="like data=2,tensor=2; default: the run's"
+        '--mesh', type=mesh_sizes, help="sizes of the mesh: data=2,tensor=2; default: the run's"
     )
-    parser.add_argument('--root', default='', help="the data root; default: the run's")
-    parser.add_argument('--output', default='', help='folder of the results; default: the workdir')
-    parser.add_argument('--metrics', default='', help="further ones; default: the config's")
+    parser.add_argument('--root', default='', help="data root; default: the run's")
+    parser.add_argument('--output', default='', help='folder for the results; default: the workdir')
+    parser.add_argument('--metrics', default='', help="further metrics; default: the config's")
     _add_reranking(parser)
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])
@@ -148,15 +150,17 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
 def _add_reranking(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of what ranks the texts of a generator anew."""
     parser.add_argument(
-        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
+        '--mmi_model', help='reverse model that reranks the beams (arXiv:1510.03055)'
     )
-    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
     parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
+        '--mmi_weight', type=float, default=0.5, help='its weight; default: %(default)s'
     )
-    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
     parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
+        '--mmi_length_weight', type=float, default=0.0, help='bonus per token; default: %(default)s'
+    )
+    parser.add_argument('--rerank', help='retriever that reranks the beams or samples')
+    parser.add_argument(
+        '--rerank_weight', type=float, default=1.0, help='its weight; default: %(default)s'
     )
 
 
@@ -171,27 +175,29 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         '--input_format', choices=FORMATS, help="default: by the file's name"
     )
     parser.add_argument(
-        '--field', help='of JSONL input, that has the text (default: inputs; text; tokens)'
+        '--field', help='JSONL key of the text (default: inputs, text or tokens, by model)'
     )
     parser.add_argument('--output', default='', help='file; default: standard output')
     parser.add_argument('--format', choices=FORMATS, help="default: the input's")
-    parser.add_argument('--scores', action='store_true', help='beside each text')
-    parser.add_argument('--target_lang', help='ISO code')
-    parser.add_argument('--source_lang', help='ISO code, for models that are told it')
-    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='default: %(default)s')
+    parser.add_argument('--scores', action='store_true', help="also write each prediction's score")
+    parser.add_argument('--target_lang', help='ISO code of the predictions')
+    parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')
+    parser.add_argument(
+        '--batch_size', type=int, default=BATCH_SIZE, help='texts (default: %(default)s)'
+    )
     parser.add_argument(
         '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
     )
     parser.add_argument(
-        '--mesh', type=mesh_sizes, default={}, help='like data=2,tensor=2'
+        '--mesh', type=mesh_sizes, default={}, help='sizes of the mesh: data=2,tensor=2'
     )
-    parser.add_argument('--dtype', default='', help="of activations; default: the model's")
+    parser.add_argument('--dtype', default='', help="type of activations; default: the model's")
     _add_reranking(parser)
     parser.add_argument(
-        '--responses', default='', help="of a retriever: file; default: the run's response sets"
+        '--responses', default='', help="file of replies; default: the run's response sets"
     )
     parser.add_argument(
-        '--lm_weight', type=float, help="of a response's log-likelihood; default: the run's"
+        '--lm_weight', type=float, help="weight of a reply's log-likelihood; default: the run's"
     )
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])
@@ -219,15 +225,19 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.convert', doc)
     parser.add_argument('source', help='workdir, Hugging Face folder, or hub name[@REVISION]')
     parser.add_argument('target', help='a folder that does not exist yet')
-    parser.add_argument('--step', help='of a workdir: best, last or a number (default: best)')
-    parser.add_argument('--dtype', choices=DTYPES, help='of the weights written (default: float32)')
-    parser.add_argument('--vocab_size', type=int, help='rows of the vocabulary kept (default: all)')
-    parser.add_argument('--lora', choices=('merged', 'separate'), help='default: merged')
-    parser.add_argument('--extra_tokens', help="of a new workdir: new words, such as '[summarize]'")
+    parser.add_argument('--step', help='step of a workdir: best, last or a number (default: best)')
+    parser.add_argument('--dtype', choices=DTYPES, help='type of the weights (default: float32)')
     parser.add_argument(
-        '--tokens_of', metavar='TASKS', help='with commas: keep the tokens of their training data'
+        '--vocab_size', type=int, help='rows of the vocabulary to keep (default: all)'
     )
-    parser.add_argument('--root', default='data', help='of that data (default: %(default)s)')
+    parser.add_argument('--lora', choices=('merged', 'separate'), help='adapters (default: merged)')
+    parser.add_argument('--extra_tokens', help="tokens to add to a new workdir: '[summarize]'")
+    parser.add_argument(
+        '--tokens_of', metavar='TASKS', help='keep only tokens of their training data'
+    )
+    parser.add_argument(
+        '--root', default='data', help='data root of --tokens_of (default: %(default)s)'
+    )
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')

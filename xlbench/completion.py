@@ -1,4 +1,4 @@
-r"""Prints a script that completes `xlbench` in a shell: programs, flags, files and configs.
+r"""Prints a script for shell completion of programs, flags, files and configs.
 
   xlbench completion bash > ~/.local/share/bash-completion/completions/xlbench
   xlbench completion zsh > ~/.zfunc/_xlbench     # a folder of $fpath

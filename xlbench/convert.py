@@ -1,4 +1,4 @@
-r"""Converts between Hugging Face checkpoints and workdirs; which way follows from SOURCE.
+r"""Imports a Hugging Face checkpoint, or exports a workdir.
 
   python -m xlbench.convert google/mt5-base RUNS/mt5                # hub name or folder -> workdir
   python -m xlbench.convert google/mt5-base RUNS/mt5 --extra_tokens='[summarize]'

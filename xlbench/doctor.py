@@ -1,4 +1,4 @@
-"""Prints on one screen what this machine can run and what is missing; problems come first.
+"""Checks the installation and the machine, problems first.
 
   python -m xlbench.doctor
 

@@ -115,12 +115,29 @@ class ArgumentParser(argparse.ArgumentParser):
     before_parsing: ClassVar[Callable[[argparse.ArgumentParser], None] | None] = None
 
     def __init__(self, prog: str, description: str):
+        first, _, rest = description.strip().partition('\n\n')
         super().__init__(
-            prog=prog,
-            description=description,
+            prog=prog.replace('python -m xlbench.', 'xlbench '),
+            description=first,
+            epilog=rest,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+    def format_help(self) -> str:
+        """Gives usage, one sentence, the options, and then the rest of the description.
+
+        The usage names what a command must have, and none of the other options.
+        """
+        needed = [
+            f'{action.option_strings[-1]} {action.metavar or action.dest.upper()}'
+            for action in self._actions
+            if action.required and action.option_strings
+        ]
+        formatter = self._get_formatter()
+        places = [f'{formatter._format_args(a, a.dest)}' for a in self._get_positional_actions()]
+        self.usage = ' '.join(['%(prog)s', *places, *needed, '[options]'])
+        return super().format_help()
 
     def error(self, message: str) -> None:
         """Raises it; argparse would print and exit."""

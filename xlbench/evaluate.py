@@ -1,4 +1,4 @@
-r"""Scores a checkpoint of a run on any prepared (or preparable) tasks.
+r"""Scores a checkpoint of a run on any tasks.
 
   python -m xlbench.evaluate --workdir=RUNS/mtg --split=test
   python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last

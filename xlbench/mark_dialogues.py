@@ -1,4 +1,4 @@
-r"""Marks dialogues for BART(D_ALL): keywords, redundant utterances, and where topics begin.
+r"""Annotates dialogues for BART(D_ALL): keywords, redundant utterances, topics.
 
   python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large \
       --input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json

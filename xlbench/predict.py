@@ -1,4 +1,4 @@
-r"""Answers texts with a trained model: with texts, suggested replies, labels or tags.
+r"""Predicts texts, replies, labels or tags with a trained model.
 
   python -m xlbench.predict RUNS/mtg --target_lang=de < questions.txt > answers.txt
   python -m xlbench.predict RUNS/mtg@last --input=in.jsonl --field=inputs --output=out.jsonl

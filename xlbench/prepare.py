@@ -1,4 +1,4 @@
-r"""Runs SeqIO pipelines once, and writes token ids for training and evaluation to read.
+r"""Tokenises tasks for training, once, and writes them to disk.
 
 xlbench/preparation/command.py has the program; `--help` lists its flags.
 """

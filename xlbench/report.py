@@ -1,4 +1,4 @@
-r"""Tables of finished runs, beside the baselines and, on the official data, the paper's systems.
+r"""Compares finished runs with each other, the baselines and the paper's systems.
 
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html,mtg] [--split=test]
@@ -160,17 +160,17 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--output', help='folder to write the report into')
     parser.add_argument('--format', help='markdown, csv, latex, html, mtg; with commas')
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
-    parser.add_argument('--split', help='by default test if it was scored, else validation')
-    parser.add_argument('--variants', action='store_true', help='see above')
+    parser.add_argument('--split', help='split (default: test, else validation)')
+    parser.add_argument('--variants', action='store_true', help='add results of xlbench.evaluate')
     said = 'show 95 %% intervals instead of standard deviations'
     parser.add_argument('--intervals', action='store_true', help=said)
-    parser.add_argument('--plots', action='store_true', help='as files: SVG, PNG and PDF')
+    parser.add_argument('--plots', action='store_true', help='write plots: SVG, PNG and PDF')
     tests = ('t-test', 'bootstrap', 'randomization')
-    parser.add_argument('--significance', choices=tests, help='of differences between runs')
+    parser.add_argument('--significance', choices=tests, help='test differences between runs')
     parser.add_argument('--scores', default='', help='scores to test; default: the main score')
     parser.add_argument('--against', default='', help='compare each run with itself at this step')
-    parser.add_argument('--table', default='', help="of the benchmark's paper: numbers, or all")
-    parser.add_argument('--figure', default='', help="of the benchmark's paper: numbers, or all")
+    parser.add_argument('--table', default='', help="tables of the paper: 3,5 or all")
+    parser.add_argument('--figure', default='', help="figures of the paper: 2,7 or all")
     parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
     parser.add_argument('--metrics', default='', help='scores to correlate with the ratings')
     parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')

@@ -1,4 +1,4 @@
-r"""Scores the texts of any system, from files, as an evaluation scores a model.
+r"""Scores predictions of any system, read from a file.
 
   python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
   python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other

@@ -1,4 +1,4 @@
-r"""Cuts the dialogues of a corpus into topics and stages: the two views that MV-BART reads.
+r"""Segments dialogues into topics and stages, the two views of MV-BART.
 
   python -m xlbench.segment data/clidsum/XSAMSum/*.json
   python -m xlbench.segment data/clidsum/XSAMSum/*.json --encoder=sentence-transformers/NAME

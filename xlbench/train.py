@@ -1,4 +1,4 @@
-r"""Trains a model as a config says; when it is started again, it continues where it was.
+r"""Trains a model from a config. Run the command again to resume.
 
   python -m xlbench.train --config=configs/mtg_mt5.py
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en \

@@ -1,4 +1,4 @@
-r"""Translates files of texts with any engine, and each text only once.
+r"""Translates files of texts with any engine; each text once.
 
   python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
       --input=english.txt --output=spanish.txt

@@ -1,4 +1,4 @@
-r"""Writes triples of who does what in dialogues, for action infilling, with the help of a tagger.
+r"""Extracts (subject, relation, object) triples with a tagger.
 
   python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
   python -m xlbench.triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos

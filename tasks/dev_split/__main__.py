@@ -1,4 +1,4 @@
-r"""A small training set and test sets, made of dev sets in many languages.
+r"""Splits multilingual dev sets into a small training set and test sets.
 
   python -m xlbench.tasks.dev_split --root=data --task=xnli,pawsx --output=data/dev_split
 

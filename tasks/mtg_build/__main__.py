@@ -1,4 +1,4 @@
-r"""Builds MTG from English originals, by translation there and back (arXiv:2108.07140, 3.3).
+r"""Builds MTG from English texts by round-trip translation (arXiv:2108.07140, 3.3).
 
   python -m xlbench.tasks.mtg_build build --sg=ROCStories.csv --qg=train-v1.1.json \
       --qg_held_out=dev-v1.1.json --tg=articles.jsonl --languages=de,fr,es \

@@ -21,25 +21,26 @@ class Options:
     Attributes:
       method: 'greedy', 'sample', 'beam' or 'diverse_beam' (arXiv:1610.02424).
       max_length: most tokens of a text.
-      min_length: tokens before the end may come.
-      num_beams: hypotheses of an example ('beam', 'diverse_beam'); a beam of 1 is greedy.
-      num_return: texts of an example, best first; at most num_beams, any number of samples.
-      length_penalty: a finished text's score is its log-probability / length^length_penalty.
-      early_stopping: an example with num_beams finished texts is done at once (True); when the best
-        running one, at its present length, is not better than the worst finished one (False); when
-        it would not be better at max_length either ('never').
-      temperature: divides the logits ('sample', like the next two).
-      top_k: only the k most likely tokens, and what equals the last of them; 0 is all.
-      top_p: only the most likely tokens that together have this probability; 1 is all.
-      no_repeat_ngram: no n-gram of this length comes twice; 0 allows it. The start token counts.
-      repetition_penalty: logits (log-probabilities in beams) of tokens that the text has, the start
-        token too, are multiplied by it when negative, divided when positive (arXiv:1909.05858).
-      banned: token ids, or sequences of ids, that do not come.
-      forced_last: a text that has not ended before max_length ends there.
-      num_groups: of equally many beams ('diverse_beam').
-      diversity_penalty: taken off the log-probability of a token for each beam of the groups before
-        that takes it at the same step.
-      seed: of the samples.
+      min_length: fewest tokens of a text.
+      num_beams: size of the beam ('beam', 'diverse_beam'); 1 is greedy.
+      num_return: texts to return for each input, best first; at most num_beams, or any number of
+        samples.
+      length_penalty: divides the score of a text by length^length_penalty.
+      early_stopping: True: stop when num_beams texts are finished; False: stop when no running text
+        has a better score at its present length; 'never': stop only if no longer text could score
+        better.
+      temperature: divides the logits; only with method=sample.
+      top_k: sample from the k likeliest tokens (and ties); 0: all.
+      top_p: sample from the likeliest tokens with this total probability; 1: all.
+      no_repeat_ngram: no n-gram of this length is repeated; 0: off. The start token counts.
+      repetition_penalty: penalises tokens that the text or the start has: their logits (in beams,
+        log-probabilities) are multiplied by it if negative, divided if positive (arXiv:1909.05858).
+      banned: token ids or sequences that must not be generated.
+      forced_last: end every text at max_length with the end token.
+      num_groups: groups of equally many beams ('diverse_beam').
+      diversity_penalty: subtracted from a token's log-probability for each beam of an earlier group
+        that chooses it at the same step.
+      seed: seed of the samples.
     """
 
     method: str = 'greedy'

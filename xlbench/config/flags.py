@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
@@ -80,9 +80,8 @@ def parse_command(
     """
     name = _config_argument(argv)
     if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
-        flags_line = 'Flags: --config=FILE.py[:variant] --config.KEY=VALUE --workdir=FOLDER'
-        print(f'{doc.strip()}\n\n{flags_line}{" --dry_run" if dry_run else ""}')
-        raise SystemExit(0)
+        path = pathlib.Path(argv[0])
+        _describe(path.parent.name if path.stem == '__main__' else path.stem, doc, dry_run)
     if not name:
         raise UserError('no config; try --config=configs/mtg_mt5.py')
     path = _config_file(name)
@@ -109,6 +108,20 @@ def parse_command(
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
     workdir = values.workdir or _default_workdir(path, values.config)
     return Command(values.config, workdir, dry_run and values.dry_run)
+
+
+def _describe(program: str, doc: str, dry_run: bool) -> NoReturn:
+    """Prints the help of a program with a config, and ends it."""
+    parser = errors.ArgumentParser(f'xlbench {program}', doc)
+    add = parser.add_argument
+    add('--config', required=True, metavar='FILE[:VARIANT]', help='a config, and its variant')
+    add('--config.KEY', metavar='VALUE', help='set a key of the config: --config.seed=1')
+    add('--workdir', metavar='FOLDER', help='folder of the run (default: runs/CONFIG-HASH)')
+    if program == 'fewshot':
+        add('--report', metavar='FOLDER', help='write tables and figures at the end')
+    if dry_run:
+        add('--dry_run', action='store_true', help='print sizes, memory and data, and stop')
+    parser.parse_args(['--help'])
 
 
 def _load(argument: str) -> ConfigDict:

@@ -1,4 +1,4 @@
-r"""Finds the benchmarks' corpora, downloads those that a machine may, checks them; cleans texts.
+r"""Lists, downloads and verifies the corpora; cleans parallel text.
 
   python -m xlbench.data list                       every corpus; what of it is in the data root
   python -m xlbench.data list mrs                   one of them: address, licence, how to get it

@@ -1,4 +1,4 @@
-r"""Runs a sweep: adapts a source-trained model to few shots of other languages, many times.
+r"""Runs a few-shot sweep: adapts a source model to each language, bucket and K.
 
   python -m xlbench.fewshot --config=configs/fewshot.py
   python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli,methods=full+fc \

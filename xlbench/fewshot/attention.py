@@ -1,4 +1,4 @@
-r"""Shows how adaptation to a bucket changes what [CLS] attends to (arXiv:2012.15682, table 5).
+r"""Compares the attention of [CLS] before and after adaptation (arXiv:2012.15682, table 5).
 
   python -m xlbench.fewshot.attention RUNS/marc --lang=de --shots=1 --bucket=0 --from=2 --to=1
 

@@ -1,4 +1,4 @@
-r"""Tables and figures of few-shot sweeps, those of arXiv:2012.15682.
+r"""Makes the tables and figures of arXiv:2012.15682 from few-shot sweeps.
 
   python -m xlbench.fewshot.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--searched WORKDIR ...]
 

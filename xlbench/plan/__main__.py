@@ -1,4 +1,4 @@
-r"""Compiles a config for devices that you need not have: does it fit, and how fast can it be?
+r"""Estimates memory and speed on devices you do not have.
 
   python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
   python -m xlbench.plan --config=configs/mtg_mt5.py:large --topology=v5e:4x4 \

@@ -1,4 +1,4 @@
-r"""Prepares tasks for training: runs their SeqIO pipeline once and writes token ids to disk.
+r"""Tokenises tasks for training, once, and writes them to disk.
 
   python -m xlbench.prepare --sample --mixture=mtg_multi_qg
   python -m xlbench.prepare --mixture=mtg_cross_qg_en,mtg_qg_en_en --split=train,validation \
@@ -81,19 +81,19 @@ def _parser() -> argparse.ArgumentParser:
     add(
         '--mixture',
         metavar='NAMES',
-        help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it, NAME:SPLIT? for '
-        'those of its tasks that have the split',
+        help='mixtures or tasks, with commas; NAME:SPLIT takes one split, NAME:SPLIT? skips tasks '
+        'without it',
     )
     add(
         '--split',
         metavar='NAMES',
         default='train,validation',
-        help='splits, comma-separated (default: train,validation)',
+        help='splits, with commas (default: train,validation)',
     )
     add(
         '--root',
         metavar='FOLDER',
-        help='the data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
+        help='data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
     )
     add(
         '--vocabulary',
@@ -118,39 +118,37 @@ def _parser() -> argparse.ArgumentParser:
     add(
         '--texts',
         metavar='NAMES',
-        help='with --new_vocabulary: the tasks whose texts it is trained on; --mixture is then '
-        'prepared with it',
+        help='tasks to train --new_vocabulary on; --mixture is then prepared with it',
     )
     add(
         '--if_missing',
         action='store_true',
-        help='with --new_vocabulary: a file that is there is kept, and that is no error',
+        help='keep the file of --new_vocabulary if it exists',
     )
-    add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
+    add('--vocabulary_size', metavar='N', type=int, default=8000, help='size of it (default: 8000)')
     add(
         '--vocabulary_type',
         choices=('unigram', 'bpe'),
         default='unigram',
-        help='of it (default: unigram)',
+        help='type of it (default: unigram)',
     )
-    add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
+    add('--workers', metavar='N', type=int, help='processes (default: by data and cores)')
     add(
         '--beam',
         action='store_true',
-        help='as an Apache Beam program: see xlbench/preparation/beam.py',
+        help='run on Apache Beam; see xlbench/preparation/beam.py',
     )
-    add('beam_options', metavar='-- OPTION', nargs='*', help="with --beam, the runner's options")
-    add('--force', action='store_true', help='prepare anew what is up to date, too')
+    add('beam_options', metavar='-- OPTION', nargs='*', help="options of Beam's runner")
+    add('--force', action='store_true', help='also prepare data that is up to date')
     add(
         '--card',
         action='store_true',
-        help='write a dataset card for each task, README.md beside its splits',
+        help='write a dataset card, README.md, for each task',
     )
     add(
         '--tasks',
         metavar='PLACE',
-        help='a folder of task files of your own, or one such file (default: XLBENCH_TASKS, else '
-        './tasks)',
+        help='your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
     )
     return parser
 

@@ -1,4 +1,4 @@
-r"""Makes a table of a benchmark's paper: starts the runs that it needs, and prints the table.
+r"""Runs the experiments of a paper's table, and prints the table.
 
   python -m xlbench.reproduce mrs --list
   python -m xlbench.reproduce clidsum --table=4 --paper --format=latex
@@ -287,7 +287,7 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
         columns.check(args.metrics)
     for text in rest:
         if not text.startswith('--config.') or '=' not in text:
-            raise UserError(f'unknown argument {text!r}; see python -m xlbench.reproduce --help')
+            raise UserError(f'unknown argument {text!r}; see xlbench reproduce --help')
     for seed in args.seeds:
         if not seed.isdecimal() or int(seed) >= 2**32:
             raise UserError(f'--seeds={",".join(args.seeds)} are not whole numbers with commas')

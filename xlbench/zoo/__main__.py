@@ -1,4 +1,4 @@
-r"""Writes a model zoo: a Markdown page on experiments, made only from their workdirs.
+r"""Writes a Markdown page of experiments from their workdirs.
 
   python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
   python -m xlbench.zoo RUNS/new --add --output=zoo.md
