@@ -1,6 +1,8 @@
 """Where corpora are: listed, downloaded from a server of this machine, checked."""
 
+import contextlib
 import functools
+import gzip
 import hashlib
 import http.server
 import io
@@ -9,6 +11,7 @@ import pathlib
 import random
 import tarfile
 import threading
+import time
 import zipfile
 
 import pytest
@@ -86,6 +89,10 @@ def test_files_are_downloaded_checked_and_kept(capsys, monkeypatch, mirror, tmp_
     code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 2 and 'cannot be downloaded: 404' in text and text.count('\n') == 2
     (folder / 'xquad.de.json').write_bytes(squad(19))
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
+    assert code == 2 and 'bytes, and the published file 2,880' in text
+    other = squad(20).replace(b'Haus', b'Haut')
+    (folder / 'xquad.de.json').write_bytes(other)
     code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 2 and 'has other content than the published file' in text
     assert not list((tmp_path / 'data').rglob('*.json')), 'a file with other content stayed'
@@ -174,6 +181,26 @@ def damaged(content, start):
     return content[:start] + b'\xff\x00\xff\x55' + content[start + 4 :]
 
 
+def heads(*changed, end=bytes(1024)):
+    """An unpacked tar of one wanted file, whose head of 512 bytes has parts replaced."""
+    info = tarfile.TarInfo('top/test/a')
+    info.size = 600
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    for start, part in changed:
+        head[start : start + len(part)] = part
+    head[148:156] = b' ' * 8
+    head[148:156] = b'%06o\0 ' % sum(head)
+    return bytes(head) + bytes(1024) + end
+
+
+def pax(record):
+    """The same behind a head of pax with one record."""
+    info = tarfile.TarInfo('x')
+    info.type, info.size = tarfile.XHDTYPE, len(record)
+    return info.tobuf(tarfile.USTAR_FORMAT) + record.ljust(512, b'\0') + heads()
+
+
+SPARSE = [(156, b'S'), (386, b'00000000000\0' * 2), (483, b'27777777777\0')]
 NOISE = random.Random(0).randbytes(900)
 BOMB = bytes(6 << 20)
 ZIP = zipped(**{'top/test/a': b'x'})
@@ -195,6 +222,13 @@ ZIP = zipped(**{'top/test/a': b'x'})
         (tar(**{'other/file': b'x'}), 'holds none of the files'),
         (tar(**{'top/test/..': b'x'}), 'would be unpacked outside'),
         (tar(**{'top/test/big': b'x' * 1001}), 'has more than 1,000 bytes'),
+        (heads(*SPARSE), 'a member is sparse'),
+        (pax(b'22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n'), 'is sparse|cannot be unpacked'),
+        (pax(b'34 GNU.sparse.map=0,9999999999999\n'), 'is sparse|cannot be unpacked'),
+        (heads(end=b''), 'its end is missing'),
+        (heads((124, b'\xff' * 12)), 'a member has -1 bytes'),
+        (heads(end=NOISE[:512] + bytes(1024)), 'its end is missing'),
+        (pax(b'99999999999999999999 path=x\n'), 'cannot be unpacked|its end is missing'),
     ],
 )
 def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, message):
@@ -206,6 +240,69 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
         list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
     assert '\n' not in str(errors.plain(caught.value))
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """Answers each path in a way of its own."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        kind = self.path.rpartition('/')[2].partition('.')[0]
+        self.send_response(200)
+        length = {'short': 2000, 'longer': 5000, 'vast': 1 << 50}.get(kind)
+        if length:
+            self.send_header('Content-Length', str(length))
+        if kind == 'packed':
+            self.send_header('Content-Encoding', 'gzip')
+        self.end_headers()
+        if kind == 'packed':
+            self.wfile.write(gzip.compress(bytes(1 << 20)))
+        elif kind == 'drips':
+            with contextlib.suppress(OSError):
+                for _ in range(100):
+                    self.wfile.write(b'x')
+                    time.sleep(0.02)
+        elif kind == 'endless':
+            with contextlib.suppress(OSError):
+                for _ in range(1 << 12):
+                    self.wfile.write(bytes(1 << 16))
+        else:
+            self.wfile.write(bytes(1000))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'known', 'message'),
+    [
+        ('endless', True, 'more than the 2,000 bytes of the published file'),
+        ('endless', False, 'XLBENCH_MAX_DOWNLOAD_BYTES'),
+        ('vast', False, 'has 1,125,899,906,842,624 bytes.*XLBENCH_MAX_DOWNLOAD_BYTES'),
+        ('longer', True, 'it has 5,000 bytes, and the published file 2,000'),
+        ('short', True, 'IncompleteRead'),
+        ('short', False, 'IncompleteRead'),
+        ('packed', True, 'the server packs it .*gzip'),
+        ('packed', False, 'the server packs it .*gzip'),
+        ('drips', True, 'fewer than 1024 bytes a second came'),
+        ('drips', False, 'fewer than 1024 bytes a second came'),
+    ],
+)
+def test_servers_that_lie_drip_or_overflow(monkeypatch, tmp_path, kind, known, message):
+    monkeypatch.setattr(download, '_PATIENCE', 0.3)
+    monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
+    if known:
+        file = File(f'{kind}.json', hashlib.sha256(b'').hexdigest(), 2000, f'https://{HOST}/{kind}')
+        add(monkeypatch, file)
+    else:
+        add(monkeypatch, archives=[Archive(f'https://{HOST}/{kind}.tar', 'x', 'x')])
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f'http://127.0.0.1:{server.server_port}'
+        with pytest.raises(errors.UserError, match=message) as caught:
+            list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
+        server.shutdown()
+    assert '\n' not in str(caught.value)
+    assert sum(p.stat().st_size for p in (tmp_path / 'data').rglob('*') if p.is_file()) < 1000
 
 
 def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):

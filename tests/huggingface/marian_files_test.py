@@ -191,6 +191,7 @@ def test_translations_equal_those_of_another_reader(public, dev_data):
 def test_the_names_are_those_of_the_file(public):
     source = hf_checkpoint.open(str(public))
     source.check()
+    assert tokenizers.load(str(public), '').vocab_size == source.model['vocab_size'] == 32000
     assert source.shapes['final_logits_bias'] == (32000,)
     _, found = marian_files.read(marian_files.find(public)[0])
     entries = marian_ssru.names('marian_ssru', models.config(**source.model)).values()

@@ -1,6 +1,7 @@
 """Downloads of corpora: each file is checked and appears whole; none that is there is replaced."""
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import logging
@@ -9,6 +10,7 @@ import pathlib
 import re
 import shutil
 import tarfile
+import time
 import urllib.parse
 import zipfile
 import zlib
@@ -22,6 +24,8 @@ from xlbench.errors import UserError, shortened
 from xlbench.progress import Progress
 
 ARCHIVES = 'downloads'  # Below the data root.
+_SILENCE = 60.0  # Seconds that a server may say nothing.
+_PATIENCE, _LEAST = 60.0, 1024  # In so many seconds it sends so many bytes in each, or is given up.
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
@@ -48,13 +52,13 @@ def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
     for file in corpus.files:
         there = present(file, root)
         if there is None:
-            _fetch(file.address, os.path.join(root, file.path), file.sha256, mirror)
+            _fetch(file.address, os.path.join(root, file.path), mirror, file.sha256, file.bytes)
         yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
     for archive in corpus.archives:
         name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
         path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
         if not os.path.exists(path):
-            _fetch(archive.address, path, None, mirror)
+            _fetch(archive.address, path, mirror)
         count = sum(_place(archive, member, content, root) for member, content in _members(path))
         if not count:
             raise UserError(
@@ -81,23 +85,57 @@ def present(file: File, root: str) -> str | None:
     return None
 
 
-class _Fetching(Progress):
-    """Progress by the names that pooch calls."""
+def _download(size: int | None, address: str, path: str, _: object) -> None:
+    """Writes what an address answers into a file, as pooch asks for it.
 
-    def update(self, count: int) -> None:
-        """So many more bytes are there."""
-        self.add(count)
+    A server may lie about the length of its answer, pack it, or never end: nothing is unpacked,
+    what is written is counted, and an answer that hardly comes is given up.
 
-    def reset(self) -> None:
-        """Before pooch counts all of them once more, in one piece."""
-        self.done = 0
+    Args:
+      size: bytes of the published file; None where nobody knows them.
+      address: of the server.
+      path: of the file.
+    """
+    import requests
 
-    def close(self) -> None:
-        """The `with` block ends it."""
+    def bad(why: str) -> UserError:
+        return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
+
+    headers = {'Accept-Encoding': 'identity'}
+    with requests.get(address, stream=True, timeout=_SILENCE, headers=headers) as answer:
+        answer.raise_for_status()
+        if (packed := answer.headers.get('Content-Encoding', 'identity')) != 'identity':
+            raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
+        length = answer.headers.get('Content-Length', '')
+        declared = int(length) if length.isdecimal() and len(length) < 19 else None
+        if size is not None and declared not in (None, size):
+            raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
+        if size is None and (declared or 0) > limits.DOWNLOAD_BYTES.value:
+            raise limits.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
+        name = os.path.basename(path)
+        with open(path, 'wb') as file, Progress(f'{name}: downloaded', declared, 'B') as progress:
+            count, counted, since = 0, 0, time.monotonic()
+            while block := answer.raw.read1(1 << 16, decode_content=False):
+                count += len(block)
+                if size is not None and count > size:
+                    raise bad(f'it has more than the {size:,} bytes of the published file')
+                if size is None and count > limits.DOWNLOAD_BYTES.value:
+                    raise limits.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
+                file.write(block)
+                progress.add(len(block))
+                if (seconds := time.monotonic() - since) > _PATIENCE:
+                    if count - counted < _LEAST * seconds:
+                        raise bad(f'fewer than {_LEAST} bytes a second came for {seconds:.0f} s')
+                    counted, since = count, time.monotonic()
+    if count < (size or declared or 0):
+        raise bad(f'it ends behind {count:,} of {size or declared:,} bytes')
 
 
-def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
+def _fetch(
+    address: str, path: str, mirror: str, sha256: str | None = None, size: int | None = None
+) -> None:
     import pooch  # With requests, half a second that other commands need not wait for.
+    import urllib3
 
     if mirror:
         address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
@@ -108,14 +146,13 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     try:
-        with _Fetching(f'{name}: downloaded', unit='B') as progress:
-            pooch.retrieve(
-                address,
-                sha256 and f'sha256:{sha256}',
-                fname=name,
-                path=unfinished,
-                progressbar=progress,
-            )
+        pooch.retrieve(
+            address,
+            sha256 and f'sha256:{sha256}',
+            fname=name,
+            path=unfinished,
+            downloader=functools.partial(_download, size),
+        )
         os.replace(os.path.join(unfinished, name), path)
         files.sync_folder(folder)
     except ValueError as error:
@@ -123,7 +160,7 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
             f'{address} has other content than the published file (sha256 {sha256}); try later, or '
             'another --mirror_url'
         ) from error
-    except OSError as error:  # requests' errors are kinds of it.
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # requests' errors are OSErrors.
         reason = ' '.join(str(error).split())[-160:]
         raise UserError(f'{address} cannot be downloaded: {reason}') from error
     finally:
@@ -132,8 +169,36 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
 
 # What the libraries raise for archives that are damaged, encrypted or packed in another way.
 _BROKEN = (
-    tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError,
+    LookupError, ArithmeticError, TypeError,
 )  # fmt: skip
+
+
+class _Head(tarfile.TarInfo):
+    """What stands before a member; the archive is told when its end has been read.
+
+    The library takes a broken head behind the first one, and a file that just stops, for the end.
+    """
+
+    @classmethod
+    def frombuf(cls, *block) -> 'tarfile.TarInfo':
+        """Reads a head; tarfile.ReadError for one of a member of negative size."""
+        info = super().frombuf(*block)
+        if info.size < 0:
+            raise tarfile.ReadError(f'a member has {info.size} bytes')
+        return info
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> 'tarfile.TarInfo':
+        """Reads the next head."""
+        try:
+            info = super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:
+            archive.has_end = True
+            raise
+        if info.issparse():  # A few bytes become gigabytes, which nothing counts.
+            raise tarfile.ReadError('a member is sparse, as no published file is')
+        return info
 
 
 def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -151,10 +216,14 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
                 is_gzip = file.peek(2)[:2] == b'\x1f\x8b'
                 unpacking = gzip.GzipFile(fileobj=file) if is_gzip else None
                 stream = limits.open_packed(unpacking, file, path) if unpacking else file
-                archive = stack.enter_context(tarfile.open(fileobj=stream, mode='r|'))
+                archive = stack.enter_context(
+                    tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
+                )
                 for info in archive:
                     if info.isreg():  # No link, and no device.
                         yield info.name, _blocks(path, archive.extractfile(info))
+                if not getattr(archive, 'has_end', False):
+                    raise tarfile.ReadError('its end is missing')
 
 
 @contextlib.contextmanager

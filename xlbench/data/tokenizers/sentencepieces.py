@@ -74,6 +74,10 @@ class PairTokenizer(SentencePieceTokenizer):
 
     tags = 'own'
 
+    def __init__(self, path: str, name: str, config: Settings | None = None):
+        super().__init__(path, name, config)
+        self.vocab_size = self.num_pieces  # Not T5's rows, of which some belong to no piece.
+
 
 def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
     """A SentencePiece model with further words that are one piece each, behind all others.
