@@ -468,12 +468,14 @@ def test_the_official_oddities_of_summaries_are_an_option():
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert (paper.best.score, official.best.score) == ('dev/mean/loss', '')
     official.best.score = paper.best.score
-    # The code's 128 tokens, of which the first is the language's.
-    decoding = dict(method='beam', num_beams=5, max_length=128, early_stopping=True)
+    # The code's 128 tokens, of which the first is the language's: the decoder's first input.
+    decoding = dict(method='beam', num_beams=5, max_length=127, early_stopping=True)
     assert dict(official.evals.test.decoding) == decoding
     official.evals.test.decoding = paper.evals.test.decoding
     with official.unlocked():
         del official.stages.train.optimizer['final_fraction']
+        assert official.objective.decoder_start == 'language'
+        del official.objective['decoder_start']
     assert config_lib.to_dict(official) == config_lib.to_dict(paper)
     same = load('clidsum_mbart', 'large,corpus=xmediasum40k,target=de,official=yes')
     assert same.stages.train.optimizer.final_fraction == 0

@@ -510,6 +510,8 @@ def test_a_view_is_checked(tasks, pairs):
         evaluate(pairs[1])
     with pytest.raises(UserError, match='packing=False'):
         feed(pairs, rates=[1, 1], view='retrieval')
+    with pytest.raises(UserError, match="demo_a do not begin with a language.*start='family'"):
+        feed(tasks, view='language_start')
     with pytest.raises(UserError, match="unknown view 'retrival'; nearest: retrieval"):
         feed(pairs, rates=[1, 1], view='retrival')
 

@@ -48,6 +48,22 @@ def test_a_packed_row_by_hand():
         assert batch[name].dtype == wanted
 
 
+def test_the_language_of_targets_is_the_first_input_alone():
+    """Targets [8, X, 1]: a decoder is fed 8 X and writes X 1; a trimmed row keeps the end."""
+    rows = [[example([5, 1], [8, 6, 1]), example([7, 1], [9, 1])], example([5, 1], [8, 2, 3, 4, 1])]
+    layout = features.Layout({'inputs': 4, 'targets': 4}, IDS)
+    batch = features.language_start(rows, layout)
+    np.testing.assert_array_equal(batch['decoder_input_tokens'], [[8, 6, 9, 0], [8, 2, 3, 0]])
+    np.testing.assert_array_equal(batch['decoder_target_tokens'], [[6, 1, 1, 0], [2, 3, 1, 0]])
+    np.testing.assert_array_equal(batch['decoder_loss_weights'], [[1, 1, 1, 0], [1, 1, 1, 0]])
+    plain = features.generation(rows, features.Layout({'inputs': 4, 'targets': 5}, IDS))
+    np.testing.assert_array_equal(batch['encoder_input_tokens'], plain['encoder_input_tokens'])
+    languages = np.array([8, 9])
+    assert IDS.begin(languages, 'generation') == (0, languages)
+    assert IDS.begin(languages, 'language_start') == (languages, None)
+    assert IDS.begin(None, 'language_start') == (0, None)
+
+
 def test_two_views_of_a_text_by_hand():
     marked = dataclasses.replace(IDS, segment_marks=(40, 41))
     both, one = example([40, 5, 1, 40, 5, 41, 6, 1], [7, 1]), example([40, 5, 1], [8, 9, 1])

@@ -22,6 +22,7 @@ from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, sentence_files
 from xlbench.inference import exported
+from xlbench.inference.answers import Example
 from xlbench.reporting import results
 from xlbench.training import checkpoints
 
@@ -308,6 +309,92 @@ def test_unicoder_keeps_its_own_tokens(tmp_path):
         assert theirs(text).input_ids == [*ours.encode(text), ours.eos_id, end]
     before, forced, _ = mark_of(folder, 'fr')
     assert (before, forced) == ('', {'decoder_start_token_id': ours.forced_first('fr')})
+
+
+def test_the_language_alone_starts_a_decoder(tmp_path):
+    """As in krystalan/ClidSum: a run, its export, and a public folder whose config.json says so."""
+    workdir = write_run(tmp_path, 'mbart50')
+    before = predict.load(str(workdir), batch_size=8)
+    start_with_language(workdir)
+    folder, texts = export(workdir), [text[:8] for text in SENTENCES.values()][::5]
+    ours, again = (predict.load(str(path), batch_size=8) for path in (workdir, folder))
+    options = dict(source_lang='en', target_lang='fr')
+    expected = ours.generate(texts, **options)
+    assert again.generate(texts, **options) == expected != before.generate(texts, **options)
+    french = tokenizers.load(str(folder), '').forced_first('fr')
+    assert mark_of(folder, 'fr')[1] == {'decoder_start_token_id': french}
+    # Without our notes, as the authors of another would publish it.
+    said = dict(said_by(folder, 'generation_config.json'), decoder_start_token_id=french)
+    (folder / 'generation_config.json').write_text(json.dumps(said))
+    (folder / 'xlbench.json').unlink()
+    public = predict.load(str(folder), batch_size=8)
+    options |= dict(no_repeat_ngram=1, max_length=12)
+    assert public.generate(texts, **options) == ours.generate(texts, **options)
+
+
+@pytest.mark.parametrize('kind', ['bart', 'mbart50', 'mbart25', 'unicoder', 'language alone'])
+def test_given_texts_are_scored_as_they_are_decoded(tmp_path, kind):
+    """Only the text and its end count: a forced first token has the probability 1."""
+    alone = kind == 'language alone'
+    workdir = write_run(tmp_path, 'mbart50' if alone else kind)
+    if alone:
+        start_with_language(workdir)
+    model = predict.load(str(workdir), batch_size=8)
+    ids, module = model._tokenizer, model._opened.model
+    example = Example('Ein Zug.', None if kind == 'bart' else 'en', 'fr')
+    answers, pad = ['Un train.', 'Le train part demain.'], ids.pad_id
+    found = model.log_probabilities([example] * 2, answers)
+    (source,) = (part for part in model._inputs([example]))
+    if kind in ('mbart25', 'unicoder'):
+        source = np.roll(source, -1)
+    first = ids.forced_first('fr')
+    fed = {'bart': [ids.eos_id, ids.bos_id], 'mbart50': [ids.eos_id, first]}.get(kind, [first])
+    for answer, score in zip(answers, found, strict=True):
+        text = ids.encode(answer, True).tolist()
+        hidden = module.apply(
+            {'params': model._params},
+            source[None],
+            np.array([[*fed, *text]]),
+            encoder_segment_ids=np.ones((1, len(source)), int),
+            method='hidden',
+        )
+        table, bias = (
+            module.apply({'params': model._params}, method=f'output_{name}')
+            for name in ('embedding', 'bias')
+        )
+        logits = np.asarray(hidden[0, len(fed) - 1 :] @ table.T, np.float64) + (
+            0 if bias is None else np.asarray(bias)
+        )
+        nats = np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1)) + logits.max(1)
+        written = [*text, ids.eos_id]
+        expected = sum(logits[np.arange(len(written)), written] - nats)
+        assert score == pytest.approx(expected, rel=1e-4)
+    assert pad not in written
+
+
+def test_a_public_bart_forces_what_its_files_say(tmp_path):
+    folder = export(write_run(tmp_path, 'bart'))
+    (folder / 'xlbench.json').unlink()
+    texts = [*SENTENCES.values()][::5]
+    found = {}
+    for forced in (0, None):
+        for name in ('config.json', 'generation_config.json'):
+            said = said_by(folder, name) | {'forced_bos_token_id': forced}
+            (folder / name).write_text(json.dumps(said))
+        model = predict.load(str(folder), batch_size=8)
+        assert model.mark(None, None).forced_first == forced
+        found[forced] = model.generate(texts)
+    assert found[0] != found[None]
+
+
+def start_with_language(workdir):
+    about = said_by(workdir, 'config.json')
+    about['config']['objective']['decoder_start'] = 'language'
+    (workdir / 'config.json').write_text(json.dumps(about))
+
+
+def said_by(folder, name):
+    return json.loads((folder / name).read_text())
 
 
 def test_the_card_says_what_was_measured(tmp_path):

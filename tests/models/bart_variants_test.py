@@ -88,7 +88,7 @@ def test_mbart_25_decodes_from_the_language_as_transformers(mbart_25, method):
     batch = features.generation(
         records(expected), features.Layout({'inputs': 40, 'targets': 20}, MBART_25)
     )
-    start, first = MBART_25.begin(np.array([57, 58, 59], np.int32))
+    start, first = MBART_25.begin(np.array([57, 58, 59], np.int32), 'generation')
     assert first is None
     more = {'num_beams': 3} if method == 'beam' else {}
     decoded = decoding.decode(

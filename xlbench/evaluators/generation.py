@@ -115,7 +115,9 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
       ranker: ranks the texts of each example anew before they are scored, if there is one.
     """
 
-    views: ClassVar[tuple[str, ...]] = ('generation', 'language_model', 'multi_view')
+    views: ClassVar[tuple[str, ...]] = (
+        'generation', 'language_start', 'language_model', 'multi_view',
+    )  # fmt: skip
     own_scores = ('loss', 'perplexity')
     ranker: Ranker | None = None
 
@@ -151,7 +153,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             batch: dict[str, jax.Array],
             copies: Sequence[jax.Array] | None,
         ) -> decoding_lib.Decoded:
-            start, first = known.begin(batch.pop('forced_first', None))
+            start, first = known.begin(batch.pop('forced_first', None), objective.view)
             return decoding_lib.decode(
                 model,
                 params,

@@ -218,7 +218,10 @@ def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
 
 
 def generation(
-    tokenizer: tokenizers.Tokenizer, options: Options, tasks: Mapping[str, TaskNote]
+    tokenizer: tokenizers.Tokenizer,
+    options: Options,
+    tasks: Mapping[str, TaskNote],
+    objective: Mapping[str, Json],
 ) -> dict[str, Json]:
     """The keys of generation_config.json that make `generate` answer as the run does."""
     content: dict[str, Json] = {
@@ -248,13 +251,14 @@ def generation(
     targets = target_languages(tasks)
     lang = targets[0] if len(targets) == 1 else None
     if (first := forced_first(tokenizer, lang)) is not None:
-        content[first_key(tokenizer)] = first
+        content[first_key(tokenizer, objective)] = first
     return content
 
 
-def first_key(tokenizer: tokenizers.Tokenizer) -> str:
+def first_key(tokenizer: tokenizers.Tokenizer, objective: Mapping[str, Json]) -> str:
     """What `generate` calls the id that Tokenizer.forced_first gives."""
     is_start = vocabularies.FAMILIES[tokenizer.family].language_last
+    is_start |= objective.get('decoder_start') == 'language'
     return 'decoder_start_token_id' if is_start else 'forced_bos_token_id'
 
 

@@ -185,7 +185,7 @@ def _write_beside(
     elif isinstance(model, Generator):
         options = generation_evaluator.options(lengths, block.get('decoding'))
         decoding = dataclasses.asdict(options)
-        generation = exported.generation(vocabulary.tokenizer, options, tasks)
+        generation = exported.generation(vocabulary.tokenizer, options, tasks, objective)
     seed = config.get('seed', 0)
     origin = exported.Origin(config=config_hash(about['config']), seed=seed, step=step)
     exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin).write(folder)

@@ -155,7 +155,7 @@ class Model(Answerer[Example, list[Prediction]]):
         return _Mark(
             f'<{target_lang}> ' if tagged else '',
             *tokenizer.prefix_ids(source_lang, target_lang),
-            tokenizer.forced_first(target_lang),
+            tokenizer.forced_first(target_lang) if self._opened.forces_first else None,
         )
 
     # ------------------------------------------------------------------------- texts to the device
@@ -255,7 +255,8 @@ class Model(Answerer[Example, list[Prediction]]):
             rng: jax.Array,
             copies: Sequence[jax.Array] | None,
         ) -> decoding.Decoded:
-            start, forced_first = ids.begin(batch.pop('forced_first', None))
+            first = batch.pop('forced_first', None)
+            start, forced_first = ids.begin(first, self._opened.objective.view)
             return decoding.decode(
                 self._model,
                 params,
@@ -292,21 +293,25 @@ class Model(Answerer[Example, list[Prediction]]):
     def log_probabilities(self, examples: Sequence[Example], answers: Sequence[str]) -> np.ndarray:
         """The log-probability [examples] of an answer to each example, end included, in nats.
 
-        Answers that are longer than max_input_length are cut, like inputs.
+        A first token that decoding forces has the probability 1, as in a Prediction, and the mark
+        behind an end has none. Answers longer than max_input_length are cut, like inputs.
         """
         end = [self._tokenizer.eos_id]
-        prefixes = [
-            self.mark(example.source_lang, example.target_lang).target for example in examples
-        ]
+        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
         ids = self._tokenizer.encode_batch(answers, target=True)
         pairs = [
-            {'inputs': row, 'targets': np.concatenate([prefix, answer, end]).astype(np.int32)}
-            for row, prefix, answer in zip(self._inputs(examples), prefixes, ids, strict=True)
+            {'inputs': row, 'targets': np.concatenate([mark.target, answer, end]).astype(np.int32)}
+            for row, mark, answer in zip(self._inputs(examples), marks, ids, strict=True)
         ]
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
         begun = []
         for batch, rows, width in self._batches.cut(longest):
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
+            first, scored = marks[batch[0]].forced_first, arrays['decoder_loss_weights']
+            if self._conventions.begin(first, self._opened.objective.view)[1] is not None:
+                scored[:, 0] = 0
+            if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
+                scored[np.arange(rows), scored.sum(axis=1).astype(int) - 1] = 0
             losses = self._batches.run(self._row_losses, self._params, arrays, kind='losses')
             begun.append((batch, losses['loss']))
         result = np.zeros(len(pairs))

@@ -114,6 +114,7 @@ class Opened:
       tasks: what the run's config.json says about each task, see Languages.of.
       labels: of a classifier or tagger, in the order of their ids.
       continues: whether answers go on in the middle of a text, so that no end is put behind it.
+      forces_first: whether answers have to begin as targets do, see Tokenizer.forced_first.
     """
 
     model: nn.Module
@@ -128,6 +129,7 @@ class Opened:
     tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
     labels: tuple[str, ...] = ()
     continues: bool = False
+    forces_first: bool = True
 
 
 def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
@@ -230,14 +232,16 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     model = models.build(**{**source.model, **fields})
     trained = {family: name for name, family in names.FAMILIES.items()}
     kind = {'name': trained.get(source.family, 'generation')}
+    # Marian says so of its padding; newer versions of transformers put it into the second file.
+    second = foreign.file(source.folder, hub.GENERATION_CONFIG)
+    said = source.config | (tensors.read_json(second) if second else {})
+    if said.get('decoder_start_token_id') in tokenizer.first_languages():
+        kind['decoder_start'] = 'language'
     objective = objectives.build(**(notes.objective if notes else kind))
     _check(spec, model, objective)
     labels = hf_checkpoint.labels(source)
     _, shardings = train_step.params_like(model, objective, mesh)
     params = jax.device_put(hf_checkpoint.load_params(source), shardings)
-    # Marian says so of its padding; newer versions of transformers put it into the second file.
-    second = foreign.file(source.folder, hub.GENERATION_CONFIG)
-    said = source.config | (tensors.read_json(second) if second else {})
     if notes:
         lengths, tasks = notes.lengths, notes.tasks
         options = generation.options(lengths, notes.decoding)
@@ -248,6 +252,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         longest, tasks = _input_limit(model), {}
         lengths = {'inputs': longest, 'targets': options.max_length}
         run = {'continues': _continues(model, source.config)}
+        if tokenizer.family == 'bart':  # Whose first token is forced in some checkpoints alone.
+            run['forces_first'] = said.get('forced_bos_token_id') is not None
         if sentences:  # It has no response sets of its own.
             lengths['targets'] = longest
             run = {'workdir': folder, 'config': ConfigDict({'evals': {}})}

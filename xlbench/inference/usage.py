@@ -1,11 +1,8 @@
 """The lines of Python and of a shell with which an exported folder gives the answers of its run."""
 
-from collections.abc import Mapping
-
 from xlbench.data import tokenizers
 from xlbench.inference.exported import (
     Notes,
-    TaskNote,
     first_key,
     forced_first,
     target_languages,
@@ -42,7 +39,7 @@ def lines(
     marks = {
         lang: mark
         for lang in target_languages(notes.tasks)
-        if (mark := _mark(tokenizer, lang, notes.tasks))
+        if (mark := _mark(tokenizer, lang, notes))
     }
     if family == 'marian_ssru':
         return [*_MARIAN, '', 'With xlbench:', '', '```sh', f'{_PREDICT} < texts.txt', '```']
@@ -175,18 +172,19 @@ def _code(text: str) -> list[str]:
 
 
 def _mark(
-    tokenizer: tokenizers.Tokenizer, lang: str, tasks: Mapping[str, TaskNote]
+    tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes
 ) -> tuple[str, str, str] | None:
     """(text before the input, arguments of generate, arguments of from_pretrained), if any."""
     if tokenizer.tags == 'target_in_source':
         return f'<{lang}> ', '', ''
     token = tokenizer.language_tokens().get(lang)
     first = forced_first(tokenizer, lang)
-    forced = '' if first is None else f', {first_key(tokenizer)}={first}'
+    forced = '' if first is None else f', {first_key(tokenizer, notes.objective)}={first}'
     if token is None:
         return None
     if 'source_lang' in tokenizer.source_words:
-        sources = [task['source_lang'] for task in tasks.values() if task['target_lang'] == lang]
+        tasks = notes.tasks.values()
+        sources = [task['source_lang'] for task in tasks if task['target_lang'] == lang]
         source = tokenizer.language_tokens().get(sources[0], 'CODE')
         if tokenizer.family == 'bert':
             return f'{source} ', forced, ''

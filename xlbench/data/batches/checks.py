@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from xlbench.config.blocks import Batches
-from xlbench.data import features, mixing
+from xlbench.data import features, mixing, vocabularies
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
 from xlbench.errors import UserError, unknown
@@ -74,6 +74,13 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
                 f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
                 'of that kind, or change config.objective.name'
             )
+        if view == 'language_start':
+            family = vocabularies.FAMILIES.get(task.manifest['vocabulary'].get('family'))
+            if not (family and family.needs_languages and family.target):
+                raise UserError(
+                    f'targets of {task.name} do not begin with a language in its vocabulary; set '
+                    "config.objective.decoder_start='family', or take the vocabulary of mBART-50"
+                )
         if view == 'multi_view' and not task.manifest.get('segment_marks'):
             raise UserError(
                 f'{task.name} has inputs of one view, or a vocabulary that cannot spell |, and the '

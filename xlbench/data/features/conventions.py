@@ -84,13 +84,14 @@ class Conventions:
         closing, rows = tokenizer.closing_id, tokenizer.language_rows
         return cls(*ids, vocab_size, *marks, last, closing, bool(rows))
 
-    def begin(self, languages: _Ids | None) -> tuple[_Ids | int, _Ids | None]:
+    def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
         """What decoders are fed first, and what they have to write first.
 
         Args:
           languages: [batch] int32, Tokenizer.forced_first of each text, or None.
+          view: of the objective, see `features.VIEWS`.
         """
-        if self.language_last and languages is not None:
+        if (self.language_last or view == 'language_start') and languages is not None:
             return languages, None
         return self.decoder_start_id, languages
 

@@ -73,6 +73,20 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     return features
 
 
+def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
+    """`generation`, but the first id of targets, their language, is the first decoder input alone.
+
+    So krystalan/ClidSum trains and decodes mBART-50 (run_XMediaSum40k.py).
+
+    Args:
+      rows, layout: see `generation`.
+
+    Example: targets [8, 5, 1] -> decoder_input_tokens 8 5, decoder_target_tokens 5 1
+    """
+    features, _ = _both_sides(rows, layout, from_language=True)
+    return features
+
+
 def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of a decoder-only model, whose targets go on where the inputs end.
 
@@ -110,9 +124,12 @@ class _Inputs(NamedTuple):
 
 
 def _both_sides(
-    rows: Sequence[Row], layout: Layout, continued: bool = False
+    rows: Sequence[Row], layout: Layout, continued: bool = False, from_language: bool = False
 ) -> tuple[dict[str, np.ndarray], _Inputs]:
-    """The features of `generation`; where targets are `continued`, of inputs without their last."""
+    """The features of `generation`; where targets are `continued`, of inputs without their last.
+
+    With `from_language`, they are those of `language_start`.
+    """
     lengths, conventions = layout.lengths, layout.conventions
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
@@ -137,6 +154,9 @@ def _both_sides(
         if conventions.closing_id is not None:
             for part in targets:
                 part[-1:] = conventions.closing_id
+    elif from_language:
+        starts = [int(part[0]) for part in targets]
+        targets = [part[min(1, len(part) - 1) :] for part in targets]  # Not of an end alone.
     decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
     if conventions.has_languages:
         written = Placement(targets, counts, lengths['targets'])
@@ -308,6 +328,9 @@ class View:
 # What an objective says its batches are (`view`), and what a task is prepared for.
 VIEWS = {
     'generation': View(generation, ('inputs', 'targets'), packs=True, sums_tasks=True),
+    'language_start': View(
+        language_start, ('inputs', 'targets'), packs=True, sums_tasks=True, prepared='generation'
+    ),
     'language_model': View(
         language_model, ('inputs', 'targets'), packs=True, prepared='generation'
     ),

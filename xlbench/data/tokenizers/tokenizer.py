@@ -257,6 +257,12 @@ class Tokenizer(abc.ABC):
         ids = self._prefix(words, {'target_lang': target_lang})
         return int(ids[0]) if ids.size else None
 
+    def first_languages(self) -> list[int]:
+        """The ids of languages, if the family's targets begin with theirs."""
+        family = vocabularies.FAMILIES[self.family]
+        begins = family.needs_languages and family.target == ('target_lang',)
+        return list(self._language_ids.values()) if begins else []
+
     def _prefix(self, words: Sequence[str], langs: Mapping[str, str | None]) -> np.ndarray:
         special = {'bos': self.bos_id, 'closing': self.closing_id}
         ids = [special[w] if w in special else self._language_id(w, langs[w]) for w in words]

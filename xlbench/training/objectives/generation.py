@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -58,6 +58,8 @@ class Options(Block):
       label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
       z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
       chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
+      decoder_start: the first decoder input. 'family' is as the vocabulary's family was trained,
+        in mBART-50 </s> and then the language; 'language' is the language alone.
     """
 
     where: ClassVar[str] = 'config.objective'
@@ -65,6 +67,7 @@ class Options(Block):
     label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0
     z_loss: Annotated[float, '0 or more'] = 0.0
     chunk_size: Annotated[int, '1 to 2**30'] | None = None
+    decoder_start: Literal['family', 'language'] = 'family'
 
 
 class Generation:
@@ -81,8 +84,15 @@ class Generation:
     accumulates: ClassVar[bool] = True
     text_baselines: ClassVar[bool] = True
 
-    def __init__(self, **options: float | None):
+    def __init__(self, **options: float | str | None):
         self.options = Options(**options)
+        if self.options.decoder_start == 'language':
+            if self.view != 'generation':
+                raise UserError(
+                    "config.objective.decoder_start='language' is for the objective generation; "
+                    "set it to 'family'"
+                )
+            self.view = 'language_start'  # Of this one; configs are checked by the class's.
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
