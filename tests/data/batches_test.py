@@ -510,7 +510,7 @@ def test_a_view_is_checked(tasks, pairs):
         evaluate(pairs[1])
     with pytest.raises(UserError, match='packing=False'):
         feed(pairs, rates=[1, 1], view='retrieval')
-    with pytest.raises(UserError, match="demo_a do not begin with a language.*start='family'"):
+    with pytest.raises(UserError, match=r"demo_a do not begin with a language.*start='family'"):
         feed(tasks, view='language_start')
     with pytest.raises(UserError, match="unknown view 'retrival'; nearest: retrieval"):
         feed(pairs, rates=[1, 1], view='retrival')
