@@ -76,7 +76,8 @@ def test_lines_are_read_again_and_masked(tmp_path):
     assert [r['subject'] for r in records] == ['Ben', 'Ben']
     turn = 'Ben: sure, i will send the old file tonight, as i said it all week.'
     known = noise.actions_of(records)
-    masked = {noise.infill(turn, known, noise.generator(0, n, 1)) for n in range(30)}
+    spans = noise.dialogue_spans(turn, known)
+    masked = {noise.infill_spans(turn, spans, noise.generator(0, n, 1)) for n in range(30)}
     assert 'Ben: sure, i <mask> the old file tonight, as i said it all week.' in masked
     assert not any(' <mask> will' in text for text in masked)  # Names stand for pronouns.
 

@@ -50,9 +50,10 @@ def test_phrases_are_found_whatever_the_tokenizer_wrote():
 def test_infilling_keeps_speakers_and_the_share():
     sentence = ' '.join(WORDS * 2)
     known = actions(sentence, 'two three', 'five', 'seven eight nine')
-    taken = collections.Counter()
+    spans, taken = noise.dialogue_spans(TALK, known), collections.Counter()
     for number in range(200):
-        first, *others = noise.infill(TALK, known, noise.generator(7, 0, number)).split('\n')
+        masked = noise.infill_spans(TALK, spans, noise.generator(7, 0, number))
+        first, *others = masked.split('\n')
         assert others == TALK.split('\n')[1:]
         assert first.startswith('Anna: ') and noise.MASK in first
         kept = [word for word in first.split()[1:] if word != noise.MASK]

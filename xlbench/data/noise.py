@@ -9,6 +9,7 @@ without an action have nothing to mask, so that the others give up to half of th
 A dialogue is a text with an utterance on each line, 'Anna: Hi!'.
 """
 
+import bisect
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,20 +26,6 @@ def generator(seed: int, epoch: int, number: int) -> random.Random:
     return random.Random(f'{seed}/{epoch}/{number}')
 
 
-def infill(dialogue: str, actions: Actions, numbers: random.Random) -> str:
-    """Masks spans of the actions in the utterances, SHARE of all tokens where they suffice.
-
-    Args:
-      dialogue: an utterance on each line.
-      actions: see `actions_of`.
-      numbers: see `generator`.
-
-    Example: 'Ben: Sure, I will send it tonight.\\nAnna: Thanks!', the action of 'I', 'will send',
-      'it' -> 'Ben: Sure, I will send <mask> tonight.\\nAnna: Thanks!', or with 'I' masked
-    """
-    return infill_spans(dialogue, dialogue_spans(dialogue, actions), numbers)
-
-
 def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
     """Where the actions of each utterance stand in it, for any number of draws.
 
@@ -52,7 +39,7 @@ def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
 def infill_spans(
     dialogue: str, spans: Sequence[Iterable[Span]], numbers: random.Random
 ) -> str:
-    """Masks some of the spans of each utterance, as `infill` does.
+    """Masks spans of the actions in the utterances, SHARE of all tokens where they suffice.
 
     An utterance loses SHARE of the tokens up to its end, less those that are masked already; what
     is then still left to mask is taken from utterances in a random order.
@@ -61,6 +48,9 @@ def infill_spans(
       dialogue: an utterance on each line.
       spans: see `dialogue_spans`.
       numbers: see `generator`.
+
+    Example: 'Ben: Sure, I will send it tonight.\\nAnna: Thanks!', the action of 'I', 'will send',
+      'it' -> 'Ben: Sure, I will send <mask> tonight.\\nAnna: Thanks!', or with 'I' masked
     """
     lines, breaks = _lines(dialogue)
     sizes = [len(_words(line)[1]) for line in lines]
@@ -111,9 +101,12 @@ def cut(dialogue: str, most: int, encode: Callable[[list[str]], Sequence[Sequenc
     for line, pieces in zip(lines, encode([f'{line}\n' for line in lines]), strict=True):
         if len(pieces) > most:
             words = line.split(' ')
-            sizes = map(len, encode([' '.join(words[:n]) + '\n' for n in range(1, len(words))]))
-            fits = sum(size <= most for size in sizes)
-            kept += [' '.join(words[:fits])] if fits else []
+
+            def size(n: int, words: list[str] = words) -> int:
+                return len(encode([' '.join(words[:n]) + '\n'])[0])
+
+            fits = bisect.bisect_right(range(len(words)), most, key=size) - 1
+            kept += [' '.join(words[:fits])] if fits > 0 else []
             break
         kept.append(line)
         most -= len(pieces)
