@@ -18,7 +18,7 @@ extensions = [
     'myst_nb',
     'sphinx.ext.autodoc',
     'sphinx.ext.napoleon',
-    'config_blocks',
+    'reference',
     'docstrings',
 ]
 exclude_patterns = ['_build']

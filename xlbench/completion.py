@@ -79,7 +79,7 @@ def script(shell: str) -> str:
     root.add_argument('--version', action='store_true', help='print the version')
     programs = root.add_subparsers()
     for name in command.PROGRAMS:
-        parser = _parser_of(name)
+        parser = parser_of(name)
         if name in _WITH_CONFIG:
             _add_config(parser, _WITH_CONFIG[name])
         _complete_files(parser)
@@ -93,14 +93,14 @@ def script(shell: str) -> str:
     return text + _BASH_END if shell == 'bash' else text
 
 
-def _parser_of(program: str) -> argparse.ArgumentParser:
-    """The parser of a program, which is started, and stopped when it is about to parse."""
+def parser_of(program: str, *arguments: str) -> argparse.ArgumentParser:
+    """Gets the parser of a program: starts it with arguments, and stops it before it parses."""
 
     def stop(parser: argparse.ArgumentParser) -> None:
         raise _Parser(parser)
 
     argv = sys.argv
-    errors.ArgumentParser.before_parsing, sys.argv = stop, [program]
+    errors.ArgumentParser.before_parsing, sys.argv = stop, [program, *arguments]
     try:
         with quietly():  # A few import TensorFlow, and those with a config ask for one.
             try:

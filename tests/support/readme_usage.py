@@ -24,6 +24,11 @@ PLAN: dict[str, dict[str, Step]] = {
         'make train': Step(skip=CI),
         'make test': Step(skip=CI),
     },
+    'index.md': {
+        'python -m xlbench.train --config=configs/mtg_mt5.py': Step(
+            skip='start.md runs it, with --workdir=RUNS/mtg'
+        ),
+    },
     'start.md': {
         'python3 -m venv .venv': Step(skip=CI),
         f'{VENV}pip install uv==0.13.8': Step(skip=CI),
