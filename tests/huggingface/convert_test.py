@@ -19,6 +19,7 @@ from xlbench.models import lora
 from xlbench.training import checkpoints
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32)
+DISTILBERT = dict(variant='distilbert', type_vocab_size=0, has_pooler=False)
 IDS = dict(pad_id=0, eos_id=1, bos_id=None, decoder_start_id=0)
 
 
@@ -95,6 +96,9 @@ def test_there_and_back_is_bit_exact(folder, workdir, tmp_path, capsys):
         ('marian', {}),
         ('encoder_decoder', {}),
         ('sequence_classifier', {'num_labels': 3}),
+        ('bert', DISTILBERT),
+        ('sequence_classifier', {'num_labels': 3, **DISTILBERT}),
+        ('token_classifier', {'num_labels': 3, **DISTILBERT}),
         ('dual_encoder', {'shared': False}),
     ],
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
-from xlbench.huggingface import xlm
+from xlbench.huggingface import distilbert, xlm
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -31,6 +31,8 @@ IGNORED = (
     r'classifier\..*',
     r'qa_outputs\..*',
 )
+
+_OTHERS = {'xlm': xlm, 'distilbert': distilbert}  # Variants with names of their own.
 
 # Family -> the class of transformers, after 'Bert', 'Roberta' or 'XLMRoberta'.
 _CLASSES = {
@@ -52,8 +54,13 @@ def rename(name: str) -> str:
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, as transformers writes them."""
-    if not config.type_vocab_size:
-        return xlm.names(family, config)
+    if getattr(config, 'head', 'linear') != 'linear':
+        raise UserError(
+            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
+            'has none; heads that are linear can'
+        )
+    if other := _OTHERS.get(config.variant):
+        return other.names(family, config)
     base = 'roberta.' if _is_roberta(config) else 'bert.'
     if family == 'bert':
         return _stack('', '', config) | _pooler('', '', config)
@@ -64,11 +71,6 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
             **_stack('decoder/', f'decoder.{base}', config, decoder=True),
             **_lm_head('decoder.', config),
         }
-    if config.head != 'linear':
-        raise UserError(
-            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
-            'has none; heads that are linear can'
-        )
     table = _stack('encoder/', base, config) | _pooler('encoder/', base, config)
     if family == 'sequence_classifier' and not config.has_pooler:
         table |= dense('dense', 'classifier.dense')
@@ -106,7 +108,7 @@ def folders(config: DualEncoderConfig) -> dict[str, str]:
 
 
 def _is_roberta(config: BertConfig) -> bool:
-    return config.position_offset > 0
+    return config.variant == 'roberta'
 
 
 def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) -> dict[str, Entry]:
@@ -291,8 +293,8 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     Raises:
       UserError: an XLM that is more than an encoder, which transformers does not have.
     """
-    if not config.type_vocab_size:
-        return xlm.to_config(family, config, ids)
+    if other := _OTHERS.get(config.variant):
+        return other.to_config(family, config, ids) | _labels(family, config, ids)
     model_type, prefix = 'bert', 'Bert'
     if _is_roberta(config):
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'
@@ -323,9 +325,15 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
         }
     content = {'architectures': [prefix + _CLASSES[family]], **encoder}
     if family != 'bert':
-        names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]
-        labels = {str(i): name for i, name in enumerate(names)}
-        content['id2label'] = labels
-        content['label2id'] = {label: int(i) for i, label in labels.items()}
+        content |= _labels(family, config, ids)
         content['classifier_dropout'] = config.classifier_dropout_rate
     return content
+
+
+def _labels(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
+    """The keys of config.json that name the labels of a head."""
+    if family not in ('sequence_classifier', 'token_classifier'):
+        return {}
+    names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]
+    labels = {str(i): name for i, name in enumerate(names)}
+    return {'id2label': labels, 'label2id': {label: int(i) for i, label in labels.items()}}

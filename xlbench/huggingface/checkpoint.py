@@ -33,7 +33,7 @@ from xlbench.trees import Tree
 
 Value = TypeVar('Value')
 # Files beside this one, with families' names.
-_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm', 'marian_ssru')
+_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm', 'distilbert', 'marian_ssru')
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.

@@ -35,6 +35,8 @@ class Config(msgspec.Struct):
     d_ff: Size = None
     hidden_size: Size = None
     intermediate_size: Size = None
+    dim: Size = None
+    hidden_dim: Size = None
     encoder_ffn_dim: Size = None
     decoder_ffn_dim: Size = None
     num_heads: Size = None
@@ -71,6 +73,7 @@ class Config(msgspec.Struct):
     embd_pdrop: Rate = None
     attn_pdrop: Rate = None
     classifier_dropout: Rate = None
+    seq_classif_dropout: Rate = None
     init_std: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
     initializer_range: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     layer_norm_epsilon: Rate = None

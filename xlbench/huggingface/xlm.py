@@ -93,6 +93,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         **fields,
         'mlp_dim': 4 * fields['emb_dim'],
         'position_offset': 0,
+        'variant': 'xlm',
         'type_vocab_size': 0,
         'num_languages': languages if languages > 1 else 0,
         'has_pooler': False,

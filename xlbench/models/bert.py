@@ -2,11 +2,12 @@
 
 The kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
 padding symbol, it knows one type of token only, and its norms add another epsilon. XLM
-(arXiv:1901.07291) knows no types, but may have a table of languages. Positions are absolute.
+(arXiv:1901.07291) knows no types, but may have a table of languages; DistilBERT (arXiv:1910.01108)
+has neither. Positions are absolute.
 """
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
@@ -36,6 +37,7 @@ class BertConfig(transformer.TransformerConfig):
       norm_epsilon: what layer norms add to the variance.
       has_pooler: whether there is a layer over the first token's state, for `pool`.
       attention_dropout_rate: on attention weights.
+      variant: whose names the parameters have in transformers; '' follows from the other fields.
     """
 
     num_layers: Annotated[int, '0 to 2**8']
@@ -46,6 +48,13 @@ class BertConfig(transformer.TransformerConfig):
     norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
     has_pooler: bool = True
     attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    variant: Literal['', 'bert', 'roberta', 'xlm', 'distilbert'] = ''
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.variant:  # As configs of earlier versions say it.
+            of_types = 'roberta' if self.position_offset else 'bert'
+            object.__setattr__(self, 'variant', of_types if self.type_vocab_size else 'xlm')
 
 
 # ---------------------------------------------------------------------------------------- the model

@@ -2,8 +2,8 @@
 
 BERT's head over a text is dropout and one layer on what the pooler gives (arXiv:1810.04805, 4.1).
 RoBERTa has no pooler, and its head a layer of its own (fairseq, roberta/model.py:
-RobertaClassificationHead): dropout, layer, tanh, dropout, layer. The one over tokens is dropout and
-one layer in both.
+RobertaClassificationHead): dropout, layer, tanh, dropout, layer. DistilBERT's is layer, ReLU,
+dropout, layer. The one over tokens is dropout and one layer in all of them.
 
 A head is in two parts for those who adapt it alone (xlbench.fewshot): `hidden` is what the encoder
 gives it, `label` what it makes of that.
@@ -131,6 +131,8 @@ class SequenceClassifier(Classifier):
         """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""
         if self.config.has_pooler:
             return self.encoder.pool(x[:, None])
+        if self.config.variant == 'distilbert':
+            return nn.relu(self.dense(x))
         return jnp.tanh(self.dense(self.dropout(x, train)))
 
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:

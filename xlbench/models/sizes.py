@@ -72,7 +72,8 @@ def _stack(vocab_size: int, emb_dim: int, num_heads: int, num_layers: int, **mor
     return sizes | more
 
 
-_XLM = dict(type_vocab_size=0, has_pooler=False)
+_XLM = dict(variant='xlm', type_vocab_size=0, has_pooler=False)
+_DISTILBERT = _XLM | dict(variant='distilbert')
 _ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
 
 
@@ -202,6 +203,10 @@ SIZES: dict[str, dict[str, Fields]] = {
         'base': _stack(30522, 768, 12, 12),
         'large': _stack(30522, 1024, 16, 24),
         'mbert': _stack(119547, 768, 12, 12),
+        # arXiv:1910.01108 section 3; huggingface.co/distilbert/distilbert-base-uncased and
+        # distilbert-base-multilingual-cased, config.json.
+        'distilbert': _stack(30522, 768, 12, 6, **_DISTILBERT),
+        'distilmbert': _stack(119547, 768, 12, 6, **_DISTILBERT),
         # arXiv:1907.11692 section 3.1; huggingface.co/FacebookAI/roberta-{base,large} config.json.
         'roberta_base': _stack(50265, 768, 12, 12, **_ROBERTA),
         'roberta_large': _stack(50265, 1024, 16, 24, **_ROBERTA),
@@ -219,9 +224,11 @@ SIZES['dual_encoder'] = SIZES['bert']
 
 
 def _encoders(pooled: bool) -> dict[str, Fields]:
-    """The sizes of BERT, with a pooler where `pooled`; RoBERTa's head has one of its own."""
+    """The sizes of BERT, with a pooler where `pooled` and a head has no layer of its own."""
+    own = [_ROBERTA, _DISTILBERT]  # Their heads have a layer in its place.
     return {
-        size: fields | {'has_pooler': pooled and not fields.get('position_offset')}
+        size: fields
+        | {'has_pooler': pooled and not any(fields.items() >= kind.items() for kind in own)}
         for size, fields in SIZES['bert'].items()
     }
 

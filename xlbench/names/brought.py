@@ -140,9 +140,10 @@ def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
     """Whether the family's encoder has a pooler, whatever the checkpoint has: it may be fresh."""
     if family not in ENCODERS:
         return {}
+    own = block['position_offset'] or block.get('variant') == 'distilbert'  # A layer of the head.
     return {
         'has_pooler': {
-            'sequence_classifier': not block['position_offset'],  # As BERT has it, not RoBERTa.
+            'sequence_classifier': not own,
             'dual_encoder': block.get('pooling') == 'pooler',
         }.get(family, False)
     }
