@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench import config as config_lib, models, names
+from xlbench import config as config_lib, convert, models, names
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint
 
@@ -108,6 +108,19 @@ def test_variants_follow_from_configs_of_earlier_versions():
     assert models.config('bert', 'mbert', type_vocab_size=0).variant == 'xlm'
     pooled = [models.config('sequence_classifier', size).has_pooler for size in sizes]
     assert pooled == [True, False, True, False]
+
+
+def test_an_export_is_read_by_the_class_of_transformers(tmp_path):
+    """Which takes no types: there and back, and the tokeniser gives none."""
+    folder = encoder_folders.write(
+        tmp_path / 'one', 'bert-cased', variant='distilbert', type_vocab_size=0
+    )
+    convert.main(['convert', folder, str(tmp_path / 'run')])
+    convert.main(['convert', str(tmp_path / 'run'), str(tmp_path / 'two')])
+    for name in ('config.json', 'model.safetensors', 'vocab.txt'):
+        assert (tmp_path / 'two' / name).read_bytes() == (tmp_path / 'one' / name).read_bytes()
+    about = json.loads((tmp_path / 'two' / 'tokenizer_config.json').read_text())
+    assert about['model_input_names'] == ['input_ids', 'attention_mask']
 
 
 def test_what_is_not_supported_is_told(tmp_path):

@@ -13,7 +13,7 @@ from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, files, foreign, locks, runs
-from xlbench.data import tokenizers
+from xlbench.data import tokenizers, vocabulary_files
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.files import Json
@@ -169,6 +169,10 @@ def _write_beside(
         tasks=tasks,
         max_length=lengths.get('inputs'),
     )
+    if getattr(model.config, 'variant', '') == 'distilbert':  # transformers' class takes no types.
+        file = folder / vocabulary_files.TOKENIZER_CONFIG
+        about = tensors.read_json(file) if file.is_file() else {}
+        tensors.write_json(file, about | {'model_input_names': ['input_ids', 'attention_mask']})
     if not lengths:  # Of xlbench.convert, which has not trained it.
         return remarks, {}
     objective = config.objective.to_dict()
