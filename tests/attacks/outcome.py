@@ -42,7 +42,7 @@ def content(folder: pathlib.Path) -> dict[str, Any]:
             there[str(place)] = _timeless(json.loads(path.read_text(encoding='utf-8')))
         elif path.suffix == '.sqlite':
             with contextlib.closing(sqlite3.connect(path)) as rows:
-                there[str(place)] = sorted(rows.execute('SELECT * FROM translations'))
+                there[str(place)] = sorted(rows.execute('SELECT * FROM kept'))
         else:
             there[str(place)] = path.read_bytes()
     return there

@@ -284,7 +284,7 @@ def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, p
         if not path.exists():
             return 0
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as rows:
-            return rows.execute('SELECT count(*) FROM translations').fetchone()[0]
+            return rows.execute('SELECT count(*) FROM kept').fetchone()[0]
         return 0
 
     first = tmp_path / 'out' / 'stages' / TASK / 'test' / '1.jsonl'

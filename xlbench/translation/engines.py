@@ -17,6 +17,21 @@ class Failure(NamedTuple):
     reason: str
 
 
+def given(answers: Sequence[str], texts: Sequence[str], name: str) -> list[str | Failure]:
+    """The answers of an engine that is no model of ours: an empty one is no translation.
+
+    Args:
+      answers: of `texts`, in order.
+      texts: without empty ones.
+      name: of the engine.
+    """
+    empty = Failure(f'{name} gave an empty translation')
+    return [
+        answer if answer.strip() or not text.strip() else empty
+        for answer, text in zip(answers, texts, strict=True)
+    ]
+
+
 class Engine(Protocol):
     """Translates texts from one language to another.
 

@@ -12,6 +12,7 @@ from xlbench.translation.engines import Engine, Failure
 from xlbench.translation.memory import Memory
 
 _CHUNK = 4096  # Texts that are looked up together.
+_MOST_FAILED = 3  # Batches in a row, of several texts each, of which none is translated.
 
 
 @dataclasses.dataclass
@@ -53,6 +54,7 @@ class Job:
         self.counts = Counts()
         self.identity = engine.identity(source, target)
         self._engine, self._languages = engine, (source, target)
+        self._failed = 0  # Batches in a row.
         self._memory = Memory(cache, self.identity) if cache else None
 
     @contextlib.contextmanager
@@ -98,6 +100,12 @@ class Job:
                 raise UserError(
                     f'{self._engine.name} translated none of the first {len(batch)} texts: '
                     f'{failures[0].reason}'
+                )
+            self._failed = self._failed + 1 if len(failures) == len(batch) > 1 else 0
+            if self._failed == _MOST_FAILED:
+                raise UserError(
+                    f'{self._engine.name} translated none of the last {_MOST_FAILED} batches: '
+                    f'{failures[0].reason}; finished translations are kept'
                 )
             if self._memory:
                 self._memory.add({k: v for k, v in made.items() if not isinstance(v, Failure)})

@@ -1,12 +1,14 @@
 """A cache of translations by text and engine, in one SQLite file.
 
-A kill loses nothing that was committed, and several processes may write at the same time.
+A kill loses nothing that was committed, and several processes may write at the same time. Each row
+has a checksum, and one that does not agree with it is as good as none.
 """
 
 import contextlib
 import hashlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench.errors import UserError
@@ -14,6 +16,14 @@ from xlbench.errors import UserError
 FILE = 'translations.sqlite'
 _WAIT = 60.0  # Seconds for another process that writes.
 _AT_ONCE = 500  # Keys in one question; SQLite allows 999 in its oldest versions.
+_PATIENCE = 120.0  # Seconds for one question; those of a file that means well take milliseconds.
+_MOST_BYTES = 1 << 26  # Of a row.
+_TABLE = (
+    'CREATE TABLE kept '
+    '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT, checksum BLOB) '
+    'WITHOUT ROWID'
+)
+_BEFORE = 'translations'  # The table of earlier versions, without checksums.
 
 
 class Memory:
@@ -27,17 +37,37 @@ class Memory:
     def __init__(self, folder: str, identity: str):
         self._identity = identity
         self.path = os.path.join(folder, FILE)
+        self._deadline = 0.0
         try:
             os.makedirs(folder, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=_WAIT)
-            with self._connection:
-                self._connection.execute(
-                    'CREATE TABLE IF NOT EXISTS translations '
-                    '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT) '
-                    'WITHOUT ROWID'
-                )
+            self._connection.text_factory = bytes  # Of a damaged file, text may be anything.
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            self._connection.set_progress_handler(self._too_long, 100_000)
+            self._connection.execute('PRAGMA trusted_schema=OFF')
         except (OSError, sqlite3.Error) as error:
             raise self._trouble(error) from None
+        with self._said(), self._connection:
+            self._connection.execute('BEGIN IMMEDIATE')
+            self._make_table()
+
+    def _make_table(self) -> None:
+        """Makes the table, if it is missing, with the rows of an earlier version."""
+        rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
+        found = {tuple(map(_text, row[:2])): _text(row[2]) for row in rows}
+        odd = found.keys() - {('table', 'kept'), ('table', _BEFORE)}
+        if odd or found.get(('table', 'kept'), _TABLE) != _TABLE:
+            raise sqlite3.DatabaseError('it has another form than a cache of translations')
+        if ('table', 'kept') not in found:
+            self._connection.execute(_TABLE)
+        if ('table', _BEFORE) in found:
+            self._connection.create_function('checksum', 2, _checksum, deterministic=True)
+            self._connection.execute(
+                'INSERT OR IGNORE INTO kept '
+                'SELECT key, engine, source, translation, checksum(key, translation) '
+                f"FROM {_BEFORE} WHERE typeof(key) = 'blob' AND typeof(translation) = 'text'"
+            )
+            self._connection.execute(f'DROP TABLE {_BEFORE}')
 
     def __enter__(self) -> 'Memory':
         return self
@@ -55,20 +85,23 @@ class Memory:
                 part = ordered[first : first + _AT_ONCE]
                 marks = ','.join('?' * len(part))
                 rows = self._connection.execute(
-                    f'SELECT key, translation FROM translations WHERE key IN ({marks})', part
+                    f'SELECT key, translation, checksum FROM kept WHERE key IN ({marks})', part
                 )
-                kept.update({keys[key]: translation for key, translation in rows})
+                for key, translation, checksum in rows:
+                    if checksum is not None and checksum == _checksum(key, translation):
+                        kept[keys[key]] = translation.decode()
         return kept
 
     def add(self, translations: Mapping[str, str]) -> None:
         """Keeps them all, or none of them."""
         rows: Sequence = [
-            (self._key(text), self._identity, text, translation)
+            (key, self._identity, text, translation, _checksum(key, translation.encode()))
             for text, translation in translations.items()
+            for key in [self._key(text)]
         ]
         with self._said(), self._connection:
             self._connection.executemany(
-                'INSERT OR REPLACE INTO translations VALUES (?, ?, ?, ?)', rows
+                'INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)', rows
             )
 
     def _key(self, text: str) -> bytes:
@@ -77,8 +110,12 @@ class Memory:
         digest.update(text.encode())
         return digest.digest()
 
+    def _too_long(self) -> bool:
+        return time.monotonic() > self._deadline
+
     @contextlib.contextmanager
     def _said(self):
+        self._deadline = time.monotonic() + _PATIENCE
         try:
             yield
         except sqlite3.Error as error:
@@ -88,3 +125,16 @@ class Memory:
         return UserError(
             f'{self.path} cannot be used: {error}; name another folder with --cache, or remove it'
         )
+
+
+def _text(value: object) -> str:
+    return value.decode('utf-8', 'replace') if isinstance(value, bytes) else str(value)
+
+
+def _checksum(key: object, translation: object) -> bytes | None:
+    """Of a row; None where it holds no texts."""
+    if isinstance(translation, str):  # As SQL gives it to a function.
+        translation = translation.encode()
+    if not (isinstance(key, bytes) and isinstance(translation, bytes)):
+        return None
+    return hashlib.sha256(key + translation).digest()[:16]

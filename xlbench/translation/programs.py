@@ -1,20 +1,31 @@
 """Engines that are programs of this machine: a line in, a line out."""
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.errors import UserError
+from xlbench.translation import engines
 from xlbench.translation.engines import Failure
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
 _LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
 _BATCH = 256  # Texts: a program starts anew for each batch, which takes Apertium about a second.
+_MOST_BYTES = 1 << 26  # That a program may write for a batch.
+_LEAST_SECONDS = 30.0  # That a part of a batch has, where the whole one has more.
+_MOST_BROKEN = 20  # Runs in a row; the search for one bad text of a batch has 9.
+_LOOK = 0.05  # Seconds between looks at what it has written.
+# Ends its group, with all that the program has started, when this process has ended: then nobody
+# holds the other end of the pipe.
+_WATCHED = '{ read -r _ < "$0"; kill -9 0; } 2>/dev/null & exec "$@"'
 
 
 class Broken(Exception):
@@ -38,6 +49,7 @@ class Program:
     def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):
         self.name = f'command:{command}'
         self._command, self._version, self._timeout = command, version, timeout
+        self._broken = 0  # Runs in a row.
 
     def check(self, source: str, target: str) -> None:
         """Raises UserError if there is no such program."""
@@ -70,8 +82,16 @@ class Program:
 
     def _halving(self, words: Sequence[str], lines: Sequence[str]) -> list[str | Failure]:
         try:
-            return list(self._run(words, lines))
+            answers = engines.given(self._run(words, lines), lines, words[0])
+            self._broken = 0
+            return answers
         except Broken as error:
+            self._broken += 1
+            if self._broken >= _MOST_BROKEN:
+                raise UserError(
+                    f'{self.name} failed {self._broken} times in a row; the last time it {error}. '
+                    'Start the same command again when it works: finished translations are kept'
+                ) from None
             if len(lines) == 1:
                 return [Failure(f'{words[0]} {error}')]
             middle = len(lines) // 2
@@ -80,24 +100,14 @@ class Program:
 
     def _run(self, words: Sequence[str], lines: Sequence[str]) -> list[str]:
         text = ''.join(line + self._end for line in lines)
-        # A group of its own, because such programs are often scripts that start a pipeline.
-        with subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
-            try:
-                answer, complaint = process.communicate(text.encode(), timeout=self._timeout)
-            except subprocess.TimeoutExpired:
-                raise Broken(f'took more than {self._timeout:g} s') from None
-            finally:
-                _end_group(process)
-        if process.returncode:
+        share = self._timeout * len(lines) / self.batch_size
+        returncode, answer, complaint = _exchange(
+            words, text.encode(), max(share, min(self._timeout, _LEAST_SECONDS))
+        )
+        if returncode:
             said = complaint.decode(errors='replace').strip().rpartition('\n')[2]
             why = f': {errors.printable(said)}' if said else ''
-            raise Broken(f'ended with {process.returncode}{why}')
+            raise Broken(f'ended with {returncode}{why}')
         try:
             answers = answer.decode().removesuffix(self._end).split(self._end)
         except UnicodeDecodeError:
@@ -105,6 +115,50 @@ class Program:
         if len(answers) != len(lines):
             raise Broken(f'wrote {len(answers)} lines for {len(lines)}')
         return answers
+
+
+def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, bytes, bytes]:
+    """Runs a program: its exit code, what it wrote and its complaint.
+
+    Raises:
+      Broken: it takes too long, or writes too much.
+    """
+    deadline = time.monotonic() + seconds
+    ours, theirs = os.pipe()
+    with contextlib.ExitStack() as stack:
+        # Files, so that neither side waits for the other.
+        source, answer, complaint = (
+            stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)
+        )
+        source.write(text)
+        source.seek(0)
+        stack.callback(os.close, theirs)
+        try:
+            # A group of its own, because such programs are often scripts that start a pipeline.
+            process = subprocess.Popen(
+                ['/bin/sh', '-c', _WATCHED, f'/dev/fd/{ours}', *words],
+                stdin=source,
+                stdout=answer,
+                stderr=complaint,
+                start_new_session=True,
+                pass_fds=(ours,),
+            )
+        finally:
+            os.close(ours)
+        try:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK)
+                if any(os.fstat(f.fileno()).st_size > _MOST_BYTES for f in (answer, complaint)):
+                    raise Broken(f'wrote more than {_MOST_BYTES:,} bytes')
+                if process.returncode is None and time.monotonic() > deadline:
+                    raise Broken(f'took more than {seconds:g} s')
+        finally:
+            _end_group(process)
+            process.wait()
+        for file in (answer, complaint):
+            file.seek(0)
+        return process.returncode, answer.read(), complaint.read(1 << 20)
 
 
 class Apertium(Program):

@@ -3,6 +3,8 @@
 import http.client
 import json
 import os
+import queue
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -13,7 +15,7 @@ import msgspec
 
 from xlbench import errors
 from xlbench.errors import UserError
-from xlbench.translation.engines import Failure
+from xlbench.translation.engines import Failure, given
 
 KEY = 'XLBENCH_TRANSLATE_KEY'  # The environment variable of a server's API key.
 _PAUSES = (1.0, 4.0, 16.0)  # Seconds before each further try.
@@ -86,7 +88,7 @@ class LibreTranslate:
             answers = self._ask('translate', body, _Translations).translatedText
             if len(answers) != len(texts):
                 raise _Refused(f'{len(answers)} translations for {len(texts)} texts')
-            return list(answers)
+            return given(answers, texts, self._url)
         except _Refused as error:
             if len(texts) == 1:
                 return [Failure(f'{self._url}: {error}')]
@@ -116,8 +118,7 @@ class LibreTranslate:
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
             try:
-                with urllib.request.urlopen(request, timeout=self._timeout) as answer:
-                    content = answer.read(_MOST_BYTES + 1)
+                content = _within(self._timeout, request)
             except urllib.error.HTTPError as error:
                 why = f'HTTP {error.code}{_complaint(error)}'
                 if error.code not in _BUSY:
@@ -136,6 +137,41 @@ class LibreTranslate:
             f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
             'server, then the same command again: finished translations are kept'
         )
+
+
+def _within(seconds: float, request: urllib.request.Request) -> bytes:
+    """The answer to a request, of which at most one byte too many is read.
+
+    The timeout of a socket is for each read, and a server that sends a byte a second has no end.
+
+    Raises:
+      OSError, http.client.HTTPException: there is none in time.
+    """
+    deadline = time.monotonic() + seconds
+    done: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            content = bytearray()
+            with urllib.request.urlopen(request, timeout=seconds) as answer:
+                while len(content) <= _MOST_BYTES and time.monotonic() < deadline:
+                    if not (block := answer.read1(1 << 16)):
+                        break
+                    content += block
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f'it took more than {seconds:g} s')
+            done.put(bytes(content))
+        except Exception as error:  # It is raised where somebody waits for it.
+            done.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = done.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty:
+        raise TimeoutError(f'it took more than {seconds:g} s') from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _complaint(error: urllib.error.HTTPError) -> str:

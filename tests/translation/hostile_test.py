@@ -1,0 +1,230 @@
+"""Engines that lie, hang, overflow or stay, and caches that somebody has written into."""
+
+import http.server
+import os
+import pathlib
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from xlbench.errors import UserError
+from xlbench.translation import engines, jobs, memory, programs, servers
+from xlbench.translation.memory import Memory
+
+TEXTS = ['one', 'two', 'three']
+
+
+def test_a_program_that_writes_nothing_has_translated_nothing(tmp_path):
+    cache = str(tmp_path)
+    silent = programs.Program("sed 's/.*//'")
+    with pytest.raises(UserError, match='none of the first 3 texts: sed gave an empty translation'):
+        jobs.translate(TEXTS, silent, 'en', 'de', cache=cache)
+    with Memory(cache, silent.identity('en', 'de')) as kept:
+        assert kept.get(TEXTS) == {}
+    some = jobs.translate(TEXTS, programs.Program("sed 's/^two$//'"), 'en', 'de')
+    assert some[::2] == ['one', 'three'] and isinstance(some[1], engines.Failure)
+
+
+def test_endless_output_is_bound(monkeypatch):
+    monkeypatch.setattr(programs, '_MOST_BYTES', 1 << 16)
+    for script in ('yes', 'yes >&2; cat'):
+        answers = jobs.translate(['one'], f'command:/bin/sh -c {shlex.quote(script)}', 'en', 'de')
+        assert answers[0].reason.endswith('wrote more than 65,536 bytes')
+
+
+def test_a_program_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr(programs, '_LEAST_SECONDS', 0.05)
+    begin = time.monotonic()
+    with pytest.raises(UserError, match=r'failed 20 times in a row; .* took more than 0\.05 s'):
+        programs.Program('sleep 1000', timeout=1.0).translate([*map(str, range(256))], 'en', 'de')
+    assert time.monotonic() - begin < 12
+
+
+def test_batches_that_all_fail_end_a_job():
+    texts = [f'text {n}' for n in range(64)]
+    once = programs.Program("sed 's/^text [4-9].*$\\|^text [1-6][0-9]$//'")
+    once.batch_size = 4
+    with pytest.raises(UserError, match='none of the last 3 batches'):
+        jobs.translate(texts, once, 'en', 'de')
+
+
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_an_engine_ends_with_us(tmp_path, number):
+    """And so does all that it has started, with our input closed to it or not."""
+    note = tmp_path / 'pids'
+    script = f'sleep 1000 & echo $! >> {note}; echo $$ >> {note}; exec 0<&-; wait'
+    code = (
+        'import sys\nfrom xlbench.translation import jobs\n'
+        f'jobs.translate(["one"], "command:/bin/sh -c " + {shlex.quote(script)!r}, "en", "de")\n'
+    )
+    with subprocess.Popen([sys.executable, '-c', code]) as process:
+        pids = _wait_for(lambda: note.read_text().split() if note.exists() else [])
+        process.send_signal(number)
+    _wait_for(lambda: not any(pathlib.Path('/proc', pid).exists() for pid in pids))
+
+
+def _wait_for(found):
+    deadline = time.monotonic() + 60
+    while not (result := found()) or (result is not True and len(result) < 2):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return result
+
+
+class Drips(http.server.BaseHTTPRequestHandler):
+    """Sends its answer, or already its head, a byte at a time."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers['Content-Length']))
+        if self.path.startswith('/empty'):
+            answer = b'{"translatedText": ["", "zwei", " "]}'
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+            return
+        if self.path.startswith('/body'):
+            self.send_response(200)
+            self.end_headers()
+        try:
+            for _ in range(200):
+                self.wfile.write(b'H')
+                time.sleep(0.02)
+        except OSError:
+            pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Drips) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f'http://127.0.0.1:{running.server_port}'
+        running.shutdown()
+
+
+@pytest.mark.parametrize('place', ['body', 'head'])
+def test_a_server_that_drips_is_timed_out(server, monkeypatch, place):
+    monkeypatch.setattr(servers, '_PAUSES', (0.0,))
+    slow = servers.LibreTranslate(f'{server}/{place}', timeout=0.3)
+    begin = time.monotonic()
+    with pytest.raises(UserError, match=r'gave no answer in 2 tries: it took more than 0\.3 s'):
+        slow.translate(['one'], 'en', 'de')
+    assert time.monotonic() - begin < 3
+
+
+def test_a_server_with_empty_translations(server):
+    answers = servers.LibreTranslate(f'{server}/empty').translate(TEXTS, 'en', 'de')
+    assert answers[1] == 'zwei'
+    assert all(isinstance(answers[n], engines.Failure) for n in (0, 2))
+
+
+# ---------------------------------------------------------------------------------------- the cache
+
+
+@pytest.fixture
+def cache(tmp_path):
+    with Memory(str(tmp_path), 'engine') as kept:
+        kept.add({'one': 'eins', 'two': 'zwei'})
+    return tmp_path
+
+
+def change(folder, *statements):
+    connection = sqlite3.connect(folder / memory.FILE)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    'statement',
+    [
+        "UPDATE kept SET translation = 'ein' WHERE source = 'one'",
+        "UPDATE kept SET translation = NULL WHERE source = 'one'",
+        "UPDATE kept SET translation = x'ff00' WHERE source = 'one'",
+        "UPDATE kept SET translation = CAST(x'ff' AS TEXT) WHERE source = 'one'",
+        "UPDATE kept SET translation = 7 WHERE source = 'one'",
+        "UPDATE kept SET checksum = NULL WHERE source = 'one'",
+        "UPDATE kept SET translation = NULL, checksum = NULL WHERE source = 'one'",
+        "UPDATE kept SET checksum = 'text' WHERE source = 'one'",
+    ],
+)
+def test_a_row_that_was_altered_is_as_good_as_none(cache, statement):
+    change(cache, statement)
+    with Memory(str(cache), 'engine') as kept:
+        assert kept.get(TEXTS) == {'two': 'zwei'}
+        kept.add({'one': 'EINS'})
+        assert kept.get(TEXTS) == {'one': 'EINS', 'two': 'zwei'}
+
+
+def test_no_flipped_bit_is_another_translation(tmp_path):
+    with Memory(str(tmp_path), 'engine') as kept:
+        kept.add({'one': 'eins und noch mehr davon'})
+    file = tmp_path / memory.FILE
+    whole = file.read_bytes()
+    place = whole.index(b'eins und')
+    for at in range(place - 60, min(place + 60, len(whole))):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            with Memory(str(tmp_path), 'engine') as kept:
+                assert kept.get(['one']) in ({}, {'one': 'eins und noch mehr davon'})
+        except UserError as error:
+            assert '\n' not in str(error)
+
+
+ENDLESS = (
+    'WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) '
+    "SELECT x'00' key, '' engine, '' source, i translation, NULL checksum FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    'statements',
+    [
+        ['DROP TABLE kept', f'CREATE VIEW kept AS {ENDLESS}'],
+        [f'CREATE VIEW translations AS {ENDLESS}'],
+        ['CREATE TRIGGER t AFTER INSERT ON kept BEGIN DELETE FROM kept; END'],
+        ['DROP TABLE kept', 'CREATE TABLE kept (key)'],
+        ['DROP TABLE kept', 'CREATE TABLE kept (key BLOB, a AS (zeroblob(999999999)))'],
+    ],
+)
+def test_a_schema_of_somebody_else_is_one_line(cache, statements):
+    change(cache, *statements)
+    with pytest.raises(UserError, match=r'has another form .* or remove it') as caught:
+        Memory(str(cache), 'engine')
+    assert '\n' not in str(caught.value)
+
+
+def test_a_question_without_end_is_given_up(cache, monkeypatch):
+    """Such as an old table that is a million rows of nothing for a checksum."""
+    monkeypatch.setattr(memory, '_PATIENCE', 0.2)
+    kept = Memory(str(cache), 'engine')
+    with pytest.raises(UserError, match='interrupted'), kept._said():
+        kept._connection.execute(f'SELECT count(*) FROM ({ENDLESS})').fetchall()
+
+
+def test_the_cache_of_an_earlier_version_is_taken_over(tmp_path):
+    with Memory(str(tmp_path), 'engine') as kept:
+        key = kept._key('one')
+    connection = sqlite3.connect(tmp_path / memory.FILE)
+    with connection:
+        connection.execute(
+            'CREATE TABLE translations '
+            '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT) WITHOUT ROWID'
+        )
+        rows = [(key, 'engine', 'one', 'eins'), (b'x', 'engine', 'two', None)]
+        connection.executemany('INSERT INTO translations VALUES (?, ?, ?, ?)', rows)
+    connection.close()
+    for _ in range(2):
+        with Memory(str(tmp_path), 'engine') as kept:
+            assert kept.get(TEXTS) == {'one': 'eins'}
+    assert os.listdir(tmp_path) == [memory.FILE]
