@@ -143,7 +143,7 @@ def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
         line += f', of {quantity(limit, "B")}'
         if needed > limit:
             line += ': TOO MUCH'
-    yield f'{line}; activations come on top, which python -m xlbench.plan knows'
+    yield f'{line}; activations not included; see `xlbench plan`'
 
 
 def _row_lines(config: ConfigDict, data: Data, job: programs.Job) -> Iterator[str]:

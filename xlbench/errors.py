@@ -22,7 +22,7 @@ _STORAGE = {
     errno.EROFS: 'make it writable',
     errno.EACCES: 'make it accessible',
     errno.EPERM: 'make it accessible',
-    errno.ENOENT: 'check what has removed it',
+    errno.ENOENT: 'check that the path exists',
     errno.EIO: 'check the disk',
     errno.ESTALE: 'mount it again',
     errno.ENOTDIR: 'a file is where a folder should be, so name another path',

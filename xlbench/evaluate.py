@@ -23,7 +23,7 @@ Several processes share the work as in training (MODULE=xlbench.evaluate launch/
 --mesh=data=2,tensor=4 uses other devices than the run did. After SIGTERM the command ends with code
 75, and after Ctrl-C with 130; tasks that were complete keep their scores.
 
-A workdir has one writer: while a run, or another evaluation, writes into it, this one is refused.
+Only one process can write to a workdir at a time.
 With --output=FOLDER nothing is written into the workdir, which may be somebody else's: the scores
 go to FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.report FOLDER` shows
 them.

@@ -295,7 +295,7 @@ def test_long_examples_are_trimmed_and_counted(tasks):
     with feed(tasks, lengths={'inputs': 5, 'targets': 3}, packing=False) as stream:
         batch = next(stream)
         assert stream.trimmed['inputs'] > 100 and stream.trimmed['targets'] > 100
-        assert 'are trimmed' in stream.shape_lines()[-1]
+        assert 'are truncated' in stream.shape_lines()[-1]
     full = batch['encoder_segment_ids'][:, -1] > 0
     assert full.any() and (batch['encoder_input_tokens'][full, -1] == 1).all()
 

@@ -214,7 +214,7 @@ def test_gpus_take_their_kernels_on_request(monkeypatch):
     sizes = 4, 512, 512, True
     config = functools.partial(models.config, 'mt5', 'sample', num_heads=6)
     assert not choice.takes_fused(config(), *sizes)
-    assert 'nobody has timed' in choice.describe(config())
+    assert 'not been timed' in choice.describe(config())
     assert choice.takes_fused(config(attention='fused'), *sizes)
     with pytest.raises(UserError, match=r'whole heads of .*, and these are 6 heads of 80'):
         choice.check(config(attention='fused', head_dim=80))

@@ -41,8 +41,8 @@ class Scale(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _SHARED = (
-    'Read the input first, then every text. The texts come from different sources, in a new order '
-    'for every item, so the same letter means nothing from one item to the next.',
+    'Read the input first, then every text. The order changes for every item: text A is not always '
+    'from the same system.',
     'Judge each aspect by itself: a text can be faultless and beside the point. You can change '
     'every answer until you save, and you can stop and go on later in the same browser.',
 )

@@ -44,7 +44,7 @@ def _counted(recipe: Recipe, experiments: Sequence[str], size: str) -> str:
         programs[step.command.program] = programs.get(step.command.program, 0) + 1
         missing += bool(step.missing)
     kinds = ', '.join(f'{count} {name}' for name, count in programs.items())
-    lost = f', {missing} of them cannot be run at this size' if missing else ''
+    lost = f'; {missing} cannot run at size {size}' if missing else ''
     return f'{_plural(len(experiments), "experiment")}{of_each} = {kinds}{lost}'
 
 

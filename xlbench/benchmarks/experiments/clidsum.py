@@ -328,7 +328,7 @@ _SINGLE = tuple(_ablation((word,)) for word in _WORDS)
 _EVERY = tuple(experiment.name for experiment in _PARTS[3][1])
 _JUDGED = ('BART(D_ALL) + Google Trans.', 'Google Trans. + mBART', 'mBART', 'mDialBART')
 _DATA = 'python -m xlbench.data statistics counts the data that is there'
-_ILLUSTRATION = 'it is an illustration; no run makes it'
+_ILLUSTRATION = 'illustration, not reproducible'
 
 RECIPE = Recipe(
     'clidsum',

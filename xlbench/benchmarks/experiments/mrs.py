@@ -27,8 +27,7 @@ MODELS = {
     'XLM-R': Model('mrs_retriever', 'xlmr', ('--config.model.num_layers=3',)),
     'Unicoder-xDAE': Model(
         'mrs_generator', 'unicoder', small='sample_unicoder',
-        note='Unicoder-xDAE begins with models/unicoder_xdae, which you bring '
-        '(docs/checkpoints.md); nothing stands in for it.',
+        note='Unicoder-xDAE needs models/unicoder_xdae; see docs/checkpoints.md.',
     ),
 }  # fmt: skip
 _TASKS = {'mBERT': 'retrieval', 'XLM-R': 'retrieval', 'Unicoder-xDAE': 'generation'}
@@ -122,7 +121,7 @@ def _named(model: str, *settings: str) -> tuple[str, ...]:
 
 _FOUR = ('mono', 'zero_shot', 'mt', 'multi')
 _FURTHER_COMMANDS, _FURTHER = _further()
-_ILLUSTRATION = 'it is an illustration; no run makes it'
+_ILLUSTRATION = 'illustration, not reproducible'
 
 RECIPE = Recipe(
     'mrs',

@@ -190,7 +190,7 @@ RECIPE = Recipe(
         PaperTable('table 17', 'cross-lingual from French', _named('cross', about='fr')),
         PaperTable('table 18', 'cross-lingual from Spanish', _named('cross', about='es')),
         PaperTable('table 19', 'zero-shot transfer', _named('zero_shot')),
-        PaperTable('figure 1', 'an example', instead='it is an illustration; no run makes it'),
+        PaperTable('figure 1', 'an example', instead='illustration, not reproducible'),
         PaperTable('figure 2', 'metrics and human ratings', instead=_RATINGS),
         PaperTable(
             'figure 3', 'four models in four settings',

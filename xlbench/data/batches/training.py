@@ -360,7 +360,7 @@ class TrainBatches:
         total = len(self._examples)
         for side, count in self.trimmed.items():
             if count:
-                line += f'; {side} of {count} of {total} examples are longer, and are trimmed'
+                line += f'; {count} of {total} {side} are too long and are truncated'
         return [*lines, line]
 
     def close(self) -> None:

@@ -142,8 +142,8 @@ def describe(cfg: Sizes) -> str:
         return f'attention: plain; the fused one is not possible, because {why}'
     if cfg.attention == 'auto' and kernels() == 'gpu':
         return (
-            'attention: plain; config.model.attention=fused takes kernels that hold no array of '
-            'queries x keys, which nobody has timed on a GPU yet'
+            'attention: plain; config.model.attention=fused selects the fused kernels, which have '
+            'not been timed on GPUs'
         )
     short = f'; plain below {WORTH:,} pairs of query and key' if cfg.attention == 'auto' else ''
-    return f'attention: fused, one kernel that holds no array of queries x keys{short}'
+    return f'attention: fused{short}'
