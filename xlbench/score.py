@@ -3,6 +3,7 @@ r"""Scores predictions of any system, read from a file.
   python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
   python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other
   python -m xlbench.score out.txt --references=ref1.txt,ref2.txt --lang=de --metrics=sacrebleu,chrf
+  python -m xlbench.score out.de.txt --references=test.de.txt --task=clidsum_xmediasum40k_en_de
   python -m xlbench.score RUNS/mtg --metrics=meteor,bertscore
 
 The references are those of a prepared task and split, which is prepared if it is missing (--like
@@ -18,6 +19,8 @@ split are those of its records, or the numbers from 0 that predictions.jsonl has
 a score and a TAB before the text, as xlbench.predict writes both.
 
 The metrics are the task's, or those that --metrics names; your own function is tasks/FILE.py:NAME.
+With --references, --task names any task that is declared, and none of its data is read: so are the
+outputs of others scored as the benchmark scores its models.
 Without a task, texts are scored with multilingual_rouge, sacrebleu, chrf and distinct, and tags
 with chunk_f1 and tag_accuracy. meteor, bertscore and bleurt need tables or models; if these are
 missing, the message says how to get them. With several references, sacrebleu, chrf and ter compute
@@ -37,9 +40,12 @@ of the same name from another signature is refused. If the command is killed, re
 """
 
 import argparse
+import contextlib
+import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -229,11 +235,31 @@ def _of_files(args: argparse.Namespace) -> _Asked:
     )
     stem = pathlib.Path(paths[0]).name.partition('.')[0]
     task = args.task or re.sub(r'\W+', '_', stem, flags=re.ASCII).strip('_') or 'task'
+    about = {} if chosen else _described(args.task)
+    lang = about.get('target_lang')
+    if not lang:
+        with contextlib.suppress(UserError):
+            lang = benchmarks.parse_task(task).target
+    headline = str(about.get('headline') or '')
+    return _Asked(task, references, about.get('metrics'), args.lang or lang, tags, headline)
+
+
+def _described(task: str) -> dict[str, Json]:
+    """How a task is scored that is declared, whether or not its data is here; {} for other names.
+
+    Raises:
+      SystemExit: its task file is wrong; the process that reads it has said why.
+    """
     try:
-        lang = benchmarks.parse_task(task).target
+        names.check_task(task, 'task', '', '')
     except UserError:
-        lang = None
-    return _Asked(task, references, None, args.lang or lang, tags)
+        return {}
+    _say(f'reading the metrics of {task}')
+    command = [sys.executable, '-m', 'xlbench.preparation.describing', task]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _of_task(args: argparse.Namespace) -> _Asked:

@@ -209,6 +209,23 @@ def test_tags(tmp_path, capsys):
     )
 
 
+def test_a_declared_task_scores_files_without_its_data(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    gold = ['Anna kauft ein Haus.', 'Ben geht nach Hause.']
+    said = ['anna kaufte häuser', 'Ben geht nach Hause']
+    refs, outputs = write(tmp_path / 'gold.txt', *gold), write(tmp_path / 'out.txt', *said)
+    task = '--task=clidsum_xmediasum40k_en_de'
+    run(capsys, outputs, f'--references={refs}', task, '--workdir=theirs')
+    content, _ = result('theirs', 'clidsum_xmediasum40k_en_de')
+    assert 'stem:snowball-german' in ' '.join(content['signatures'].values())
+    assert content['headline'] in content['scores']
+    # By their stems, "kaufte" and "kauft" are one word.
+    assert content['scores']['rouge_1'] > 60
+    generic = run(capsys, outputs, f'--references={refs}', '--task=clidsum_other', '--lang=de')
+    assert 'chrf ' in generic and 'chrf' not in content['scores']
+    assert run(capsys, outputs, f'--references={refs}', task, '--metrics=chrf').startswith('chrf ')
+
+
 def test_reports_show_it_beside_runs(tmp_path, capsys):
     run_folder = workdir_files.write_workdir(
         tmp_path / 'run', lambda step, task: 50.0, data='files'
@@ -218,7 +235,10 @@ def test_reports_show_it_beside_runs(tmp_path, capsys):
             refs = write(tmp_path / f'refs.{lang}', *REFERENCES)
             outputs = write(tmp_path / f'out.{lang}', *REFERENCES[:2], 'x' * seed, 'y')
             place = [f'--workdir={tmp_path / f"seed{seed}"}', f'--seed={seed}', '--system=Other']
-            run(capsys, outputs, f'--references={refs}', f'--task=mtg_qg_{lang}_{lang}', *place)
+            run(
+                capsys, outputs, f'--references={refs}', f'--task=mtg_qg_{lang}_{lang}',
+                '--metrics=multilingual_rouge,sacrebleu,chrf,distinct', *place,
+            )  # fmt: skip
     folders = [run_folder, tmp_path / 'seed0', tmp_path / 'seed1']
     (section,) = sections_lib.sections([results.read_run(folder) for folder in folders])
     rows = {s.name: s.cell('rouge_l', section.columns[0].tasks) for s in section.systems}

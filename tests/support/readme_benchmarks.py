@@ -11,6 +11,7 @@ from readme_files import (
     official_mtg2,
     own_encoder,
     parallel_corpora,
+    published_outputs,
     replies_and_apertium,
     treebank,
     xquad,
@@ -196,6 +197,12 @@ PLAN: dict[str, dict[str, Step]] = {
         '--method=fc_pooler': Step(skip=ELSEWHERE),
     },
     'clidsum.md': {
+        'python -m xlbench.score mdialbart_de.txt.gz --references=gold.de.txt '
+        '--task=clidsum_xmediasum40k_en_de': Step(
+            prepare=published_outputs, prints='snowball-german'
+        ),
+        'python -m xlbench.score mdialbart_zh.txt.gz --references=gold.zh.txt '
+        '--task=clidsum_xmediasum40k_en_zh': Step(skip='like the one before, in Chinese'),
         f'{CLIDSUM} --workdir=RUNS/clidsum': Step(
             CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
         ),
@@ -257,7 +264,7 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         'python -m xlbench.translate --engine=firefox-en-pt --source_lang=en --target_lang=pt '
         '--input=english.txt --output=portuguese.txt': Step(
-            '--max_length=4', mozilla, leaves='portuguese.txt.about.json'
+            '--max_length=4', mozilla, leaves='portuguese.about.json'
         ),
         'python -m xlbench.train --config=configs/finetune.py:pretrained,mixture=news_title_en '
         '--config.model.from=firefox-en-pt': Step(skip=PARSED),

@@ -200,6 +200,12 @@ def labellers(newcomer: Newcomer) -> None:
     newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
 
 
+def published_outputs(newcomer: Newcomer) -> None:
+    """Summaries that others have made, and those of people."""
+    (newcomer.home / 'mdialbart_de.txt.gz').write_bytes(gzip.compress(b'anna kauft ein haus\n'))
+    newcomer.write('gold.de.txt', 'Anna kauft ein Haus.\n')
+
+
 def mozilla(newcomer: Newcomer) -> None:
     """A translator in Marian's own form, and lines to translate."""
     marian_folders.write(newcomer.home / 'firefox-en-pt')
