@@ -166,6 +166,18 @@ def test_a_row_that_was_altered_is_as_good_as_none(cache, statement):
         assert kept.get(TEXTS) == {'one': 'EINS', 'two': 'zwei'}
 
 
+def test_no_text_with_its_right_checksum_is_as_good_as_none(cache):
+    connection = sqlite3.connect(cache / memory.FILE)
+    with connection, Memory(str(cache), 'engine') as kept:
+        row = (memory._checksum(kept._key('one'), b'\xff'),)
+        connection.execute(
+            "UPDATE kept SET translation = x'ff', checksum = ? WHERE source = 'one'", row
+        )
+        connection.commit()
+        assert kept.get(TEXTS) == {'two': 'zwei'}
+    connection.close()
+
+
 def test_no_flipped_bit_is_another_translation(tmp_path):
     with Memory(str(tmp_path), 'engine') as kept:
         kept.add({'one': 'eins und noch mehr davon'})
@@ -221,8 +233,15 @@ def test_the_cache_of_an_earlier_version_is_taken_over(tmp_path):
             'CREATE TABLE translations '
             '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT) WITHOUT ROWID'
         )
-        rows = [(key, 'engine', 'one', 'eins'), (b'x', 'engine', 'two', None)]
+        rows = [
+            (key, 'engine', 'one', 'eins'), (b'x', 'engine', 'two', None),
+            (kept._key('two'), 'engine', 'two', ' '),
+        ]  # fmt: skip
         connection.executemany('INSERT INTO translations VALUES (?, ?, ?, ?)', rows)
+        connection.execute(
+            "INSERT INTO translations VALUES (?, '', '', CAST(x'ff' AS TEXT))",
+            (kept._key('three'),),
+        )
     connection.close()
     for _ in range(2):
         with Memory(str(tmp_path), 'engine') as kept:

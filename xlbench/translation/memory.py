@@ -64,8 +64,10 @@ class Memory:
             self._connection.create_function('checksum', 2, _checksum, deterministic=True)
             self._connection.execute(
                 'INSERT OR IGNORE INTO kept '
-                'SELECT key, engine, source, translation, checksum(key, translation) '
-                f"FROM {_BEFORE} WHERE typeof(key) = 'blob' AND typeof(translation) = 'text'"
+                'SELECT key, engine, source, translation, checksum(key, CAST(translation AS BLOB)) '
+                f"FROM {_BEFORE} WHERE typeof(key) = 'blob' AND typeof(translation) = 'text' "
+                # Engines that wrote nothing were believed then.
+                "AND trim(translation, ' ' || char(9, 10, 13)) <> ''"
             )
             self._connection.execute(f'DROP TABLE {_BEFORE}')
 
@@ -89,7 +91,8 @@ class Memory:
                 )
                 for key, translation, checksum in rows:
                     if checksum is not None and checksum == _checksum(key, translation):
-                        kept[keys[key]] = translation.decode()
+                        with contextlib.suppress(UnicodeDecodeError):
+                            kept[keys[key]] = translation.decode()
         return kept
 
     def add(self, translations: Mapping[str, str]) -> None:
@@ -133,8 +136,6 @@ def _text(value: object) -> str:
 
 def _checksum(key: object, translation: object) -> bytes | None:
     """Of a row; None where it holds no texts."""
-    if isinstance(translation, str):  # As SQL gives it to a function.
-        translation = translation.encode()
     if not (isinstance(key, bytes) and isinstance(translation, bytes)):
         return None
     return hashlib.sha256(key + translation).digest()[:16]
