@@ -92,9 +92,14 @@ class Drips(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(answer)
             return
-        if self.path.startswith('/body'):
-            self.send_response(200)
+        if self.path.startswith(('/body', '/busy')):
+            self.send_response(200 if self.path.startswith('/body') else 503)
             self.end_headers()
+        if self.path.startswith('/elsewhere'):
+            self.send_response(302)
+            self.send_header('Location', '/empty')
+            self.end_headers()
+            return
         try:
             for _ in range(200):
                 self.wfile.write(b'H')
@@ -111,7 +116,7 @@ def server():
         running.shutdown()
 
 
-@pytest.mark.parametrize('place', ['body', 'head'])
+@pytest.mark.parametrize('place', ['body', 'head', 'busy'])
 def test_a_server_that_drips_is_timed_out(server, monkeypatch, place):
     monkeypatch.setattr(servers, '_PAUSES', (0.0,))
     slow = servers.LibreTranslate(f'{server}/{place}', timeout=0.3)
@@ -119,6 +124,12 @@ def test_a_server_that_drips_is_timed_out(server, monkeypatch, place):
     with pytest.raises(UserError, match=r'gave no answer in 2 tries: it took more than 0\.3 s'):
         slow.translate(['one'], 'en', 'de')
     assert time.monotonic() - begin < 3
+
+
+def test_a_server_that_sends_us_elsewhere_is_not_followed(server):
+    """The library first reads the whole answer, which may have no end."""
+    [answer] = servers.LibreTranslate(f'{server}/elsewhere').translate(['one'], 'en', 'de')
+    assert answer.reason.endswith('elsewhere: HTTP 302')
 
 
 def test_a_server_with_empty_translations(server):

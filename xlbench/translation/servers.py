@@ -118,14 +118,15 @@ class LibreTranslate:
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
             try:
-                content = _within(self._timeout, request)
-            except urllib.error.HTTPError as error:
-                why = f'HTTP {error.code}{_complaint(error)}'
-                if error.code not in _BUSY:
-                    raise _Refused(why) from None
+                status, content = _within(self._timeout, request)
             except (OSError, http.client.HTTPException) as error:
                 why = str(getattr(error, 'reason', '') or error)
             else:
+                if status in _BUSY:
+                    why = f'HTTP {status}{_complaint(content)}'
+                    continue
+                if status >= 300:
+                    raise _Refused(f'HTTP {status}{_complaint(content)}')
                 if len(content) > _MOST_BYTES:
                     raise _Refused(f'an answer of more than {_MOST_BYTES:,} bytes')
                 try:
@@ -139,8 +140,15 @@ class LibreTranslate:
         )
 
 
-def _within(seconds: float, request: urllib.request.Request) -> bytes:
-    """The answer to a request, of which at most one byte too many is read.
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no server elsewhere; the library would first read all of its answer, however long."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Gives no other request."""
+
+
+def _within(seconds: float, request: urllib.request.Request) -> tuple[int, bytes]:
+    """The status and the answer to a request, of which at most a block too much is read.
 
     The timeout of a socket is for each read, and a server that sends a byte a second has no end.
 
@@ -148,19 +156,24 @@ def _within(seconds: float, request: urllib.request.Request) -> bytes:
       OSError, http.client.HTTPException: there is none in time.
     """
     deadline = time.monotonic() + seconds
-    done: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[int, bytes] | Exception] = queue.SimpleQueue()
+    opener = urllib.request.build_opener(_Stay)
 
     def ask() -> None:
         try:
             content = bytearray()
-            with urllib.request.urlopen(request, timeout=seconds) as answer:
+            try:
+                answer = opener.open(request, timeout=seconds)
+            except urllib.error.HTTPError as error:
+                answer = error  # Which has an answer, too.
+            with answer:
                 while len(content) <= _MOST_BYTES and time.monotonic() < deadline:
                     if not (block := answer.read1(1 << 16)):
                         break
                     content += block
             if time.monotonic() >= deadline:
                 raise TimeoutError(f'it took more than {seconds:g} s')
-            done.put(bytes(content))
+            done.put((answer.status, bytes(content)))
         except Exception as error:  # It is raised where somebody waits for it.
             done.put(error)
 
@@ -174,10 +187,10 @@ def _within(seconds: float, request: urllib.request.Request) -> bytes:
     return answer
 
 
-def _complaint(error: urllib.error.HTTPError) -> str:
+def _complaint(content: bytes) -> str:
     """What the server says of an error, after a colon."""
     try:
-        said = msgspec.json.decode(error.read(1 << 16), type=_Complaint).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, OSError, http.client.HTTPException):
+        said = msgspec.json.decode(content, type=_Complaint).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ''
     return f': {errors.printable(said)}' if said else ''
