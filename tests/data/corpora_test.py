@@ -242,6 +242,14 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
 
 
+# What comes first, and then again and again.
+STUCK = {
+    'head': (b'HTTP/1.1 200 OK\r\nX: ', b'x'),
+    'promise': (b'', b'HTTP/1.1 100 Continue\r\n\r\n'),
+    'trailer': (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n', b'a: b\r\n'),
+}
+
+
 class Liar(http.server.BaseHTTPRequestHandler):
     """Answers each path in a way of its own."""
 
@@ -250,6 +258,22 @@ class Liar(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         kind = self.path.rpartition('/')[2].partition('.')[0]
+        if kind in STUCK:
+            with contextlib.suppress(OSError):
+                self.wfile.write(STUCK[kind][0])
+                for _ in range(1 << 10):
+                    self.wfile.write(STUCK[kind][1])
+                    time.sleep(0.005)
+            return
+        if kind == 'elsewhere':
+            self.send_response(302)
+            self.send_header('Location', '/short')
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(1 << 10):
+                    self.wfile.write(bytes(1 << 10))
+                    time.sleep(0.005)
+            return
         self.send_response(200)
         length = {'short': 2000, 'longer': 5000, 'vast': 1 << 50}.get(kind)
         if length:
@@ -285,10 +309,15 @@ class Liar(http.server.BaseHTTPRequestHandler):
         ('packed', False, 'the server packs it .*gzip'),
         ('drips', True, 'fewer than 1024 bytes a second came'),
         ('drips', False, 'fewer than 1024 bytes a second came'),
+        ('head', True, r'nothing came for 0\.5 s'),
+        ('promise', True, r'nothing came for 0\.5 s'),
+        ('trailer', True, r'nothing came for 0\.5 s'),
+        ('elsewhere', True, 'IncompleteRead'),
     ],
 )
 def test_servers_that_lie_drip_or_overflow(monkeypatch, tmp_path, kind, known, message):
     monkeypatch.setattr(download, '_PATIENCE', 0.3)
+    monkeypatch.setattr(download, '_SILENCE', 0.5)
     monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
     if known:
         file = File(f'{kind}.json', hashlib.sha256(b'').hexdigest(), 2000, f'https://{HOST}/{kind}')
@@ -297,11 +326,11 @@ def test_servers_that_lie_drip_or_overflow(monkeypatch, tmp_path, kind, known, m
         add(monkeypatch, archives=[Archive(f'https://{HOST}/{kind}.tar', 'x', 'x')])
     with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Liar) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f'http://127.0.0.1:{server.server_port}'
+        address, begin = f'http://127.0.0.1:{server.server_port}', time.monotonic()
         with pytest.raises(errors.UserError, match=message) as caught:
             list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
         server.shutdown()
-    assert '\n' not in str(caught.value)
+    assert '\n' not in str(caught.value) and time.monotonic() - begin < 3
     assert sum(p.stat().st_size for p in (tmp_path / 'data').rglob('*') if p.is_file()) < 1000
 
 

@@ -7,15 +7,17 @@ import hashlib
 import logging
 import os
 import pathlib
+import queue
 import re
 import shutil
 import tarfile
+import threading
 import time
 import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xlbench import files, limits, locks
 from xlbench.data import readers
@@ -23,7 +25,11 @@ from xlbench.data.corpora import Archive, Corpus, File
 from xlbench.errors import UserError, shortened
 from xlbench.progress import Progress
 
+if TYPE_CHECKING:
+    import requests
+
 ARCHIVES = 'downloads'  # Below the data root.
+_MOST_LED = 10  # Addresses, each of which leads to the next one.
 _SILENCE = 60.0  # Seconds that a server may say nothing.
 _PATIENCE, _LEAST = 60.0, 1024  # In so many seconds it sends so many bytes in each, or is given up.
 
@@ -96,26 +102,23 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
       address: of the server.
       path: of the file.
     """
-    import requests
 
     def bad(why: str) -> UserError:
         return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
 
-    headers = {'Accept-Encoding': 'identity'}
-    with requests.get(address, stream=True, timeout=_SILENCE, headers=headers) as answer:
-        answer.raise_for_status()
-        if (packed := answer.headers.get('Content-Encoding', 'identity')) != 'identity':
+    name, count, counted, since = os.path.basename(path), 0, 0, time.monotonic()
+    with contextlib.closing(_answer(address)) as answer, open(path, 'wb') as file:
+        headers = next(answer)
+        if (packed := headers.get('Content-Encoding', 'identity')) != 'identity':
             raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
-        length = answer.headers.get('Content-Length', '')
+        length = headers.get('Content-Length', '')
         declared = int(length) if length.isdecimal() and len(length) < 19 else None
         if size is not None and declared not in (None, size):
             raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
         if size is None and (declared or 0) > limits.DOWNLOAD_BYTES.value:
             raise limits.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
-        name = os.path.basename(path)
-        with open(path, 'wb') as file, Progress(f'{name}: downloaded', declared, 'B') as progress:
-            count, counted, since = 0, 0, time.monotonic()
-            while block := answer.raw.read1(1 << 16, decode_content=False):
+        with Progress(f'{name}: downloaded', declared, 'B') as progress:
+            for block in answer:
                 count += len(block)
                 if size is not None and count > size:
                     raise bad(f'it has more than the {size:,} bytes of the published file')
@@ -129,6 +132,68 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
                     counted, since = count, time.monotonic()
     if count < (size or declared or 0):
         raise bad(f'it ends behind {count:,} of {size or declared:,} bytes')
+
+
+def _answer(address: str) -> Iterator:
+    """The headers of what an address answers, then its bytes in blocks, none of them unpacked.
+
+    A thread reads them. The timeout of a socket is for each read, and the head, the lines behind
+    the last block, and answers that promise another one may come a byte at a time and have no end.
+
+    Raises:
+      OSError, urllib3.exceptions.HTTPError: there is none, or it does not go on.
+    """
+    read: queue.Queue = queue.Queue(16)
+    left = threading.Event()
+
+    def put(item: object) -> None:
+        while not left.is_set():
+            with contextlib.suppress(queue.Full):
+                return read.put(item, timeout=1.0)
+        raise EOFError
+
+    def work() -> None:
+        try:
+            with contextlib.closing(_opened(address)) as answer:
+                put(answer.headers)
+                while block := answer.raw.read1(1 << 16, decode_content=False):
+                    put(block)
+                put(None)
+        except EOFError:
+            pass
+        except Exception as error:  # It is raised where somebody waits for it.
+            with contextlib.suppress(EOFError):
+                put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while (item := read.get(timeout=_SILENCE)) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    except queue.Empty:
+        raise TimeoutError(f'nothing came for {_SILENCE:g} s') from None
+    finally:
+        left.set()
+
+
+def _opened(address: str) -> 'requests.Response':
+    """The answer of an address, or of the one to which it leads, with nothing of it read.
+
+    The library would read all that stands in an answer which only leads elsewhere.
+    """
+    import requests
+
+    session, headers = requests.Session(), {'Accept-Encoding': 'identity'}
+    session.resolve_redirects = lambda *_, **__: iter(())  # It reads even if it may not follow.
+    for _ in range(_MOST_LED):
+        answer = session.get(address, stream=True, timeout=_SILENCE, headers=headers)
+        if not answer.is_redirect:
+            answer.raise_for_status()
+            return answer
+        answer.close()
+        address = urllib.parse.urljoin(address, answer.headers['Location'])
+    raise requests.TooManyRedirects(f'it leads elsewhere {_MOST_LED} times')
 
 
 def _fetch(
