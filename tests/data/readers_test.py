@@ -321,6 +321,7 @@ def test_responses(tmp_path):
         ('-1\tJa', '2 TAB-separated columns instead of 3 (lm_score, reply, cluster)'),
         ('x\tJa\t3', "lm_score is 'x', not a number"),
         ('nan\tJa\t3', "lm_score is 'nan', not a number"),
+        ('9' * 3000 + '\tJa\t3', f"lm_score is '{'9' * 76}..., not a number"),
         ('-1\t \t3', 'reply is empty'),
         ('-1\tJa\t', 'cluster is empty'),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from xlbench.data.readers.parallel import fields, unequal_lines
 from xlbench.data.readers.records import BadRecord, Record
 from xlbench.data.readers.text_lines import lines
+from xlbench.errors import shortened
 
 
 def read_pairs(path: str) -> Iterator[Record | BadRecord]:
@@ -72,7 +73,7 @@ def _response(path: str, number: int, line: str) -> Record | BadRecord:
     except ValueError:
         finite = False
     if not finite:
-        return BadRecord(path, number, f'lm_score is {record["lm_score"]!r}, not a number')
+        return BadRecord(path, number, f'lm_score is {shortened(record["lm_score"])}, not a number')
     return record
 
 
