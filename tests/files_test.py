@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Literal
 
+import msgspec
 import pytest
 
 from xlbench import files, limits
@@ -216,3 +217,12 @@ def test_messages_quote_little_of_a_file():
         files.parse_json(json.dumps([long]), list[Literal['A', 'B']], 'a.json')
     said = str(caught.value)
     assert said.startswith('a.json: Invalid enum value') and len(said) < 250 and said.isprintable()
+
+
+def test_bytes_that_are_no_text_are_seen_where_nothing_reads_them():
+    class Known(msgspec.Struct):
+        a: int
+
+    assert files.parse_json('{"a": 1, "b": "ü"}'.encode(), Known, 'x.json').a == 1
+    with pytest.raises(UserError, match=r'x\.json: not JSON: .*invalid start byte'):
+        files.parse_json(b'{"a": 1, "b": "\xff\xfe"}', Known, 'x.json')

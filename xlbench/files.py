@@ -238,6 +238,7 @@ def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
     """
     try:
         data = data.encode() if isinstance(data, str) else bytes(data)
+        data.decode()  # msgspec does not look into values that it skips.
         value = msgspec.json.decode(data, type=kind)
         if data.count(b'[') + data.count(b'{') > limits.JSON_DEPTH.value:
             limits.check_depth(msgspec.json.decode(data), name)
