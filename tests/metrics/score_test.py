@@ -218,7 +218,6 @@ def test_a_declared_task_scores_files_without_its_data(tmp_path, capsys, monkeyp
     run(capsys, outputs, f'--references={refs}', task, '--workdir=theirs')
     content, _ = result('theirs', 'clidsum_xmediasum40k_en_de')
     assert 'stem:snowball-german' in ' '.join(content['signatures'].values())
-    assert content['headline'] in content['scores']
     # By their stems, "kaufte" and "kauft" are one word.
     assert content['scores']['rouge_1'] > 60
     generic = run(capsys, outputs, f'--references={refs}', '--task=clidsum_other', '--lang=de')
