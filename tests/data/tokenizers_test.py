@@ -345,7 +345,7 @@ def test_mbart_25_writes_what_transformers_writes(folder_of):
     # As its model shifts the labels: the language first.
     fed = [labels[-1], *labels[:-1]]
     assert arrays['decoder_input_tokens'][: len(fed)] == fed
-    assert known.begin('language') == ('language', None)
+    assert known.begin('language', 'generation') == ('language', None)
     assert len(ours.languages()) == 25
     to_id = theirs.convert_tokens_to_ids
     assert (to_id('zh_CN'), to_id('<mask>')) == (ours.num_pieces - 2, ours.num_pieces - 1)

@@ -151,7 +151,10 @@ def test_damage_is_one_line(folder, tmp_path, change, message):
 
 def test_a_folder_has_one_model_and_one_vocabulary(folder, tmp_path):
     (tmp_path / 'model.bin').touch()
-    with pytest.raises(UserError, match=r'is one model.\*.bin with one vocab.\*.spm'):
+    with pytest.raises(UserError, match='has no vocabulary; a translator of Marian'):
+        tokenizers.load(str(tmp_path), '')
+    (tmp_path / 'model.a.bin').touch()
+    with pytest.raises(UserError, match=r"has 'model.a.bin', 'model.bin'; .* one model.\*.bin"):
         hf_checkpoint.open(str(tmp_path))
     assert marian_files.find(tmp_path / 'nowhere') is None
 
@@ -193,7 +196,7 @@ def test_the_names_are_those_of_the_file(public):
     source.check()
     assert tokenizers.load(str(public), '').vocab_size == source.model['vocab_size'] == 32000
     assert source.shapes['final_logits_bias'] == (32000,)
-    _, found = marian_files.read(marian_files.find(public)[0])
+    _, found = marian_files.read(marian_files.find(public))
     entries = marian_ssru.names('marian_ssru', models.config(**source.model)).values()
     placed = {name for entry in entries for name in entry.tensors}
     assert all(name.endswith('_QuantMultA') for name in found.keys() - placed)

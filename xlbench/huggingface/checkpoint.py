@@ -79,7 +79,7 @@ class Checkpoint:
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
         if marian := marian_files.find(folder):
-            self.config, found = marian_files.read(marian[0])
+            self.config, found = marian_files.read(marian)
         else:
             if not foreign.file(folder, hub.CONFIG):
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'

@@ -44,7 +44,7 @@ def describe(spec: str) -> Described:
     if not is_here:
         folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
     if is_here and (marian := marian_files.find(folder)):
-        return Described(spec, spec, fields(marian_files.read(marian[0])[0]), {})
+        return Described(spec, spec, fields(marian_files.read(marian)[0]), {})
     sentences = sentence_files.read(folder)
     encoder = sentences.encoder if sentences else folder
     if not foreign.file(encoder, hub.CONFIG):

@@ -112,23 +112,37 @@ class _Head(msgspec.Struct):
     size: int  # Bytes of data.
 
 
-def find(folder: str | pathlib.Path) -> tuple[pathlib.Path, pathlib.Path] | None:
-    """The model and the vocabulary in a folder of Marian's; None where there is no such model.
+def find(folder: str | pathlib.Path) -> pathlib.Path | None:
+    """The model in a folder of Marian's; None where there is no such model.
 
     Raises:
-      UserError: there are several models, or not one vocabulary.
+      UserError: there are several models.
     """
     names = files_lib.names(folder)
     models = [name for name in names if name.startswith('model.') and name.endswith('.bin')]
-    vocabularies = [name for name in names if name.startswith('vocab.') and name.endswith('.spm')]
     if not models or 'config.json' in names:
         return None
-    if len(models) > 1 or len(vocabularies) != 1:
+    return foreign.file(folder, _only(folder, models))
+
+
+def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
+    """The vocabulary beside the model.
+
+    Raises:
+      UserError: there is none, or there are several.
+    """
+    names = files_lib.names(folder)
+    found = [name for name in names if name.startswith('vocab.') and name.endswith('.spm')]
+    return foreign.file(folder, _only(folder, found))
+
+
+def _only(folder: str | pathlib.Path, names: list[str]) -> str:
+    if len(names) != 1:
         raise UserError(
-            f'{folder} has {", ".join(map(shortened, [*models, *vocabularies]))}; a translator of '
+            f'{folder} has {", ".join(map(shortened, names)) or "no vocabulary"}; a translator of '
             'Marian is one model.*.bin with one vocab.*.spm for both languages'
         )
-    return foreign.file(folder, models[0]), foreign.file(folder, vocabularies[0])
+    return names[0]
 
 
 def read(file: pathlib.Path) -> tuple[dict[str, Json], dict[str, Stored]]:

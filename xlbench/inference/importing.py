@@ -45,10 +45,11 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
         tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)
         for file in hub.tokenizer_files(checkpoint.folder):
             shutil.copyfile(file, vocabulary / file.name)
-        if marian := marian_files.find(checkpoint.folder):
+        if marian_files.find(checkpoint.folder):
             if extra_tokens:
                 raise UserError(f'{source} is a translator of Marian, which takes no extra tokens')
-            shutil.copyfile(marian[1], vocabulary / tokenizers.PAIR_COPY)
+            pieces = marian_files.vocabulary(checkpoint.folder)
+            shutil.copyfile(pieces, vocabulary / tokenizers.PAIR_COPY)
         add = None
         if extra_tokens:
             first = add_tokens(checkpoint.folder, vocabulary, extra_tokens)

@@ -121,8 +121,8 @@ def _within(path: str) -> str:
     """The vocabulary of a translator in Marian's own form, which is one file of a folder."""
     from xlbench.huggingface import marian_files
 
-    found = marian_files.find(path) if os.path.isdir(path) else None
-    return str(found[1]) if found else path
+    is_marian = os.path.isdir(path) and marian_files.find(path)
+    return str(marian_files.vocabulary(path)) if is_marian else path
 
 
 def check_name(spec: str) -> None:
