@@ -11,6 +11,7 @@
   beam        the same jobs as an Apache Beam program
   cards       the dataset card of a prepared task
   measuring   the lengths of a task's texts
+  describing  how a task is scored
 
 Of these, cards, command, encoding and workers start without TensorFlow.
 """
@@ -19,6 +20,7 @@ __all__ = [
     'beam',
     'cards',
     'command',
+    'describing',
     'encoding',
     'examples',
     'jobs',
