@@ -178,7 +178,7 @@ def multi_view(scenario: Scenario) -> ConfigDict:
 
 
 def _public(model: str) -> ConfigDict:
-    """What the configs of public checkpoints share."""
+    """Settings that the configs of public checkpoints share."""
     summariser = MODELS[model]
     c = config_lib.defaults()
     c.data = dict(root=summariser.root, vocabulary=summariser.checkpoint, sample=False)

@@ -137,7 +137,7 @@ SIZES = {'sample': sample, 'ud': small, 'encoder': brought, 'mbert': paper}
 
 
 def base(scenario: Scenario, batch_size: int, length: int) -> ConfigDict:
-    """What all sizes have in common."""
+    """Settings that all sizes share."""
     c = config_lib.defaults()
     name = 'tagging' if scenario.task in FEWSHOT.tagging else 'classification'
     c.objective = dict(name=name, label_smoothing=0.0)
@@ -155,5 +155,5 @@ def labeller(make, scenario: Scenario, **fields: float | str) -> dict[str, objec
 
 
 def best(scenario: Scenario) -> str:
-    """What the paper chooses checkpoints by."""
+    """Names the score by which the paper chooses checkpoints."""
     return f'dev/mean/{FEWSHOT.main_score(scenario.task)}'

@@ -172,7 +172,7 @@ def evaluate(
 
 
 def optimizer(size: str) -> dict[str, object]:
-    """What the models are fine-tuned with, in the papers of most of them."""
+    """Returns the usual optimizer of fine-tuning, from the papers of most models."""
     if size == 'tiny':
         return recipes.adamw(1e-3, 0.1)
     if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
@@ -185,7 +185,7 @@ def optimizer(size: str) -> dict[str, object]:
 
 
 def _objective(size: str, objective: str) -> str:
-    """What a model is trained for; UserError if that is not said, or cannot be."""
+    """Returns the objective of a model; UserError if it is neither given nor possible."""
     encoders = [name for name in names.FAMILIES if name not in (*WRITERS, 'multi_view')]
     family = '' if size == 'tiny' else MODELS[size][0]
     # A family that an objective trains has that one; others that write texts have generation.

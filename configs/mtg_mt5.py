@@ -58,7 +58,7 @@ def get_config(variant: str = '') -> ConfigDict:
 
 
 def choose(variant: str, sizes: tuple[str, ...]) -> tuple[Scenario, str]:
-    """What the text after the colon selects: the scenario, and one of the sizes."""
+    """Parses the text after the colon: the scenario, and one of the sizes."""
     text, version = recipes.split_key(variant, 'version', ('1', '2'))
     benchmark = MTG if version == '1' else MTG2
     narrowed = dict(task=None, source=None, target=None, rate='proportional')

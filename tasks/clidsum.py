@@ -110,7 +110,7 @@ def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
 
 
 def draws(kind: str, split: str) -> int:
-    """How many records are made of one object."""
+    """Returns how many records are made of one object."""
     return DRAWS if kind in NOISY and split == 'train' else 1
 
 
@@ -224,7 +224,7 @@ def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterat
 def _source(
     kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int
 ) -> str:
-    """What a model reads of a text; of `infilling`, `spans` of actions may be masked."""
+    """Builds the model's input from a text; `infilling` may mask `spans` of actions."""
     numbers = noise.generator(_SEED, draw, number)
     if kind == 'infilling':
         return noise.infill_spans(text, spans, numbers)
@@ -251,7 +251,7 @@ def count(corpus: str, kind: str, split: str, path: str, *others: str) -> int:
 
 
 def hint(corpus: str, kind: str, target: str) -> str:
-    """How to come by the files of a task; {root} stands for the data root."""
+    """Says how to get the files of a task; {root} stands for the data root."""
     if corpus != MONOLINGUAL:
         text = (
             'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors '

@@ -152,7 +152,7 @@ def read(task: str, lang: str, split: str, *paths: str) -> Iterator[Any]:
 
 
 def _read_file(task: str, lang: str, split: str, path: str) -> Iterator[Any]:
-    """What is in one file: examples of buckets, labelled texts, or tagged sentences."""
+    """Reads one file: examples of buckets, labelled texts, or tagged sentences."""
     if shots(split):
         for bucket in buckets.read(path):
             if not bucket.examples:

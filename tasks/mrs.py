@@ -48,7 +48,7 @@ def files(lang: str, split: str) -> list[str]:
 
 
 def mapping(lang: str, split: str) -> list[str]:
-    """What shall be shown for a response; without the file, the response itself."""
+    """Reads the shown form of each response; without the file, it is the response itself."""
     return [f'mrs/rsp_map/{lang}/response.mapping.txt'] if split == RESPONSES else []
 
 

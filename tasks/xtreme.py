@@ -88,7 +88,7 @@ def tensorflow_datasets() -> Any:
 
 
 def available(task: str, lang: str, split: str, data_dir: str) -> bool:
-    """Whether a split lies below TFDS's data folder, in a form that stands for the official one."""
+    """Returns whether a split lies below TFDS's data folder, in a form like the official one."""
     hosted = _hosted(task, lang, split)
     if hosted is None:
         return False
@@ -162,7 +162,7 @@ class _Split(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """What is looked at of a dataset_info.json."""
+    """Fields that are read of a dataset_info.json."""
 
     splits: list[_Split]
 

@@ -25,7 +25,7 @@ LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written
 
 
 def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
-    """What xlbench.train would do, a line each.
+    """Says what xlbench.train would do, a line each.
 
     Args:
       config: of the run.
@@ -186,7 +186,7 @@ def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
 
 
 def download_lines(config: ConfigDict) -> Iterator[str]:
-    """What would be fetched from the Hugging Face hub."""
+    """Says what would be fetched from the Hugging Face hub."""
     spec, _ = tokenizers.split_spec(config.data.vocabulary)
     vocabulary = tokenizers.HUB_NAMES.get(spec, spec)
     for what, name in (('checkpoint', config.init_from), ('vocabulary', vocabulary)):
@@ -198,7 +198,7 @@ def download_lines(config: ConfigDict) -> Iterator[str]:
 
 
 def workdir_line(workdir: str, begun: bool, finished: bool) -> str:
-    """How far a workdir is.
+    """Says how far a workdir is.
 
     Args:
       workdir: of a run or a sweep.

@@ -144,7 +144,7 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UserError(f'{message}; see {self.prog} --help')
 
     def parse_known_args(self, args=None, namespace=None):
-        """As argparse does it, for paths on this machine: gs://bucket/run is refused.
+        """Parses like argparse; refuses addresses (gs://bucket/run) as paths on this machine.
 
         An option whose name ends with `url` takes an address, and what stands behind `--` is not
         ours.

@@ -187,7 +187,7 @@ def _check_labels(workdir: str, trained: Sequence[str], labels: Sequence[str]) -
 
 
 def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
-    """Of how many examples the run's own result on a split is; 0 is all of them."""
+    """Returns the number of examples of the run's own result on a split; 0 is all of them."""
     blocks = [b for b in (block, *config.evals.values()) if b.split == split]
     return blocks[0].get('num_examples', 0) if blocks else 0
 
@@ -195,7 +195,7 @@ def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
 def _decoding(
     config: ConfigDict, block: ConfigDict, given: Mapping[str, Setting]
 ) -> tuple[dict[str, Setting], list[str]]:
-    """What decodes in a block of evals, and its differences as words of a folder's name."""
+    """Returns a block's decoding settings, and their differences as words of a folder's name."""
     if not objectives.build(**config.objective).writes_text:
         if given:
             raise UserError(
@@ -217,7 +217,7 @@ def _decoding(
 def _ranking(
     args: argparse.Namespace, decoding: Mapping[str, Setting]
 ) -> tuple[reranking.Ranking, dict[str, Setting]]:
-    """What ranks texts anew, and how all that it ranks are decoded."""
+    """Returns the ranker of texts, and the decoding settings of its input."""
     flag = '--rerank' if args.rerank else '--mmi_model'
     if not decoding:
         raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')

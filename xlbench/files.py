@@ -132,7 +132,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def is_foreign(path: str | os.PathLike, marks: Sequence[str], heads: Sequence[str] = ()) -> bool:
-    """Whether a path is taken by something that one of our programs has not written.
+    """Returns whether a path holds something that none of our programs wrote.
 
     Args:
         path: That is to be written.

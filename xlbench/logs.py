@@ -35,7 +35,7 @@ Samples = Mapping[str, Sequence[Sample]]  # {'eval/test/TASK': the same few exam
 
 
 class Trackers(Protocol):
-    """What a log knows of the trackers of a run; xlbench/tracking/following.py has all of it."""
+    """Trackers of a run, as a log sees them; xlbench/tracking/following.py has the rest."""
 
     step: int
 

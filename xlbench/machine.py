@@ -168,7 +168,7 @@ def _cgroup_limits() -> Iterator[int]:
 
 
 def _limits(*names: str) -> Iterator[int]:
-    """Those of this process that are set."""
+    """Yields the limits of this process that are set."""
     try:
         import resource
     except ImportError:  # No Unix.

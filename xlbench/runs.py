@@ -1,4 +1,4 @@
-"""What a config stands for: checked, opened and built; for training and for evaluating."""
+"""From a config to checked, opened and built parts; for training and for evaluating."""
 
 import dataclasses
 import itertools
@@ -101,7 +101,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
 
 
 def evaluated(block: Mapping[str, Setting], data: Data) -> list[Prepared]:
-    """What an evaluation scores: its tasks, and those of its mixtures, each once."""
+    """Returns the tasks of an evaluation, those of mixtures included, each once."""
     pairs = [(name, block['split']) for name in block['tasks']]
     tasks = (task for pair in pairs if pair in data for task in data[pair][0])
     return list({task.name: task for task in tasks}.values())
@@ -250,7 +250,7 @@ def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> path
 
 
 def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
-    """What config.json says beside the config: where the numbers of this run come from."""
+    """Describes the origin of a run's numbers for config.json."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in experiment.data.values() for t in tasks}
     trained = {
         task.name
@@ -283,7 +283,7 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
 
 
 def num_texts(task: Prepared) -> dict[str, int]:
-    """How many texts an example of a classification task has, 1 or 2: {'texts': 2}."""
+    """Returns how many texts an example of a classification task has, 1 or 2: {'texts': 2}."""
     view = features.VIEWS[task.manifest.get('view', 'generation')]
     if view.labels != 'text' or not len(task):
         return {}

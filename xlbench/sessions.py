@@ -67,7 +67,7 @@ class Recorder:
         self._writing = threading.Lock()
 
     def session(self) -> Session:
-        """What there is to say of the session now."""
+        """Returns the record of the session so far."""
         return Session(
             began=self._began,
             wall_seconds=round(time.monotonic() - self._wall, 1),
@@ -163,7 +163,7 @@ def read(workdir: str | os.PathLike) -> list[Session]:
 
 
 def _processor_seconds() -> float:
-    """Of this process since it began, and of those that it waited for."""
+    """Returns the processor seconds of this process and of its finished children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

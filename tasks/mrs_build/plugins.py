@@ -37,7 +37,7 @@ _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
 def is_function(spec: str) -> bool:
-    """Whether it has the form module:function; anything else is a file."""
+    """Returns whether it has the form module:function; anything else is a file."""
     return bool(_FUNCTION.fullmatch(spec)) and not os.path.exists(spec)
 
 
@@ -118,14 +118,14 @@ def identifier(spec: str) -> Identify:
 
 
 def is_model(spec: str) -> bool:
-    """Whether it is a classifier's folder or hub name, and no scores that `index_scores` made."""
+    """Returns whether it is a classifier's folder or hub name, not scores of `index_scores`."""
     if os.path.isdir(spec):
         return not os.path.exists(os.path.join(spec, 'keys.npy'))
     return is_hub_name(spec)
 
 
 def is_hub_name(spec: str) -> bool:
-    """Whether it can only be a name on the Hugging Face hub: no file, and in no folder."""
+    """Returns whether it can only be a name on the Hugging Face hub: no file, and in no folder."""
     is_here = os.path.exists(spec) or os.path.isdir(os.path.dirname(spec))
     return not is_here and hub.is_name(spec)
 

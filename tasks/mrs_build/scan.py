@@ -63,7 +63,7 @@ class Dump:
 
     @property
     def done(self) -> bool:
-        """Whether all its shards are there."""
+        """True if all its shards exist."""
         return os.path.exists(self._read) and all(map(os.path.exists, self.shards()))
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:

@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 
 class Translated:
-    """What is translated into each language.
+    """Texts that are translated into each language.
 
     Args:
       options: of the build.
@@ -153,7 +153,7 @@ def _blocks(options: Options, split: Sequence[str], num_responses: int) -> list[
 
 
 def quotas(counts: Sequence[int], limit: int) -> list[int]:
-    """How many of each partition are taken, so that they are `limit` together.
+    """Divides `limit` among partitions in proportion to their counts.
 
     Example: [10, 30, 20], 6 -> [1, 3, 2]
     """

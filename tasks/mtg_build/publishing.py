@@ -34,7 +34,7 @@ Rows = Sequence[Sequence[str]]  # The fields of an example in each language.
 
 
 class About(msgspec.Struct):
-    """What made some files of a task.
+    """Provenance of some files of a task.
 
     Attributes:
       settings: of the build, by step and flag.

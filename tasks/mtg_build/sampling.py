@@ -31,7 +31,7 @@ T = TypeVar('T')
 
 
 class Counts(msgspec.Struct):
-    """How many originals there are.
+    """Numbers of originals.
 
     Attributes:
       read: examples of all files, each counted once.

@@ -36,7 +36,7 @@ NGRAMS = (1, 2, 3, 4)
 
 
 class Translated(msgspec.Struct, omit_defaults=True):
-    """What became of one example in one language.
+    """Result of translating one example into one language.
 
     Attributes:
       texts: the translation of each field.

@@ -60,7 +60,7 @@ def _write(
     fill: Callable[[str], None],
     train: Callable[[str], bytes],
 ) -> bool:
-    """What `write` does while no other process writes a corpus into the root."""
+    """Writes a corpus under the lock of `write`."""
     if _is_there(root, name, about, vocabulary):  # Another one has just written it.
         return False
     folder, complete = os.path.join(root, name), _corpora(root)

@@ -111,7 +111,7 @@ def sample(rng: random.Random) -> dict[str, int]:
 
 
 def forms(lang: str, meanings: dict[str, int]) -> dict[str, str]:
-    """What templates are filled with: the meanings in one language."""
+    """Looks up the meanings in one language, for templates."""
     column = LANGUAGES.index(lang)
     filled = {key: NAMES[meanings[key]] for key in ('name', 'name2')}
     filled |= {key: TOWNS[meanings[key]] for key in ('town', 'town2')}

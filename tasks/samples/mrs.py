@@ -57,7 +57,7 @@ def write(root: str, seed: int = 0) -> bool:
 
 
 def make_splits(seed: int) -> dict[str, list[replies.Meaning]]:
-    """What is said in every split; no message occurs twice, in any language or split."""
+    """Draws every split's pairs; no message occurs twice, in any language or split."""
     seen: dict[str, set[str]] = {lang: set() for lang in replies.LANGUAGES}
     splits = {}
     for split, size in SPLITS.items():

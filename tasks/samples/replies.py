@@ -45,7 +45,7 @@ class Frame:
 
     @property
     def weight(self) -> int:
-        """How often it is drawn, relative to others."""
+        """Relative frequency of drawing it."""
         if len(self.slots) > len({*self.slots.values()}):
             return _PAIR_WEIGHT
         return _SLOTS_WEIGHT if self.slots else _PLAIN_WEIGHT
@@ -85,7 +85,7 @@ FRAME = _frames()
 
 @dataclasses.dataclass(frozen=True)
 class Meaning:
-    """What one pair says, in no language.
+    """Meaning of one pair, in no language.
 
     Attributes:
       frame: its name.
@@ -103,7 +103,7 @@ class Meaning:
 
     @property
     def short(self) -> bool:
-        """Whether the answer is the short one."""
+        """True if the answer is the short one."""
         return any(sentence.kind == 'hurry' for sentence in self.beside)
 
 

@@ -118,7 +118,7 @@ def _list(names: Sequence[str], lang: str) -> str:
 
 @functools.cache  # Few different utterances are said again and again.
 def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
-    """Who does what in an utterance, a line each."""
+    """Lists the triples of an utterance, a line each."""
     filled = dict(slots)
     done = next((filled[slot] for slot in _DONE if slot in filled), '')
     # Example: 'look for the key' -> 'look for', 'the key'; 'work late' has no object.

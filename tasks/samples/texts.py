@@ -168,7 +168,7 @@ def parse(path: str, text: str) -> dict[str, Block]:
 
 
 def digest(*names: str) -> str:
-    """What tells the texts of some files apart from others; comments do not count."""
+    """Hashes the texts of some files; comments do not count."""
     content = [
         (name, block.name, [(row.lang, row.cells) for row in block.rows])
         for name in names

@@ -35,7 +35,7 @@ _VERSION = 1  # Of what a stage writes for the same model, settings and input.
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What one example has become.
+    """State of one example in a chain.
 
     Attributes:
       id: of the example.
@@ -160,7 +160,7 @@ class Chain:
 def answers(
     texts: Sequence[str], chain: Sequence[str], source: str, target: str, *, cache: str = ''
 ) -> list[str]:
-    """What a chain makes of texts.
+    """Runs a chain on texts.
 
     Args:
       texts: in one language.
@@ -262,7 +262,7 @@ def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
 
 
 def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
-    """What a stage makes of each row; texts that an engine does not translate are Failures."""
+    """Runs a stage on each row; a text that an engine cannot translate becomes a Failure."""
     if not stage.translates:
         return [
             Row(row.id, writing.texts_of(answer))

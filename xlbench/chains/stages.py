@@ -61,17 +61,17 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """What it is, without its settings: 'RUNS/summariser', 'translate:apertium'."""
+        """Name without settings: 'RUNS/summariser', 'translate:apertium'."""
         return f'{TRANSLATE if self.translates else ""}{self.spec}'
 
     @property
     def is_model(self) -> bool:
-        """Whether a model is behind it."""
+        """True if a stage is a model."""
         return not self.translates or engines.is_model(self.spec)
 
     @property
     def title(self) -> str:
-        """What a table calls it. Example: RUNS/bart@300 -> bart, translate:apertium -> Apertium."""
+        """Name in a table. Example: RUNS/bart@300 -> bart, translate:apertium -> Apertium."""
         kind, _, rest = self.spec.partition(':')
         if self.is_model:
             return pathlib.PurePath(self.spec.partition('@')[0]).name

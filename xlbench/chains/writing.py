@@ -17,7 +17,7 @@ class Writer(Neural):
     """
 
     def identity(self, source: str, target: str) -> str:
-        """As of a model that translates, and how much it reads of a text."""
+        """Identifies a chain as a translator, with the part of a text that it reads."""
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:

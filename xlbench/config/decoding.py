@@ -108,12 +108,12 @@ class Options:
 
     @property
     def eager(self) -> bool:
-        """Whether an example is done as soon as its pool is full."""
+        """True if an example ends as soon as its pool is full."""
         return self.early_stopping is True
 
     @property
     def hopeful(self) -> bool:
-        """Whether what a text may reach is judged at max_length."""
+        """True if the reachable score of a text is taken at max_length."""
         return self.early_stopping == 'never'
 
     @property

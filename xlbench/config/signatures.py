@@ -110,7 +110,7 @@ def _class_of(base: ast.expr) -> str:
 
 
 def _is_field(node: ast.AST) -> bool:
-    """Whether it declares a field of a dataclass; a ClassVar is none."""
+    """Returns whether a node declares a field of a dataclass; a ClassVar is none."""
     return (
         isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)

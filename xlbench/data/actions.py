@@ -101,7 +101,7 @@ def _subject(tags: Sequence[str], end: int) -> Span | None:
 
 
 def _joins(tags: Sequence[str], start: int, end: int) -> bool:
-    """Whether a conjunction leads to a verb from the one before, across its object alone."""
+    """Returns whether a conjunction leads to a verb from the one before, across its object only."""
     between = [tag for tag in tags[start:end] if tag != 'ADV']
     return between[-1:] == ['CCONJ'] and not {'PUNCT', 'SCONJ'} & {*between}
 

@@ -88,7 +88,7 @@ def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
 def read_tagged_lines(
     path: str, lines: Iterable[Numbered]
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """As `read_tagged`, of lines that are in memory; `path` is for messages."""
+    """Reads lines in memory as `read_tagged` reads a file; `path` is for messages."""
     return _read(path, lines, _tagged_words)
 
 

@@ -51,7 +51,7 @@ class Archive:
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """What is known of a corpus.
+    """Name, origin, licence and files of a corpus.
 
     Attributes:
       name: of it here.

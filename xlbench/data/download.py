@@ -240,7 +240,7 @@ _BROKEN = (
 
 
 class _Head(tarfile.TarInfo):
-    """What stands before a member; the archive is told when its end has been read.
+    """Header of a member; tells the archive when its end has been read.
 
     The library takes a broken head behind the first one, and a file that just stops, for the end.
     """
@@ -293,7 +293,7 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
 
 @contextlib.contextmanager
 def _unpacking(path: str) -> Iterator[None]:
-    """What is wrong with an archive in this block is a UserError."""
+    """Turns a fault of the archive in this block into a UserError."""
     try:
         yield
     except _BROKEN as error:

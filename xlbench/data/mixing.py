@@ -181,7 +181,7 @@ class Stream:
 
 
 class Windows(Protocol):
-    """Which examples are planned together: the windows of a run, from 0 on, without end."""
+    """Groups of examples that are planned together: windows of a run, from 0 on, without end."""
 
     def __call__(self, number: int) -> np.ndarray:
         """[window]: the example numbers of a window, in the order of the stream."""

@@ -140,7 +140,7 @@ def mask_spans(utterance: str, spans: Iterable[Span]) -> str:
 
 
 def budget(tokens: int, share: float = SHARE) -> int:
-    """How many of an utterance's tokens may be masked; a half is rounded to the even number."""
+    """Returns how many of an utterance's tokens are masked; halves are rounded to even."""
     return round(share * tokens)
 
 

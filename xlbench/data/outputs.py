@@ -1,4 +1,4 @@
-"""What any system wrote, and the references that it is scored against, from files.
+"""Predictions of any system, and their references, from files.
 
 A text file has a text a line, and an empty line is an empty text. JSONL has a record a line, .conll
 and .conllu sentences of tagged words. Where records of both sides have ids they are put together by
@@ -26,7 +26,7 @@ FORMATS = ('text', 'jsonl', *_TAGGED)
 
 @dataclasses.dataclass(frozen=True)
 class References:
-    """What predictions are compared with.
+    """References of predictions.
 
     Attributes:
         name: For messages.
@@ -43,7 +43,7 @@ class References:
     facts: Mapping[str, Json]
 
     def first(self, count: int) -> 'References':
-        """Those of the first so many examples; 0 is all of them."""
+        """Returns the references of the first `count` examples; 0 is all of them."""
         if not count:
             return self
         if not 0 < count <= len(self.targets):
@@ -54,7 +54,7 @@ class References:
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """What a system wrote.
+    """Predictions of a system.
 
     Attributes:
         path: Of the file.
@@ -230,7 +230,7 @@ def read_references(
 def _references(
     path: str, field: str, id_field: str, tags: bool
 ) -> tuple[list[list[str]], list[str] | None, list[str]]:
-    """Of each example the references; ids and inputs, if there are any."""
+    """Returns the references of each example; ids and inputs, if there are any."""
     format = format_of(path)
     if format in _TAGGED:
         return [[row] for row in _tags(path, format)], None, []
@@ -276,7 +276,7 @@ def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
 
 
 def sha256(path: str) -> str:
-    """Of a file."""
+    """Returns the SHA-256 of a file."""
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
 

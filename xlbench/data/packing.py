@@ -1,4 +1,4 @@
-"""Which examples share a row, and which rows share a batch: worked out from lengths alone.
+"""Assignment of examples to rows and of rows to batches, from lengths alone.
 
 Nothing here reads an example, so a plan costs microseconds an example, every process can make all
 of it, and it is the same everywhere: whole numbers only, ties broken by order.
@@ -121,7 +121,7 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
 
 
 def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
-    """Whether inputs fill their limit sooner than targets do."""
+    """Returns whether inputs fill their limit sooner than targets do."""
     totals = lengths.sum(0, dtype=np.int64)
     return int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
 

@@ -9,7 +9,7 @@ _BLOCK = 2**20  # About so many places of a permutation are worked out together.
 
 
 def _generator(seeds: tuple[int, ...]) -> np.random.PCG64:
-    """Of random bits: numpy promises these to stay the same, but not its own `permutation`."""
+    """Seeds random bits: numpy promises these to stay the same, but not its own `permutation`."""
     return np.random.PCG64(np.random.SeedSequence(seeds))
 
 

@@ -32,7 +32,7 @@ def all_references(text: str, example: Mapping[str, Any], is_target: bool) -> st
 
 
 def entry(postprocessor: Postprocessor | None) -> bool | str:
-    """What a manifest says of a task's postprocessor: whether there is one, or that it is ours."""
+    """Describes a task's postprocessor for a manifest: False, True or 'all_references'."""
     if postprocessor is all_references:
         return all_references.__name__
     return postprocessor is not None
@@ -71,7 +71,7 @@ def _of_task(name: str) -> Postprocessor:
 
 
 class Postprocess:
-    """What is done to the texts of a prepared task before they are scored.
+    """Postprocessing of a prepared task's texts before they are scored.
 
     Args:
       prepared: the task.

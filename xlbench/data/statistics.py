@@ -93,7 +93,7 @@ def length(text: str, lang: str | None) -> int:
 
 
 def in_words(lang: str | None) -> bool:
-    """Whether texts of a language are counted in words."""
+    """Returns whether texts of a language are counted in words."""
     return lang not in languages.LANGUAGES or languages.LANGUAGES[lang].spaces
 
 

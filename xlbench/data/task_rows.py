@@ -46,7 +46,7 @@ class Streams:
 def window_sizes(
     window: int | None, examples: mixing.Examples, layout: packing.Layout
 ) -> list[int]:
-    """How many examples of each task fill about as many rows as those of the others.
+    """Returns how many examples of each task fill about equally many rows.
 
     Args:
       window: examples of all tasks together, if the config says how many; otherwise a window has
@@ -68,7 +68,7 @@ def window_sizes(
 
 
 def _examples_a_row(examples: mixing.Examples, task: int, layout: packing.Layout) -> float:
-    """How many examples of a task share a row, on a sample of it."""
+    """Estimates how many examples of a task share a row, from a sample."""
     if not layout.packed:
         return 1.0
     sample = examples.sample_of(task, mixing.SAMPLE)

@@ -119,7 +119,7 @@ class Files:
         return os.path.join(self.folder, name)
 
     def has(self, *names: str) -> bool:
-        """Whether all these files are there."""
+        """Returns whether all these files exist."""
         return all(foreign.file(self.folder, name) for name in names)
 
     def setting(self, key: str, default: Value | None = None) -> Value | None:

@@ -133,7 +133,7 @@ class _Search:
 
     @property
     def diverse(self) -> bool:
-        """Whether groups of beams keep away from each other."""
+        """True if groups of beams keep away from each other."""
         return self.options.method == 'diverse_beam'
 
     @property

@@ -114,7 +114,7 @@ def _gathered_bytes(leaf: jax.Array | jax.ShapeDtypeStruct, dtype: str) -> int:
 def _divides(
     num_heads: int, leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], mesh: Mesh
 ) -> bool:
-    """Whether fsdp and tensor together divide the heads, and all that tensor cuts."""
+    """Returns whether fsdp and tensor together divide the heads, and all that tensor cuts."""
     parts = math.prod(mesh.shape[axis] for axis in _BY_HEADS)
     sizes = [leaf.shape[place] for leaf in leaves for place in _cut_by(leaf, 'tensor')]
     return not any(size % parts for size in (num_heads, *sizes))

@@ -32,7 +32,7 @@ Resize = Callable[[Arrays, int], Arrays]
 
 
 class State(NamedTuple, Generic[Texts]):
-    """What a step reads and returns.
+    """State that a step reads and returns.
 
     Attributes:
       position: [], tokens made so far.

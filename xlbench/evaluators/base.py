@@ -205,7 +205,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return given
 
     def has_texts(self, task: TaskT) -> bool:
-        """Whether there are predictions for the metrics of a task."""
+        """Returns whether a task has predictions for its metrics."""
         del task
         return True
 

@@ -170,7 +170,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._decode_batch = jax.jit(decode_batch, static_argnums=0)
 
     def has_texts(self, task: base.Task) -> bool:
-        """Whether the task is decoded."""
+        """Returns whether the task is decoded."""
         return self._decode
 
     @property
@@ -204,7 +204,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return score_examples(task, predict, self._mesh, check, forced)
 
     def _to_decode(self, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        """What decoding reads of a batch, so that the width of the targets is not in it."""
+        """Selects the arrays that decoding reads; the width of the targets is in none of them."""
         firsts = []  # Features of targets of which decoding reads the first position.
         if self._model.decoder_only:
             firsts = ['decoder_input_tokens', 'decoder_segment_ids']
@@ -259,7 +259,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return result, written
 
     def _facts(self) -> dict[str, Json]:
-        """What metrics.json says of how texts came about."""
+        """Records in metrics.json how the texts were generated."""
         facts = describe(self._options)
         if self.ranker:
             facts |= {'num_return': self.ranker.keep, **self.ranker.facts}

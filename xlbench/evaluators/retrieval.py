@@ -192,12 +192,12 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     @property
     def num_programs(self) -> int:
-        """At most so many programs are compiled: of encoding, and two searches for each task."""
+        """Bound on compiled programs: one encoder, and two searches for each task."""
         searches = sum(2 for task in self.tasks if task.responses)
         return self._left.max_programs + self._right.max_programs + searches
 
     def score_names(self, task: str) -> set[str]:
-        """Those of the metrics, and of ranks among the candidates and in the response set."""
+        """Names the scores of metrics, and of ranks among candidates and in the response set."""
         given = super().score_names(task)
         if given and self._sets:
             given |= ranking.textbook([1], [0]).keys()
@@ -205,7 +205,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         return given
 
     def has_texts(self, task: RetrievalTask) -> bool:
-        """Whether the task has a response set."""
+        """Returns whether the task has a response set."""
         return task.responses is not None
 
     def numbers(self, task: RetrievalTask) -> Sequence[int]:

@@ -14,14 +14,14 @@ from xlbench.retrieval.response_set import ResponseSet
 
 
 class Counts(Protocol):
-    """How many responses are looked at, and how many of them are suggested."""
+    """Numbers of responses that are considered and suggested."""
 
     top_k: int
     num_suggestions: int
 
 
 class Suggested(NamedTuple):
-    """What is suggested to n messages at one weight of log-likelihoods.
+    """Suggestions for n messages at one weight of log-likelihoods.
 
     Attributes:
       lm_weight: the weight.

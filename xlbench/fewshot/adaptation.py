@@ -139,7 +139,7 @@ class Adapter:
 
     @property
     def _reads_hidden(self) -> bool:
-        """Whether what is trained reads hidden states; or what a frozen pooler makes of them."""
+        """True if the trained part reads hidden states, or a frozen pooler's output."""
         return self._method.pooler or self._of_words
 
     # ----------------------------------------------------------------------------------- the lanes
@@ -192,7 +192,7 @@ class Adapter:
         self._programs.compile(self._data(shots), self._test(shots), at_once)
 
     def room(self, shots: int) -> Room:
-        """How many lanes of so many shots there is room for."""
+        """Returns how many lanes of a number of shots fit at a time."""
         return Room(self._programs, self._data(shots), self._mesh, self._rereads)
 
     def _stream(
@@ -251,7 +251,7 @@ class Adapter:
         return state
 
     def _epochs(self, data: LaneData, done: np.ndarray, running: np.ndarray) -> np.int32:
-        """How many epochs can pass before the first lane may end.
+        """Returns how many epochs pass at least before a lane may end.
 
         Args:
           data: what lanes read.

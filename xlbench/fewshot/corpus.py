@@ -201,7 +201,7 @@ class Corpus:
         return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
 
     def num_buckets(self, shots: int) -> int:
-        """How many buckets of a number of shots there are, empty ones included."""
+        """Counts the buckets of a number of shots, empty ones included."""
         return self._num_buckets[shots]
 
     def bucket_sizes(self, shots: int) -> list[int]:
@@ -342,7 +342,7 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _num_empty(split: prepared.Prepared) -> int:
-    """How many buckets without an example it has: nothing else of such a split is left out."""
+    """Counts buckets without an example: nothing else of such a split is left out."""
     return sum((split.manifest.get('left_out') or {}).values())
 
 

@@ -1,4 +1,4 @@
-"""What the devices do with lanes: begin them, train them epoch by epoch, predict with them.
+"""Device programs of lanes: begin, train epoch by epoch, predict.
 
 Each function of `LanePrograms` sees the lanes of one device.
 """
@@ -322,7 +322,7 @@ def compare_chunks(
 
 
 def _higher(score: jax.Array, best: jax.Array) -> jax.Array:
-    """Whether fractions [..., 2] are above others, exactly; for numbers below 2**20, -1 too."""
+    """Compares fractions [..., 2] exactly, for numbers below 2**20 and -1."""
 
     def product(a, b):  # As a b = high * 2**11 + low; int64 is none of JAX's types.
         low = (a & 0x7FF) * b

@@ -1,4 +1,4 @@
-"""What a sweep leaves in its workdir, as it is written and as it is read.
+"""Files of a sweep's workdir: written and read here.
 
   config.json       what was run (xlbench.config.claim_workdir): config, data, versions, ...; under
                     'asked' what each command asked for, as a sweep may grow
@@ -123,11 +123,11 @@ class Journal:
         self._keys = {row.key for row in self.rows}
 
     def has(self, key: Key) -> bool:
-        """Whether the row with this `Row.key` is there."""
+        """Returns whether the row with this `Row.key` exists."""
         return key in self._keys
 
     def has_all(self, rows: Iterable[Row]) -> bool:
-        """Whether rows with the keys of these are there."""
+        """Returns whether rows with the keys of these exist."""
         return all(self.has(row.key) for row in rows)
 
     def add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:

@@ -15,7 +15,7 @@ CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
 
 
 class Room:
-    """How many lanes run at the same time, and what else may, of one number of shots.
+    """Number of lanes and programs that run at the same time, for one number of shots.
 
     Args:
       programs: that run them.
@@ -28,7 +28,7 @@ class Room:
         self._programs, self._data, self._mesh, self._rereads = programs, data, mesh, rereads
 
     def lanes_at_once(self, most: int) -> int:
-        """How many lanes to train side by side: as many as a device's memory holds.
+        """Returns how many lanes to train side by side: as many as a device's memory holds.
 
         That is what the compiler says one lane takes, and another one. A CPU is fastest with as
         many as its cache holds, so that their state is not fetched anew at every step.
@@ -48,7 +48,7 @@ class Room:
         return ways * int(max(1, min(most, fit)))
 
     def streams(self, lanes: int, at_once: int) -> int:
-        """How many programs of `at_once` lanes to run at the same time.
+        """Returns how many programs of `at_once` lanes to run at the same time.
 
         Much of what one program does on a CPU keeps one core busy, and the others wait. A program
         is the same however many of it run, so that no result depends on this number.
@@ -62,7 +62,7 @@ class Room:
         return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
 
     def may_compile_beside(self, at_once: int, streams: int) -> bool:
-        """Whether the next programs may be compiled beside so many streams, on a CPU.
+        """Returns whether the next programs may compile beside the running ones, on a CPU.
 
         Most of a program is compiled on one core, and the streams keep the others busy. Memory has
         to hold as much as another stream, for the compiler and for what the next lanes read.
@@ -91,9 +91,9 @@ class Room:
         return memory.step_bytes(program.compile().memory_analysis())
 
     def _streams_that_fit(self, at_once: int) -> int:
-        """How many streams a CPU's memory holds; 0 where its size is not known."""
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known."""
         return int(MEMORY_SHARE * (machine.memory() or 0) // self._stream_bytes(at_once))
 
     def _stream_bytes(self, at_once: int) -> int:
-        """Of a stream: its gradients and activations need about as much as its state."""
+        """Estimates a stream's bytes: gradients and activations need about as much as its state."""
         return 2 * self.bytes(at_once)

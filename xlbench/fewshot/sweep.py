@@ -200,7 +200,7 @@ def with_rate(source: ConfigDict, rate: float) -> ConfigDict:
 
 
 def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
-    """Whether all that is asked for now is in the tables of the workdir."""
+    """Returns whether the workdir's tables hold everything that is asked for."""
     if not (pathlib.Path(workdir) / 'DONE').exists():
         return False
     return results.Journal(workdir).has_all(planned(task, adapt))

@@ -24,7 +24,7 @@ _PLACES = ('root', 'vocabulary')  # Of config.source.data.
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
-    """Whether a sweep was begun in the workdir that this config continues, or adds to.
+    """Checks that a config continues the workdir's sweep; returns whether one had begun.
 
     Raises:
       UserError: it is another sweep's (the difference is in the message), or somebody's.

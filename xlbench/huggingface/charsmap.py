@@ -1,4 +1,4 @@
-"""What a SentencePiece model rewrites before it cuts a text, as steps of the `tokenizers` library.
+"""Normalisation of a SentencePiece model, as steps of the `tokenizers` library.
 
 SentencePiece rewrites the longest sequence that its table has, from left to right
 (google/sentencepiece, src/normalizer.cc). The library has that table as `Precompiled`, but looks up

@@ -145,13 +145,13 @@ def check_name(spec: str) -> None:
 
 
 def is_name(spec: str) -> bool:
-    """Whether `spec` has the form of a hub name, and is not a folder that is here."""
+    """Returns whether `spec` has the form of a hub name and no folder of that name is here."""
     form = re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec)
     return bool(form) and spec[0] not in './~' and not pathlib.Path(spec).is_dir()
 
 
 def is_cached(spec: str) -> bool:
-    """Whether the cache has the weights, or the tokenizer, of a hub name."""
+    """Returns whether the cache has the weights, or the tokenizer, of a hub name."""
     import huggingface_hub as hub
 
     repository, _, revision = spec.partition('@')

@@ -104,7 +104,7 @@ class _Sizes(msgspec.Struct, rename=lambda name: name.replace('_', '-')):
 
 
 class _Head(msgspec.Struct):
-    """What stands before the data of a tensor."""
+    """Header of a tensor."""
 
     name: str
     kind: int

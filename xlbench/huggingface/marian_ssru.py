@@ -14,7 +14,7 @@ _MAX_INPUTS = 512  # Tokens; its positions have no end.
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """What `marian_files.read` says of a model -> arguments of models.build."""
+    """Maps the output of `marian_files.read` to arguments of models.build."""
     family = config['model_type']
     return {
         'family': family,

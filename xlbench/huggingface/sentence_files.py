@@ -46,7 +46,7 @@ class _Prompts(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """How a folder of sentence-transformers makes vectors.
+    """Pooling and normalisation of a folder of sentence-transformers.
 
     Attributes:
       encoder: the folder of the encoder itself.

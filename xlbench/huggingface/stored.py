@@ -73,7 +73,7 @@ class Stored:
         return value if self.multiplier is None else value / np.float32(self.multiplier)
 
     def equals(self, other: 'Stored') -> bool:
-        """Whether both hold the same numbers; reads them in blocks, if they lie apart."""
+        """Returns whether both hold the same numbers; reads them in blocks, if they lie apart."""
         if self.shape != other.shape:
             return False
         place = ('file', 'start', 'strides', 'dtype')

@@ -159,7 +159,7 @@ _LEGACY_MAGIC, _LEGACY_VERSION = 0x1950A86A20F9469CFC6C, 1001
 
 
 def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
-    """As `_open_zip`, of magic number, version, about, content, keys, storages in that order."""
+    """Opens magic number, version, about, content, keys and storages, in that order."""
     with open(file, 'rb') as stream:
         head = io.BytesIO(stream.read(_MAX_HEADER))
         if _read(head) != _LEGACY_MAGIC or _read(head) != _LEGACY_VERSION:

@@ -1,4 +1,4 @@
-"""How much judges agree: Fleiss' and Randolph's kappa, Krippendorff's alpha; best-worst scaling.
+"""Agreement of judges: Fleiss' and Randolph's kappa, Krippendorff's alpha; best-worst scaling.
 
 A number that the answers do not define, such as the agreement of judges who all gave one and the
 same rating, is NaN.
@@ -62,7 +62,7 @@ def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: str) ->
 
 
 class BestWorst(NamedTuple):
-    """How often one of several was chosen."""
+    """Counts of choices as best and as worst."""
 
     best: int
     worst: int

@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct):
-    """What a page saves."""
+    """File that a page saves."""
 
     format: _Word
     study: _Word
@@ -53,7 +53,7 @@ class _File(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What the judges of a study said.
+    """Answers of a study's judges.
 
     Attributes:
         judges: Those whose answers are there.
@@ -175,7 +175,7 @@ def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
 
 
 def _about(study: Study, answers: dict[str, tuple[str, list[Answer]]]) -> list[str]:
-    """Who is missing, who is not finished, and who said the same in everything."""
+    """Lists judges who are missing, unfinished, or gave the same answer throughout."""
     notes = []
     if absent := [sheet.judge for sheet in study.sheets if sheet.judge not in answers]:
         notes.append(f'No answers of {", ".join(absent)}.')
@@ -206,7 +206,7 @@ def _about(study: Study, answers: dict[str, tuple[str, list[Answer]]]) -> list[s
 
 
 def _questions(study: Study, item: Item) -> int:
-    """How many answers an item takes."""
+    """Counts the answers that an item takes."""
     of_each = len(item.shown) if study.scale.kind == 'ratings' else 2
     return of_each * len(study.scale.aspects)
 

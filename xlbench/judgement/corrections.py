@@ -55,7 +55,7 @@ class _Item(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    """What a page saves."""
+    """File that a page saves."""
 
     format: _Word
     sheet: _Word
@@ -66,7 +66,7 @@ class _File(msgspec.Struct):
 
 
 class Corrections(msgspec.Struct, frozen=True):
-    """What a person said about a sheet.
+    """Corrections of one sheet by one person.
 
     Attributes:
         path: Of the file.

@@ -148,7 +148,7 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
 
 
 def correlations(data: Data, seed: int) -> Fits:
-    """How regressors and scores correlate with the ratings of each target.
+    """Correlates regressors and scores with the ratings of each target.
 
     Args:
         data: Rated texts.
@@ -179,7 +179,7 @@ def _kept(
     best: tuple[str, float, regressors.Regressor],
     tested: float,
 ) -> Fit:
-    """What the file of the best regressor says."""
+    """Builds the content of the best regressor's file."""
     target, metrics, seed = asked
     regressor, pearson, model = best
     return Fit(

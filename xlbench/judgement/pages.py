@@ -55,7 +55,7 @@ def page_name(sheet: Sheet) -> str:
 
 
 def answers_name(study: Study, sheet: Sheet) -> str:
-    """What the page calls the file of answers."""
+    """Names the file in which a page saves its answers."""
     return f'answers-{study.id}-{_file_name(sheet.judge)}.json'
 
 

@@ -26,7 +26,7 @@ _MEAN = 'mean'  # Of the aspects.
 
 
 def tables(study: Study, judged: Judged) -> list[Table]:
-    """What the judges said, how much they agree, and which differences are significant."""
+    """Makes the tables of ratings, agreement and significance."""
     values = _values(study, judged)
     notes = ([SAMPLE_DATA] if study.data == 'sample' else []) + list(judged.notes)
     made = [_scores(study, values, notes)]
@@ -132,7 +132,7 @@ def _cells(column: Sequence[Sequence[float]], decimals: int) -> list[Cell]:
 
 
 def _counts(study: Study, judged: Judged) -> Table:
-    """How often each system was shown, and chosen for each aspect."""
+    """Counts how often each system was shown, and chosen for each aspect."""
     columns, cells = [], []
     for aspect in (aspect.name for aspect in study.scale.aspects):
         counts = agreement.best_worst(

@@ -55,7 +55,7 @@ class Item(msgspec.Struct):
 
 
 class Sheet(msgspec.Struct):
-    """What one judge gets.
+    """Items of one judge.
 
     Attributes:
         judge: The judge's name.
@@ -186,7 +186,7 @@ def encode(study: Study) -> bytes:
 def page_content(
     study: Study, judge: str, order: Sequence[int], slots: Sequence[Sequence[str]]
 ) -> dict:
-    """What a page shows, and nothing that says which system is which."""
+    """Builds the content of a page, without any trace of which system is which."""
     items = []
     for index, systems in zip(order, slots, strict=True):
         item = study.items[index]

@@ -82,7 +82,7 @@ class _ByStatistics:
 
     @property
     def score_name(self) -> str:
-        """What the score is called."""
+        """Name of the score."""
         raise NotImplementedError
 
     @property

@@ -62,7 +62,7 @@ class Classification:
 def confusion(
     targets: Sequence[str], predictions: Sequence[str], labels: Sequence[str]
 ) -> np.ndarray:
-    """How many examples of each label are taken for each label (arXiv:2012.15682, figure 5).
+    """Counts the predicted labels of each true label (arXiv:2012.15682, figure 5).
 
     Args:
         targets: Right labels.

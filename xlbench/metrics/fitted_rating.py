@@ -117,16 +117,16 @@ class FittedRating:
 
     @property
     def several_references(self) -> bool:
-        """Whether all metrics that it takes scores of know several references."""
+        """True if all its metrics accept several references."""
         return not _suite(load(self.path).metrics, self.lang).of_one_reference
 
     def missing(self) -> list[str]:
-        """What its metrics need and this machine lacks, a line each, with what to type."""
+        """Lists the missing needs of its metrics, a line each, with the command to type."""
         return _suite(load(self.path).metrics, self.lang).missing()
 
     @property
     def signature(self) -> str:
-        """What it was fitted on, and what decides the numbers."""
+        """Names the ratings that it was fitted on and every setting that changes a score."""
         fit = load(self.path)
         parts = {
             'target': fit.target,

@@ -97,7 +97,7 @@ class MrsRouge:
 
     @property
     def num_predictions(self) -> int:
-        """How many predictions of each example are wanted; `metrics.score` gives so many."""
+        """Number of predictions of each example that `metrics.score` receives."""
         return self.nbest
 
     @property
@@ -215,7 +215,7 @@ class MrsRouge:
         return Best(reference, texts[best], rouge)
 
     def _cut(self, text: str) -> str:
-        """At most max_hyp_len words; what is nothing but dots, without spaces, counts as empty."""
+        """Cuts to max_hyp_len words; a text of dots alone counts as empty."""
         if not _sentences(text):
             return _EMPTY
         parts = text.split()
@@ -232,7 +232,7 @@ class MrsValidationRouge:
 
     @property
     def num_predictions(self) -> int:
-        """How many predictions of each example are wanted."""
+        """Number of predictions of each example that the metric receives."""
         return 3
 
     @property

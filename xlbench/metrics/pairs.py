@@ -83,7 +83,7 @@ class Needing(Protocol):
     """A metric that needs models or tables."""
 
     def missing(self) -> list[str]:
-        """What this machine lacks, a line each, with what to type."""
+        """Lists the needs that this machine lacks, a line each, with the command to type."""
         ...
 
 

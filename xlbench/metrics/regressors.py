@@ -21,7 +21,7 @@ class Linear(msgspec.Struct, tag='linear'):
     intercept: float
 
     def check(self, count: int) -> bool:
-        """Whether it fits so many features."""
+        """Returns whether the model takes `count` features."""
         return len(self.weights) == count
 
     def predict(self, x: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ class Neighbors(msgspec.Struct, tag='neighbors'):
     count: Annotated[int, msgspec.Meta(ge=1)]
 
     def check(self, count: int) -> bool:
-        """Whether it fits so many features."""
+        """Returns whether the model takes `count` features."""
         return len(self.values) == len(self.points) >= self.count and _are_wide(self.points, count)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ class SupportVectors(msgspec.Struct, tag='support_vectors'):
     gamma: float
 
     def check(self, count: int) -> bool:
-        """Whether it fits so many features."""
+        """Returns whether the model takes `count` features."""
         return len(self.weights) == len(self.points) and _are_wide(self.points, count)
 
     def predict(self, x: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ class Tree(msgspec.Struct):
     values: list[float]
 
     def check(self, count: int) -> bool:
-        """Whether it fits so many features, and every way through it ends."""
+        """Returns whether the trees take `count` features, and every path through them ends."""
         size = len(self.values)
         columns = (self.features, self.thresholds, self.left, self.right)
         if not size or any(len(column) != size for column in columns):
@@ -122,7 +122,7 @@ class Trees(msgspec.Struct, tag='trees'):
     start: float = 0.0
 
     def check(self, count: int) -> bool:
-        """Whether it fits so many features."""
+        """Returns whether the model takes `count` features."""
         is_weighted = self.combined == 'mean' or len(self.weights) == len(self.trees)
         return is_weighted and all(tree.check(count) for tree in self.trees)
 

@@ -185,7 +185,7 @@ def trusted() -> list[str]:
 
 
 def is_foreign(spec: Spec) -> bool:
-    """Whether a metric is not one of xlbench's."""
+    """Returns whether a metric is the user's own."""
     return not _in_package(spec['metric'].partition(':')[0])
 
 

@@ -182,7 +182,7 @@ def _bengali(word: str) -> str:
 
 
 def _ends(word: str, suffix: str) -> bool:
-    """Whether the word has this end, in which a dot is any letter."""
+    """Returns whether the word ends in `suffix`, in which a dot is any letter."""
     end = word[-len(suffix) :]
     return len(end) == len(suffix) and all(
         expected in ('.', letter) for letter, expected in zip(end, suffix, strict=True)

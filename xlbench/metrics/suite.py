@@ -110,7 +110,7 @@ class Suite:
 
     @property
     def num_predictions(self) -> int:
-        """How many predictions of an example some metric looks at; 1 or more."""
+        """Largest number of predictions of an example that a metric takes; 1 or more."""
         return max((num_predictions(member.metric) for member in self._members), default=1)
 
     @property
@@ -124,7 +124,7 @@ class Suite:
             raise errors.UserError(f'task {self._task}: {lines[0]}')
 
     def missing(self) -> list[str]:
-        """What its metrics need and this machine lacks, a line each, with what to type."""
+        """Lists the missing needs of its metrics, a line each, with the command to type."""
         missing = (getattr(member.metric, 'missing', None) for member in self._members)
         return [line for ask in missing if callable(ask) for line in ask()]
 
@@ -293,7 +293,7 @@ class Suite:
 
 
 def num_predictions(metric: Metric) -> int:
-    """How many predictions of an example a metric takes: its `num_predictions`, 1 by default."""
+    """Returns how many predictions of an example a metric takes; 1 by default."""
     return getattr(getattr(metric, 'func', metric), 'num_predictions', 1)
 
 

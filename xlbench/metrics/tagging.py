@@ -138,7 +138,7 @@ def _state(tag: str, version: str) -> tuple[str, str]:
 
 
 def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
-    """Whether a chunk begins at `tag`."""
+    """Returns whether a chunk begins at `tag`."""
     return (
         tag[0] in 'BS'
         or (before[0] in 'ESO' and tag[0] in 'EI')
@@ -147,7 +147,7 @@ def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
 
 
 def _ends(tag: tuple[str, str], after: tuple[str, str]) -> bool:
-    """Whether a chunk ends at `tag`."""
+    """Returns whether a chunk ends at `tag`."""
     return (
         tag[0] in 'ES'
         or (tag[0] in 'BI' and after[0] in 'BSO')

@@ -202,7 +202,7 @@ class Attention(nn.Module):
 
     @property
     def _query_scale(self) -> float:
-        """Of fresh query kernels: small in place of dividing the logits."""
+        """Scale of fresh query kernels: small in place of dividing the logits."""
         return 1.0 if self.scaled else self.head_dim**-0.5
 
     def _heads_of(self, q: jax.Array, length: str | None) -> jax.Array:

@@ -243,7 +243,7 @@ class Decoder(Stack, transformer.Decoder):
         return jnp.where(index[..., None] == 0, 0.0, x) if self.config.ssru else x
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
-        """Whether attention is the fused one; the recurrence reads a mask."""
+        """Returns whether attention is fused; the recurrence reads a mask."""
         return not self.config.ssru and super().takes_fused(tokens, keys, train)
 
     def init_cache(

@@ -87,7 +87,7 @@ class EncoderDecoder(generator.Generator):
 
     @property
     def reads_languages(self) -> bool:
-        """Whether the halves have tables of languages."""
+        """True if both halves embed languages."""
         return self.config.num_languages > 0
 
     def head(self, states: jax.Array) -> jax.Array:

@@ -44,7 +44,7 @@ class Generator(nn.Module):
 
     @property
     def reads_languages(self) -> bool:
-        """Whether both sides have a table of languages, as some XLMs do.
+        """True if both sides embed languages, as some XLMs do.
 
         Only then are arguments for languages given: [batch, length], 0, or 1 + a row of the table.
         """
@@ -196,7 +196,7 @@ class Generator(nn.Module):
 
     @nn.nowrap
     def reads_copies(self, rows: int, length: int) -> bool:
-        """Whether about so many steps for so many rows are faster with `copies` of kernels.
+        """Returns whether `copies` of kernels speed up about this many steps of this many rows.
 
         They are on one CPU, the mesh of `partitioning.activate`.
         """
@@ -245,7 +245,7 @@ class Generator(nn.Module):
 
 
 def _is_copied(path: jax.tree_util.KeyPath, leaf: jax.Array) -> bool:
-    """Whether `Generator.copies` has a copy of this leaf of the parameters."""
+    """Returns whether `Generator.copies` has a copy of this parameter."""
     return path[0].key != 'encoder' and path[-1].key == 'kernel' and leaf.ndim > 1
 
 

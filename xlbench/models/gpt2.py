@@ -134,7 +134,7 @@ class Decoder(transformer.Decoder):
     def look_back(
         self, tokens: jax.Array, segment_ids: jax.Array | None, train: bool = False
     ) -> tuple[jax.Array | Seen, jax.Array]:
-        """What each token sees, and its place in its text.
+        """Returns the attention mask of each token, and its position in its text.
 
         Args:
           tokens, segment_ids: [batch, length]; without segments every row is one text.

@@ -104,7 +104,7 @@ class Classifier(nn.Module):
         return self.classifier(self.dropout(x, train).astype(jnp.float32))
 
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """What `hidden` gives -> logits."""
+        """Maps the output of `hidden` to logits."""
         return self.classify(x, train)
 
 

@@ -30,7 +30,7 @@ LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 @dataclasses.dataclass(frozen=True)
 class Lora:
-    """Which kernels are adapted, and how: the block config.lora.
+    """Adapted kernels and their rank: the block config.lora.
 
     Attributes:
       rank: columns of B and rows of A; 0 adapts nothing.
@@ -92,7 +92,7 @@ class Lora:
         return traverse_util.unflatten_dict(flat, sep='/')
 
     def restrict(self, mask: Mask) -> Mask:
-        """Of the trainable parameters (a tree of bools), those that LoRA leaves trainable."""
+        """Restricts the trainable parameters (a tree of bools) to LoRA's."""
         if not self.rank:
             return mask
         flat = traverse_util.flatten_dict(mask, sep='/')
@@ -116,7 +116,7 @@ def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[s
 
 
 def is_adapted(params: Arrays) -> bool:
-    """Whether a tree of parameters has LoRA's leaves."""
+    """Returns whether a tree of parameters has LoRA's leaves."""
     return any(path[-1] in LEAVES for path in traverse_util.flatten_dict(dict(params)))
 
 

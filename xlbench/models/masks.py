@@ -16,7 +16,7 @@ ABSENT = -1e30
 
 @struct.dataclass
 class Seen:
-    """What a query sees, without an array [queries, keys]: where fused attention is taken.
+    """Attention mask without an array [queries, keys], for fused attention.
 
     Attributes:
       queries: [batch, queries], the segment of each; None with `keys`: all see all.
@@ -78,7 +78,7 @@ def seen_source(
     segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
     source_segments: jax.Array | None,  # [batch, inputs]
 ) -> Seen:
-    """What `source_mask` says, for fused attention."""
+    """Builds the mask of `source_mask` for fused attention."""
     if source_segments is None:
         return Seen()
     if segments is not None:

@@ -50,7 +50,7 @@ class MultiViewConfig(bart.BartConfig):
 
 
 class Encoded(NamedTuple):
-    """What the encoder gives.
+    """Output of the encoder.
 
     Attributes:
       states: [batch, inputs, emb_dim], of both views.

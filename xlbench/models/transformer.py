@@ -149,7 +149,7 @@ class Layer(nn.Module):
 
     @property
     def pre_norm(self) -> bool:
-        """Whether a norm is of what its part reads; otherwise it is of the sum."""
+        """True if layers normalise their input; False if they normalise the sum."""
         raise NotImplementedError
 
     def __call__(
@@ -204,7 +204,7 @@ class Layer(nn.Module):
 
 
 def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
-    """So many layers, each recomputed as the config says."""
+    """Makes `count` layers, each recomputed as the config says."""
     made = loops.checkpointed(layer, cfg.remat, train_argument=6)
     return [made(cfg) for _ in range(count)]
 
@@ -240,7 +240,7 @@ class Stack(nn.Module):
         return None
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
-        """Whether the attention of tokens [batch, length] over so many keys is the fused one."""
+        """Returns whether the attention of tokens [batch, length] over these keys is fused."""
         return choice.takes_fused(self.config, *tokens.shape, keys, train)
 
     def run(

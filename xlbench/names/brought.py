@@ -137,7 +137,7 @@ def _padding(block: dict[str, Setting], parts: int) -> dict[str, int]:
 
 
 def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
-    """Whether the family's encoder has a pooler, whatever the checkpoint has: it may be fresh."""
+    """Returns whether the family's encoder has a pooler, fresh or not."""
     if family not in ENCODERS:
         return {}
     own = block['position_offset'] or block.get('variant') == 'distilbert'  # A layer of the head.

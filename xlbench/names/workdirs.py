@@ -75,7 +75,7 @@ def begun_with(workdir: str, config: ConfigDict) -> str:
 
 
 def _is_elastic(line: str) -> bool:
-    """Whether a line of `_difference` is about something that may differ."""
+    """Returns whether a line of `_difference` names a setting that may differ."""
     key = line.partition(' ')[0]
     return any(key == allowed or key.startswith(f'{allowed}.') for allowed in ELASTIC)
 
@@ -147,14 +147,14 @@ def _differences(
 
 
 def _value(config: Json, block: dict[str, Json], path: tuple[str, ...], key: str) -> Json:
-    """What a config has for a key of a block: its default where it has none, if that is known."""
+    """Returns the value of a block's key, or its default."""
     return block[key] if key in block else defaults.left_out(config, path).get(key, _ABSENT)
 
 
 def _are_defaults(
     configs: tuple[Json, Json], values: tuple[Json, Json], path: tuple[str, ...]
 ) -> bool:
-    """Whether one config lacks a whole block whose keys have their defaults in the other."""
+    """Returns whether one config lacks a block whose keys all have their defaults in the other."""
     blocks = tuple({} if value in (_ABSENT, None) else value for value in values)
     are_blocks = all(isinstance(block, dict) for block in blocks)
     return are_blocks and not any(_differences(configs, blocks, path))

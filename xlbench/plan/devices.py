@@ -104,12 +104,12 @@ def _cpu_devices(count: int) -> Sequence[jax.Device]:
 
 
 def is_tpu(topology: str) -> bool:
-    """Whether libtpu describes and compiles for it."""
+    """Returns whether libtpu describes and compiles for it."""
     return _TPU.fullmatch(topology) is not None
 
 
 def is_gpu(topology: str) -> bool:
-    """Whether it is GPUs by name, of which nothing is known but what their maker says."""
+    """Returns whether it is GPUs by name, known by their maker's figures alone."""
     kind, _, number = topology.partition(':')
     return kind in GPUS and number.isdecimal() and int(number) > 0
 

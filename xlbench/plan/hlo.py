@@ -220,7 +220,7 @@ def _trips(line: str, computations: dict[str, list[str]]) -> int | None:
 
 
 def _continues(computation: str, lines: list[str]) -> bool:
-    """Whether a collective in there is only the middle or end of one that began elsewhere.
+    """Returns whether a collective in there only continues one that began elsewhere.
 
     libtpu cuts an asynchronous collective into pieces and puts each into the fusion that runs
     beside it; the instruction stands in all of them.

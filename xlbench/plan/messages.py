@@ -153,7 +153,7 @@ def _process(size: int | None, devices: int) -> str:
 
 
 def _cut(text: str, most: int = 70, *, end: bool = False) -> str:
-    """At most so many characters, of the beginning or of the end."""
+    """Keeps the first or the last `most` characters."""
     if len(text) <= most:
         return text
     return f'...{text[-most:]}' if end else f'{text[:most]}...'

@@ -62,7 +62,7 @@ class Job:
 
     @property
     def state_bytes(self) -> dict[str, int]:
-        """Of one device."""
+        """Returns the bytes of the state on one device, by kind."""
         return {
             'parameters': device_bytes(self.state.params),
             'optimizer_state': device_bytes(self.state.opt_state),
@@ -128,7 +128,7 @@ def _with(shapes: Shapes, shardings: Shardings) -> Shapes:
 
 
 def device_bytes(tree: Shapes | Params) -> int:
-    """What one device holds of a tree of arrays, or of shapes with shardings."""
+    """Counts the bytes of a tree of arrays, or of shapes with shardings, on one device."""
     return sum(
         math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
         for leaf in jax.tree.leaves(tree)

@@ -192,7 +192,7 @@ def memory_of(
 
 
 def refused(message: str) -> Refusal:
-    """What libtpu says where a program is too large for it; bytes, as far as they are in there.
+    """Parses libtpu's refusal of a program that is too large, and its bytes if given.
 
     Example: 'RESOURCE_EXHAUSTED: ... the total memory required for HLO temporaries (67.06G) exceeds
       available HBM (15.75G)...' -> {'needed': 67.06 * 2**30, 'limit': 15.75 * 2**30, ...}
@@ -220,7 +220,7 @@ def refused(message: str) -> Refusal:
 
 
 def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
-    """Of all products of a program, over all devices; 2 for each multiplication and addition.
+    """Counts the FLOPs of all products over all devices: 2 for a multiplication and addition.
 
     Args:
       jaxpr: whole, with those inside it.
@@ -314,7 +314,7 @@ def by_kind(collectives: Sequence[hlo.Collective]) -> list[Exchange]:
 
 
 def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Exchange]:
-    """What sends the most: one row for those that are alike in all layers."""
+    """Lists the collectives that send the most; one row for equal ones of all layers."""
     rows: dict[tuple[str | bool | int, ...], Exchange] = {}
     for one in collectives:
         op = re.sub(r'_\d+\b', '_*', one.op)

@@ -49,7 +49,7 @@ class Consensus:
         self._counts = [_incidence([row[n] for row in rows]) for n in range(len(mrs.WEIGHTS))]
 
     def choose(self, ids: Sequence[int], scores: Sequence[float], count: int) -> list[int]:
-        """At most `count` of the response ids [k], in the order in which they were chosen.
+        """Chooses at most `count` of the response ids [k]; returns them in the order of choice.
 
         Args:
           ids: of the candidates.

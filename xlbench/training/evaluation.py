@@ -103,7 +103,7 @@ class Evaluation:
         self._interruption.check()
 
     def chooses(self, name: str) -> bool:
-        """Whether an evaluation has the score that chooses the best checkpoint."""
+        """Returns whether an evaluation has the score that chooses the best checkpoint."""
         return name == self._config.best.score.partition('/')[0]
 
     def note_score(self, step: int, scores: Scores, progress: Progress) -> None:

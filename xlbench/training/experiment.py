@@ -93,7 +93,7 @@ def stage_data(data: Data, stage: ConfigDict) -> tuple[list[Prepared], list[floa
 
 
 def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
-    """What config.json says of prepared data: hashes of it, its examples, whether it is made up."""
+    """Describes prepared data for config.json: hashes, examples, sample or real."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in data.values() for t in tasks}
     ordered = dict(sorted(splits.items()))
     return {
@@ -105,7 +105,7 @@ def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
 
 
 def is_sample(data: Data) -> bool:
-    """Whether any of the data is the embedded sample corpora."""
+    """Returns whether any of the data are the embedded sample corpora."""
     return any(task.manifest['data'] == 'sample' for tasks, _ in data.values() for task in tasks)
 
 
@@ -174,7 +174,7 @@ class Experiment:
 
     @property
     def is_sample(self) -> bool:
-        """Whether any of the data is the embedded sample corpora."""
+        """True if any of the data are the embedded sample corpora."""
         return is_sample(self.data)
 
     @property

@@ -77,7 +77,7 @@ class Source:
 
     @property
     def is_adapted(self) -> bool:
-        """Whether it has LoRA's leaves."""
+        """True if it has LoRA's leaves."""
         return any(name.endswith('/lora_a') for name in self.shapes)
 
 
@@ -228,7 +228,7 @@ class Plan:
                 yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
 
     def notes(self, mask: Mask) -> list[str]:
-        """What is loaded, a line each, and which fresh parameters no step changes.
+        """Lists what is loaded, a line each, and the fresh parameters that no step changes.
 
         Args:
           mask: tree of bools, the parameters that are trained.

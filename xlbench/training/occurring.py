@@ -1,4 +1,4 @@
-"""Which rows of the token tables a run trains: config.embedding_rows, see rows.py."""
+"""Rows of the token tables that a run trains: config.embedding_rows, see rows.py."""
 
 from collections.abc import Sequence
 

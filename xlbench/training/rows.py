@@ -51,7 +51,7 @@ class Rows:
         return cls(filled, smaller)
 
     def count(self, name: str) -> int:
-        """How many rows of a table are trained."""
+        """Returns how many rows of a table are trained."""
         return int((self.ids[name] < self.sizes[name]).sum())
 
     def taken(self, trainable: Mapping[str, jax.Array]) -> dict[str, jax.Array]:

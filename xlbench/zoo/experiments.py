@@ -79,7 +79,7 @@ def _is_known(fact: Json) -> bool:
 
 
 def common(values: Iterable[Json]) -> str:
-    """What all workdirs say; where they differ, each of it."""
+    """Returns the value of all workdirs; where they differ, each value."""
     return '; '.join(dict.fromkeys(notes.plain_fact(fact) for fact in values if _is_known(fact)))
 
 

@@ -38,7 +38,7 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """As the heading of the section says it."""
+        """Returns the name as in the section's heading."""
         return self.section.partition('\n')[0].removeprefix(_SECTION)
 
     @functools.cached_property

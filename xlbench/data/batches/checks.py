@@ -41,7 +41,7 @@ def check_processes(rows: int, process_index: int, process_count: int, what: str
 
 
 def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
-    """What ids mean in all of these tasks; UserError for tasks that cannot be in one batch."""
+    """Checks that tasks fit into one batch, and returns their common conventions; or UserError."""
     if not prepared:
         raise UserError('there is no task to make batches from')
     for task in prepared:
@@ -63,7 +63,7 @@ def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
 
 
 def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> features.View:
-    """The one of features.VIEWS that makes the batches; UserError for tasks of other views."""
+    """Returns the view of features.VIEWS for the batches; UserError for tasks of other views."""
     if view not in features.VIEWS:
         raise unknown('view', view, features.VIEWS)
     needed = features.VIEWS[view].prepared or view

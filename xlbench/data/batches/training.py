@@ -30,7 +30,7 @@ Batch = dict[str, np.ndarray]
 
 
 class TaskShare(NamedTuple):
-    """How often a run sees one task."""
+    """Expected number of passes over one task."""
 
     task: str  # Its name; TASK/SPLIT where several splits of it are mixed.
     examples: int  # Of one pass.
@@ -342,7 +342,7 @@ class TrainBatches:
         return self._shares(self.examples_per_step * num_steps)
 
     def shape_lines(self) -> list[str]:
-        """What a batch looks like, in words.
+        """Describes the shape of a batch in words.
 
         Example: 'batches of 64 rows x (512 inputs + 128 targets)',
           '4.1 examples a row, 91.3 % of positions are real tokens, 3 % of inputs are trimmed'

@@ -81,7 +81,7 @@ class Input:
 
 @dataclasses.dataclass
 class Report:
-    """What became of the pairs.
+    """Numbers of pairs that were read, kept and dropped.
 
     Attributes:
         read: How many there were.
@@ -96,7 +96,7 @@ class Report:
     unreadable: list[readers.BadRecord] = dataclasses.field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """What it says, a line for each rule."""
+        """Yields a line for each rule."""
         yield f'{self.read:,} pairs read, {self.kept:,} kept'
         for rule in rules.RULES:
             if count := self.dropped[rule]:
@@ -159,7 +159,7 @@ def _same(path: str, other: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Result:
-    """What a worker makes of a chunk.
+    """Output of a worker for one chunk.
 
     Attributes:
         number: Of the chunk.

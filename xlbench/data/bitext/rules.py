@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a pair must be like to be kept.
+    """Limits that a pair must meet to be kept.
 
     Attributes:
         source_lang: ISO code of the first text.

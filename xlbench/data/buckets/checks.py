@@ -13,7 +13,7 @@ KINDS = ('empty', 'shots', 'shared', 'criterion 1', 'criterion 2', 'rare', 'repe
 
 @dataclasses.dataclass(frozen=True)
 class Criteria:
-    """What arXiv:2012.15682, section 4.1, asks of a bucket for tagging.
+    """Criteria of arXiv:2012.15682, section 4.1, for a tagging bucket.
 
     Attributes:
         counts: How often each label occurs.
@@ -30,7 +30,7 @@ class Criteria:
 def criteria(
     tags: Sequence[Sequence[str]], labels: Iterable[str], shots: int, unit: str = 'words'
 ) -> Criteria:
-    """Whether a bucket is minimal and sufficient.
+    """Tests if a bucket is minimal and sufficient.
 
     Args:
         tags: The tags of each sentence.
@@ -68,7 +68,7 @@ class Problem:
 
 
 def problems(buckets: Iterable[Bucket]) -> Iterator[Problem]:
-    """What is not right in buckets of any tasks, numbers of shots and languages."""
+    """Yields the faults of buckets of any tasks, numbers of shots and languages."""
     groups = collections.defaultdict(list)
     for bucket in buckets:
         groups[bucket.task, bucket.lang, bucket.shots].append(bucket)

@@ -15,7 +15,7 @@ Row = Sequence[Record] | Record  # Examples of a row, or its one example.
 def one_a_row(
     rows: Sequence[Row],
 ) -> tuple[np.ndarray, list[Record]]:
-    """How many examples each row has, 0 or 1: [batch]; and the examples."""
+    """Returns the number of examples in each row, 0 or 1: [batch]; and the examples."""
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
     if counts.max(initial=0) > 1:
@@ -26,7 +26,7 @@ def one_a_row(
 def encoder_arrays(
     parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
 ) -> tuple[dict[str, np.ndarray], 'Placement']:
-    """What an encoder reads, and where it stands in the batch."""
+    """Builds the encoder's arrays, and where each example stands in the batch."""
     place = Placement(parts, counts, width)
     tokens = joined(parts, 'inputs', conventions)
     features = {
@@ -43,7 +43,7 @@ def decoder_arrays(
     conventions: Conventions,
     starts: int | Sequence[int] | None = None,
 ) -> dict[str, np.ndarray]:
-    """What a decoder is fed, what it has to write, and where that counts.
+    """Builds the decoder's inputs, targets and loss weights.
 
     Args:
       parts, counts, width: see Placement.

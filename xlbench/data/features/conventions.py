@@ -14,7 +14,7 @@ _Ids = TypeVar('_Ids')
 
 @dataclasses.dataclass(frozen=True)
 class Conventions:
-    """Which ids mean what: from a manifest, mostly its `vocabulary` entry.
+    """Meanings of ids: from a manifest, mostly its `vocabulary` entry.
 
     Attributes:
       pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
@@ -42,7 +42,7 @@ class Conventions:
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
-        """Those of one preparation."""
+        """Reads the conventions of one preparation."""
         vocabulary = manifest['vocabulary']
         names = ('pad_id', 'eos_id', 'decoder_start_id', 'size')
         values = [vocabulary.get(name) for name in names]
@@ -77,7 +77,7 @@ class Conventions:
         answer_mark: Sequence[int] = (),
         segment_marks: Sequence[int] = (),
     ) -> 'Conventions':
-        """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
+        """Takes the conventions of unprepared texts from their tokenizer."""
         ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
         marks = tuple(answer_mark), tuple(segment_marks)
         last = _language_last(tokenizer.family)
@@ -85,7 +85,7 @@ class Conventions:
         return cls(*ids, vocab_size, *marks, last, closing, bool(rows))
 
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
-        """What decoders are fed first, and what they have to write first.
+        """Returns the first input of the decoder, and its forced first output.
 
         Args:
           languages: [batch] int32, Tokenizer.forced_first of each text, or None.

@@ -8,7 +8,7 @@ from xlbench.data.prepared import Record
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
-    """At most `length` ids, eos kept if there is one: length 3, [7, 8, 9, 1] -> [7, 8, 1]."""
+    """Cuts ids to `length` and keeps eos if there is one: length 3, [7, 8, 9, 1] -> [7, 8, 1]."""
     if len(ids) <= length:
         return ids
     trimmed = ids[:length].copy()
@@ -54,7 +54,7 @@ def trim_passage(
 
 
 def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id: int) -> np.ndarray:
-    """At most `length` ids of a pair of texts: the longer is cut until both are equally long.
+    """Cuts a pair of texts to `length` ids: the longer is cut until both are equally long.
 
     So do arXiv:1810.04805's code and transformers' "longest_first". A single text is cut as by
     `trim`. Special tokens stay: what stands before, between and behind the texts.
@@ -90,7 +90,7 @@ def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.
 
 
 def _kept(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> tuple[int, int]:
-    """How many pieces stay of each text of a pair, of which `length` ids stay at most."""
+    """Returns the number of pieces kept of each text of a pair; at most `length` ids in all."""
     first, second = (int(count) for count in piece_counts)
     room = max(length - (len(ids) - first - second), 0)
     kept_second = min(second, max(room // 2, room - first))

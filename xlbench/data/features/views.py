@@ -29,7 +29,7 @@ from xlbench.data.features.trimming import (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How wide the arrays of a batch are, and what their ids mean.
+    """Widths of a batch's arrays, and the meaning of their ids.
 
     Attributes:
       lengths: widths of the arrays, `inputs`, and `targets` where targets are texts.
@@ -302,7 +302,7 @@ def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What the batches of a kind of task hold, and what may be done with them.
+    """Batch format of a kind of task, and its options.
 
     Attributes:
       make: from rows of examples to the arrays of a batch: generation, retrieval, ... above.

@@ -36,7 +36,7 @@ class Ids:
         return len(self.stops)
 
     def sizes(self) -> np.ndarray:
-        """How many ids each row has, [rows] int64."""
+        """Returns the number of ids of each row, [rows] int64."""
         return np.diff(self.stops, prepend=0)
 
     def rows(self) -> list[np.ndarray]:

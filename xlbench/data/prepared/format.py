@@ -96,7 +96,7 @@ def checked_size(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
+    """Decodes the output of `encode`: int32 arrays and str. Raises ValueError on anything else."""
     checked_size(data)
     try:
         fields = msgpack.unpackb(

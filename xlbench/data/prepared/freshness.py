@@ -96,7 +96,7 @@ def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def code_fingerprint(name: str) -> str | None:
-    """What defines task or mixture `name`, as a hash; see freshness.py."""
+    """Returns a hash of the code that defines task or mixture `name`; see freshness.py."""
     return _of_word(safe_name(name, 'task').split('_')[0])
 
 
@@ -107,7 +107,7 @@ def _of_word(word: str) -> str | None:
 
 
 def _is_changed(path: str, expected: InputEntry) -> bool | None:
-    """Whether an input file differs from what was read; None if it is not there."""
+    """Returns whether an input file differs from the one that was read; None if it is gone."""
     try:
         status = os.stat(path)
     except OSError:

@@ -23,7 +23,7 @@ class ShardEntry(TypedDict):
 
 
 class VocabularyEntry(TypedDict):
-    """What made the ids, see `Tokenizer.manifest`."""
+    """Vocabulary that made the ids, see `Tokenizer.manifest`."""
 
     name: str
     sha256: str

@@ -13,7 +13,7 @@ from xlbench.data.prepared.reader import Prepared, members, open_mixture, open_o
 
 
 def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
-    """Whether a task has, or may have, a split that is not prepared."""
+    """Returns whether a task has, or may have, a split that is not prepared."""
     known = members(root, vocabulary, name)
     if not known:
         return True

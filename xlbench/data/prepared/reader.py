@@ -62,7 +62,7 @@ class Prepared:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Of manifest.json, which names the sha256 of everything else."""
+        """Returns the SHA-256 of manifest.json, which names the SHA-256 of everything else."""
         return hash_file(os.path.join(self.folder, MANIFEST))
 
     @property
@@ -73,17 +73,17 @@ class Prepared:
 
     @property
     def num_examples(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return self.manifest['num_examples']
 
     @property
     def draws(self) -> int:
-        """How often each example is there, one after another, each time with other noise."""
+        """Number of consecutive copies of each example, each with other noise."""
         return self.manifest.get('draws', 1)
 
     @property
     def pass_size(self) -> int:
-        """How many examples a pass has: each is read once, in one of its draws."""
+        """Number of examples of a pass: each is read once, in one of its draws."""
         return self.num_examples // self.draws
 
     def __len__(self) -> int:
@@ -323,7 +323,7 @@ def open_mixture(
 
 
 def is_there(root: str, vocabulary: str, name: str) -> bool:
-    """Whether any split of a task or mixture has been prepared, up to date or not."""
+    """Returns whether any split of a task or mixture has been prepared, up to date or not."""
     place = os.path.join(vocabulary_path(root, vocabulary), safe_name(name, 'name'))
     return os.path.isdir(place) or os.path.isfile(f'{place}.json')
 

@@ -36,7 +36,7 @@ def text_field(value: Json, name: str, *, may_be_empty: bool = False) -> str:
 
 
 def kind_of(value: Json) -> str:
-    """What a JSON value is, for messages."""
+    """Names the type of a JSON value, for messages."""
     names = {dict: 'an object', list: 'a list', bool: 'a boolean', type(None): 'null'}
     return names.get(type(value), 'a number' if isinstance(value, int | float) else 'a text')
 

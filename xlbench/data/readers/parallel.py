@@ -44,7 +44,7 @@ def fields(
 
 
 def unequal_lines(*paths: str) -> BadRecord | None:
-    """Of two files of which line n belongs together: what is wrong if one has more lines."""
+    """Describes the first line without partner of two files; None if both are equally long."""
     counts = [count_lines(path) for path in paths]
     if counts[0] == counts[1]:
         return None

@@ -37,7 +37,7 @@ class LeftOut:
 
 
 class BadRecords:
-    """What happens to records that cannot be used: at most `allowed()` of them are skipped.
+    """Skips unusable records, at most `allowed()` of them.
 
     Attributes:
       skipped: the records that were skipped.
@@ -69,7 +69,7 @@ Item = Record | BadRecord | LeftOut  # What a reader yields.
 
 
 def as_bad_record(path: str, error: ValueError) -> BadRecord:
-    """What is wrong with a JSON file as a whole."""
+    """Turns the error of a whole JSON file into a BadRecord."""
     if isinstance(error, UnicodeDecodeError):
         line = error.object.count(b'\n', 0, error.start) + 1
         return BadRecord(path, line, f'not UTF-8: byte 0x{error.object[error.start]:02x}', True)

@@ -50,7 +50,7 @@ def read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row
 
 
 def _other_separator(names: Sequence[str]) -> str:
-    """What to try where the header is one cell with other separators in it."""
+    """Suggests another separator if the header is one cell with such separators in it."""
     for separator in (';', '\t', ',', '|'):
         if len(names) == 1 and separator in names[0]:
             return f'; try separator={separator!r}'

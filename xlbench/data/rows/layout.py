@@ -29,7 +29,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How a file is written, where its name does not say it.
+    """Format of a file, where its name does not say it.
 
     Attributes:
         format: One of FORMATS; by default what the file's name ends in.
@@ -63,5 +63,5 @@ class Layout:
         )
 
     def between(self, path: str) -> str:
-        """What stands between two cells."""
+        """Returns the separator of two cells."""
         return self.separator or {'csv': ',', 'tsv': '\t'}[self.format_of(path)]

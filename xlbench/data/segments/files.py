@@ -77,7 +77,7 @@ def write_views(path: str, views: Iterable[Views]) -> None:
 
 
 def read_views(path: str) -> Iterator[Views | readers.BadRecord]:
-    """What `write_views` wrote, dialogue by dialogue."""
+    """Reads the output of `write_views`, dialogue by dialogue."""
     for row in rows.read(path, KEYS, rows.Layout('jsonl')):
         if isinstance(row, readers.BadRecord):
             yield row

@@ -26,7 +26,7 @@ _SPEAKER = re.compile(r'\s*([^:]*?)\s*:(?=\s|$)')
 
 @dataclasses.dataclass(frozen=True)
 class Utterance:
-    """What one speaker says at a time.
+    """Utterance of one speaker.
 
     Attributes:
       speaker: who; '' where nobody is named.
@@ -47,7 +47,7 @@ class Utterance:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How many marks there are; the defaults are those for chats (SAMSum).
+    """Numbers of marks; the defaults are those for chats (SAMSum).
 
     For meetings (AMI) the authors take 0.04, 0.95 and 0.05.
 

@@ -154,7 +154,7 @@ def _step(model: StageModel, dialogues: Sequence[np.ndarray]) -> tuple[StageMode
 
 
 class _Posteriors(NamedTuple):
-    """What dialogues tell of their states.
+    """Posterior sums over states of dialogues.
 
     Attributes:
       states: [utterances, states], probabilities, one dialogue after another.

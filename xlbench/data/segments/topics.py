@@ -61,7 +61,7 @@ def official_topic_segments(
 
 
 def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
-    """How similar two utterances are, compared with the cells around them.
+    """Ranks the similarity of two utterances among the cells around them.
 
     Args:
       vectors: [utterances, dimensions].

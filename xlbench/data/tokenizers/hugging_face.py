@@ -28,7 +28,7 @@ VOCABULARY_FILES = tuple(
 
 
 def _tags_sides(files: vocabulary_files.Files, family: str) -> bool:
-    """Whether the inputs of a BERT begin with the tag of their own language."""
+    """Returns whether the inputs of a BERT begin with the tag of their own language."""
     tags = files.setting('language_tags')
     if tags is not None and (family, tags) != ('bert', 'sides'):
         raise errors.UserError(

@@ -60,7 +60,7 @@ def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
 
 
 def _is_bytes(files: vocabulary_files.Files) -> bool:
-    """Whether a folder is of ByT5, which has no vocabulary files."""
+    """Returns whether a folder is of ByT5, which has no vocabulary files."""
     return files.setting('tokenizer_class') == BYTES_CLASS
 
 

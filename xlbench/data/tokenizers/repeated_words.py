@@ -58,7 +58,7 @@ Encoder = Callable[[Sequence[str]], list[np.ndarray]]  # Texts -> ids, each [len
 
 
 def library(tokenizer: tokenizers.Tokenizer) -> Encoder:
-    """What the library does with texts."""
+    """Returns the library's own encoder of texts."""
 
     def encode_batch(texts: Sequence[str]) -> list[np.ndarray]:
         encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -200,7 +200,7 @@ class RepeatedWords:
         return ids
 
     def _holds_added(self, text: str) -> bool:
-        """Whether a token that was added to the vocabulary may be sought, and found, in a text."""
+        """Returns whether a text may contain a token that was added to the vocabulary."""
         normalized = self._normalized(text)
         return any(token in text or token in normalized for token in self._added)
 
@@ -215,7 +215,7 @@ class RepeatedWords:
         return [word for word in plain if odd.isdisjoint(word)] if odd else plain
 
     def _stays(self, character: str) -> bool:
-        """Whether a character is neither a space nor a control, and becomes no space or nothing."""
+        """Returns whether a character stays: no space, no control, and not normalized to either."""
         if unicodedata.category(character)[0] in 'ZC' or character in _JOINS_BEHIND:
             return False
         if not self._spaces_count:  # Then a space is what ends a word, and no more.
@@ -229,7 +229,7 @@ class RepeatedWords:
 
 
 def _joins(character: str) -> bool:
-    """Whether a character may be one with a space before it."""
+    """Returns whether a character may be one with a space before it."""
     return unicodedata.category(character)[0] == 'M' or character in _JOINS_BEFORE
 
 
@@ -251,7 +251,7 @@ def _steps(part: object) -> Iterator[Step]:
 
 
 def _is_known(step: Step) -> bool:
-    """Whether a step of a normalizer looks at words one by one."""
+    """Returns whether a step of a normalizer looks at words one by one."""
     if step['type'] == 'Replace':
         pattern = step['pattern']
         return isinstance(pattern, dict) and next(iter(pattern.values()), None) in _REPLACED

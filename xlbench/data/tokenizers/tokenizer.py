@@ -125,7 +125,7 @@ class Tokenizer(abc.ABC):
 
     @property
     def source_words(self) -> tuple[str, ...]:
-        """What stands before the ids of inputs, see vocabularies.Family."""
+        """Pieces before the ids of inputs, see vocabularies.Family."""
         return vocabularies.FAMILIES[self.family].source
 
     def languages(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How adapting changes the attention to tokens; xlbench/fewshot/attention.py prints it."""
+"""Changes of attention to tokens by adaptation; xlbench/fewshot/attention.py prints them."""
 
 import collections
 import dataclasses
@@ -226,7 +226,7 @@ def compare(
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """What adapting to a bucket did to the attention over test examples that it spoilt.
+    """Change of attention by a bucket, over the test examples that it spoilt.
 
     Attributes:
         pairs: (true label, wrong prediction) -> number of examples.

@@ -1,4 +1,4 @@
-"""What the figures share: colours, panels, and the files that they are written to."""
+"""Colours, panels and files of all figures."""
 
 import contextlib
 import pathlib

@@ -131,7 +131,7 @@ def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]])
 
 
 def seen(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
-    """How many improved words, each as often as it is improved, occur in the bucket.
+    """Counts the improved words that occur in the bucket, with repetitions.
 
     Args:
         words: [words] of the test set, texts.
@@ -225,7 +225,7 @@ def _records(group: Adaptations, split: str) -> list[features.Example]:
 
 
 def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
-    """How many examples of each label are taken for each.
+    """Counts the predicted labels of each true label.
 
     Args:
         gold: [examples].

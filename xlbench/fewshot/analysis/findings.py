@@ -112,7 +112,7 @@ def _mean_error(group: Adaptations) -> float:
 
 
 def _difference(name: str, pairs: Iterable[tuple[Adaptations, Adaptations]]) -> Estimate:
-    """How much higher the second of each pair is, averaged over pairs."""
+    """Estimates the mean difference of pairs, second less first."""
     both = list(pairs)
     value = statistics.fmean(high.mean - low.mean for low, high in both)
     squares = sum(_mean_error(low) ** 2 + _mean_error(high) ** 2 for low, high in both)

@@ -94,7 +94,7 @@ class Adaptations:
 
     @property
     def has_dev(self) -> bool:
-        """Whether the learning rate was chosen on a dev set."""
+        """True if the learning rate was chosen on a dev set."""
         return all(row.dev_score is not None for row in self.by_bucket)
 
     @property

@@ -1,4 +1,4 @@
-"""How close a language's few shots are to the source language: words, and order of words.
+"""Closeness of a language's few shots to the source language: words, and order of words.
 
   overlap    of the vocabulary V of all buckets of a language L and number of shots with that of the
              source language's training examples, in percent (arXiv:2012.15682, section 5.2):
@@ -40,7 +40,7 @@ def units(examples: Iterable[Example], unit: str) -> set[str | int]:
 
 
 def overlap(target: Set, source: Set) -> float:
-    """How much of the source language's vocabulary a language has as well, 0 to 100."""
+    """Returns the share of the source language's vocabulary in the target's, 0 to 100."""
     return 100.0 * len(target & source) / len(source) if source else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What arXiv:2012.15682 prints, as it is printed, and the sizes of the data it is about.
+"""Printed scores of arXiv:2012.15682, and the sizes of its data.
 
 The numbers are in benchmarks/paper_scores/fewshot_*.csv.
 """

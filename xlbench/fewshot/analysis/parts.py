@@ -81,6 +81,6 @@ def text(value: str | int) -> Cell:
 
 
 def difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
-    """How much higher one mean is than another."""
+    """Subtracts one mean from another."""
     known = one and other and one.rows and other.rows
     return number(one.mean - other.mean if known else None, '+')

@@ -1,4 +1,4 @@
-"""How a source model was trained in English, as its workdir tells."""
+"""Training of a source model in English, from its workdir."""
 
 import dataclasses
 import pathlib

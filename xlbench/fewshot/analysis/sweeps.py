@@ -36,7 +36,7 @@ class _Adapt(msgspec.Struct):
     test_examples: int = 0
 
     def asks_for(self, language: str, shots: int, method: str, start: str) -> bool:
-        """Whether a group is among what is asked for."""
+        """Returns whether the filters include a group."""
         named = (self.languages, self.shots, self.methods, self.starts)
         pairs = zip(named, (language, shots, method, start), strict=True)
         return all(values is None or value in values for values, value in pairs)
@@ -151,7 +151,7 @@ class Sweep:
 
     @property
     def is_sample(self) -> bool:
-        """Whether its data is the embedded sample corpora."""
+        """True if its data are the embedded sample corpora."""
         return self.about.data == 'sample'
 
     @property

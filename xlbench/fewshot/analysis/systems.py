@@ -121,7 +121,7 @@ class System:
 
     @functools.cached_property
     def languages(self) -> tuple[str, ...]:
-        """Those of transfer: all but the languages of source training."""
+        """Target languages: all but the languages of source training."""
         return tuple(lang for lang in self.every_language if lang not in self.source_languages)
 
     def shots(self, **fields: str) -> tuple[int, ...]:
@@ -238,14 +238,14 @@ class System:
 
     @property
     def english_compares(self) -> bool:
-        """Whether the paper's English score may stand beside ours."""
+        """Returns whether the paper's English score is comparable with ours."""
         if self.data != 'official' or isinstance(self.english, str):
             return False
         official = paper.sizes().get((self.task, FEWSHOT.pivot, 'test'))
         return official is not None and _is_near(self.english[1], official)
 
     def compares(self, group: Group) -> bool:
-        """Whether the paper's score of a group may stand beside ours: it is over all buckets."""
+        """Returns whether the paper's score of a group, over all buckets, is comparable."""
         stats = self.groups.get(group)
         if stats is None or group.language not in self.comparable:
             return False
@@ -357,7 +357,7 @@ def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Adaptation
 
 
 def _by_rate(rates: Mapping[float, Sequence[str]]) -> str:
-    """The one of most groups, then the others: '0.001, but 0.0003 for de K=1, fr K=2'."""
+    """Lists rates, the most frequent first: '0.001, but 0.0003 for de K=1, fr K=2'."""
     common = max(rates, key=lambda rate: (len(rates[rate]), -rate))
     others = [f', but {r:g} for {", ".join(of)}' for r, of in sorted(rates.items()) if r != common]
     return f'{common:g}' + ''.join(others)

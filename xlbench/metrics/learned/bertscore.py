@@ -103,7 +103,7 @@ class BertScore(pairs.CorpusAndTexts):
 
     @classmethod
     def clidsum(cls, lang: str) -> 'BertScore':
-        """As ClidSum reports it: its models for Chinese and German, layer 8, lower case."""
+        """Builds ClidSum's form: its models for Chinese and German, layer 8, lower case."""
         if lang not in _CLIDSUM:
             raise errors.unknown('language of ClidSum', lang, _CLIDSUM)
         return cls(lang, model=_CLIDSUM[lang], layer=8, lowercase=True)
@@ -141,7 +141,7 @@ class BertScore(pairs.CorpusAndTexts):
         return f'{parts}|case:{case}|batch:{self.batch_size}|{equals}|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
-        """What is not on this machine and has to be, with what to type, a line each."""
+        """Lists missing files, a line each, with the command to type."""
         lines = weights.missing('BERTScore', self._model, _SIZES.get(self._model, '0.4 GB'))
         if (self.rescale or self.baseline) and not self._baseline_file.is_file():
             if self.baseline:
@@ -203,7 +203,7 @@ class BertScore(pairs.CorpusAndTexts):
         return Prf(*found)
 
     def _padded(self, texts: Sequence[np.ndarray]) -> list[bool]:
-        """Whether each text is shorter than the longest of its batch of the package."""
+        """Returns whether each text is shorter than the longest of its batch in the package."""
         size, lengths = self.batch_size, [len(text) for text in texts]
         longest = [max(lengths[i : i + size]) for i in range(0, len(lengths), size)]
         return [length < longest[i // size] for i, length in enumerate(lengths)]
@@ -252,7 +252,7 @@ class BertScore(pairs.CorpusAndTexts):
 
 
 class _Weights:
-    """What each token of a text weighs: 1, or its idf; nothing if it is a special one.
+    """Weight of each token of a text: 1 or its idf; 0 for special tokens.
 
     Args:
         references: ids, of which idf is counted; None weighs all alike.

@@ -60,7 +60,7 @@ class Bleurt(pairs.MeanOfTexts):
         return f'bleurt:{name}|equals:google-research/bleurt@cebe7e6|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
-        """What is not on this machine and has to be, with what to type, a line each."""
+        """Lists missing files, a line each, with the command to type."""
         name = pathlib.PurePath(self.checkpoint).name
         if name in _PUBLISHED and not pathlib.Path(self.checkpoint).expanduser().is_dir():
             return [

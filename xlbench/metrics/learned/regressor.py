@@ -41,7 +41,7 @@ _RENAMED = (
 
 
 class _Config(msgspec.Struct):
-    """What is read of config.json, bert_config.json and bleurt_config.json."""
+    """Fields that are read from config.json, bert_config.json and bleurt_config.json."""
 
     num_attention_heads: int = 0
     layer_norm_eps: float = 1e-12
@@ -150,7 +150,7 @@ def _of_port(folder: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _check(params: dict[str, np.ndarray], num_heads: int, folder: pathlib.Path) -> int:
-    """How many layers there are.
+    """Checks the parameters and returns the number of layers.
 
     Raises:
         UserError: Parameters are missing, or are of another model.
@@ -173,7 +173,7 @@ def _check(params: dict[str, np.ndarray], num_heads: int, folder: pathlib.Path) 
 def _shapes(
     given: dict[str, tuple[int, ...]], layers: set[int], hidden: int
 ) -> dict[str, tuple[int, ...]]:
-    """What a model of this width must have; free sizes are taken from what is given."""
+    """Returns the shapes of a model of this width; takes free sizes from `given`."""
     words = 'bert/embeddings/word_embeddings'
     narrow = given.get(words, (0, 0))[-1]
     shapes: dict[str, tuple[int, ...]] = {

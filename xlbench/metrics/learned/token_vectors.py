@@ -174,7 +174,7 @@ def _filled(
 
 
 class _Limit(msgspec.Struct):
-    """What tokenizer_config.json says of lengths."""
+    """Length limit of tokenizer_config.json."""
 
     model_max_length: float | None = None
 

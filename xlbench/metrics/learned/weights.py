@@ -19,7 +19,7 @@ def hub_name(model: str) -> str:
 
 
 def missing(metric: str, model: str, size: str = '') -> list[str]:
-    """What has to be done before a model can be read, as a line; none if it is here.
+    """Lists the steps that are needed before a model can be read; none if it is here.
 
     Args:
         metric: that takes it, for the message.

@@ -1,4 +1,4 @@
-"""Which words of two texts METEOR 1.5 takes for the same, as a path through their matches.
+"""Alignment of the words of two texts as in METEOR 1.5: a path through their matches.
 
 Of all candidate matches those are chosen that cover the most words, in the fewest chunks of
 neighbours, with the least distance. The search is a beam over the words of the reference, with the
@@ -250,7 +250,7 @@ def align(
 
 
 def _is_alone(match: Match, covers: Sequence[int], other_covers: Sequence[int]) -> bool:
-    """Whether no other candidate covers a word of it."""
+    """Returns whether no other candidate covers a word of it."""
     mine = covers[match.start : match.start + match.length]
     others = other_covers[match.other : match.other + match.other_length]
     return max(mine) == max(others) == 1

@@ -130,7 +130,7 @@ class Meteor(pairs.CorpusAndTexts):
         return name
 
     def missing(self) -> list[str]:
-        """What is not on this machine and has to be, with what to type, a line each."""
+        """Lists missing files, a line each, with the command to type."""
         modules, lines = self._setting.modules, []
         lacks_synonyms = 'synonym' in modules and self._tables.jar is None
         lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
@@ -153,7 +153,7 @@ class Meteor(pairs.CorpusAndTexts):
         return {name: 100 * total.score(setting).score}, rows
 
     def statistics(self, targets: pairs.Targets, predictions: Sequence[str]) -> list[Statistics]:
-        """What each text's score is made of, with the reference that gives the highest."""
+        """Computes the statistics of each text against the reference that scores highest."""
         rows = pairs.references_for(self, targets, predictions)
         words = functools.cache(self._words)
         predicted = [words(text) for text in predictions]

@@ -1,4 +1,4 @@
-"""What METEOR 1.5 takes for each language and task: parameters, modules and their weights."""
+"""Settings of METEOR 1.5 for each language and task: parameters, modules and their weights."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ _PHRASES = ('exact', 'stem', 'paraphrase')
 
 
 class Setting(NamedTuple):
-    """What a task of the tool sets: alpha, beta, gamma, delta; weights by a module's place."""
+    """Parameters of a task: alpha, beta, gamma, delta; weights by a module's place."""
 
     parameters: tuple[float, float, float, float]
     modules: tuple[str, ...]
@@ -42,7 +42,7 @@ TASKS = ('rank', 'adq', 'hter', 'util', 'li', 'tune', 'universal')
 
 
 def setting_of(lang: str, task: str) -> Setting:
-    """What the tool takes for a language and a task; '' is the language's default."""
+    """Returns the tool's parameters for a language and a task; '' is the language's default."""
     ranked = _SETTINGS.get((lang, 'rank'))
     modules = ranked.modules if ranked else ('exact', 'stem')
     if lang == 'other':

@@ -19,7 +19,7 @@ class Score(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What a score is made of, of one text or of many.
+    """Sufficient statistics of a score, of one text or of many.
 
     The lengths and the modules' counts have four numbers in a row: content words of the hypothesis
     and of the reference, function words of the hypothesis and of the reference; in characters if so
@@ -41,12 +41,12 @@ class Statistics(NamedTuple):
 
     @classmethod
     def nothing(cls) -> 'Statistics':
-        """Of no text."""
+        """Returns the statistics of no text."""
         zero = (0, 0, 0, 0)
         return cls(zero, (zero,) * len(MODULES), 0, (0, 0), 0)
 
     def plus(self, other: 'Statistics') -> 'Statistics':
-        """Of both texts."""
+        """Adds the statistics of two sets of texts."""
         rows = zip((self.lengths, *self.modules), (other.lengths, *other.modules), strict=True)
         lengths, *modules = (tuple(map(sum, zip(*row, strict=True))) for row in rows)
         return Statistics(
@@ -58,14 +58,14 @@ class Statistics(NamedTuple):
         )
 
     def numbers(self) -> list[int]:
-        """As the tool prints them: 23 numbers."""
+        """Returns the 23 numbers that the tool prints."""
         content, other_content, function, other_function = self.lengths
         found = [n for module in self.modules for n in module]
         lengths = [content + function, other_content + other_function, function, other_function]
         return [*lengths, *found, self.chunks, *self.matched]
 
     def score(self, setting: Setting) -> Score:
-        """By equations 1 to 5 of W14-3348, as the tool computes them."""
+        """Scores by equations 1 to 5 of W14-3348, as the tool computes them."""
         alpha, beta, gamma, delta = setting.parameters
         sides = []
         for side in (0, 1):

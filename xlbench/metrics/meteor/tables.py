@@ -76,7 +76,7 @@ class Synonyms(NamedTuple):
 
 
 class Tables:
-    """What there is of METEOR's files.
+    """METEOR's files on this machine.
 
     Args:
         jar: meteor-1.5.jar; None where it is not there.
@@ -94,7 +94,7 @@ class Tables:
         return frozenset(_lines(self._need(), f'function/{_NAMES[lang]}.words'))
 
     def synonyms(self) -> Synonyms:
-        """Of English."""
+        """Reads the English synonyms."""
         return _synonyms(self._need())
 
     def paraphrase_file(self, lang: str) -> pathlib.Path | None:
@@ -134,7 +134,7 @@ def find() -> Tables:
 
 
 def missing(lang: str) -> str:
-    """What to type for the tables of a language."""
+    """Returns the command that fetches the tables of a language."""
     get = f'fetch {_DOWNLOAD}, unpack it and set {VARIABLE} to its folder'
     if lang == 'en':
         return (

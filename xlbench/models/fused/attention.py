@@ -49,7 +49,7 @@ def fused_attention(
     head_dim: int,
     matmul_dtype: DTypeLike,
 ) -> jax.Array:  # [batch, queries, heads * head_dim]
-    """What `attention.dot_product_attention` gives, heads joined; see the module's docstring.
+    """Computes `attention.dot_product_attention` with heads joined; see the module's docstring.
 
     Rows lie on the mesh as 'batch' does, heads as 'heads' do, and positions are whole.
     """

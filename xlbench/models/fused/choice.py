@@ -1,4 +1,4 @@
-"""Which attention a model takes: the plain one, or the fused one of TPUs and GPUs.
+"""Choice of attention: plain, or the fused kernels of TPUs and GPUs.
 
 Both give the same. The fused one holds no array [queries, keys] in the device's memory.
 """
@@ -26,7 +26,7 @@ INTERPRETED = ''
 
 
 class Sizes(Protocol):
-    """What the choice depends on of a model's config, see `transformer.TransformerConfig`."""
+    """Fields of a model's config that decide, see `transformer.TransformerConfig`."""
 
     @property
     def attention(self) -> str:
@@ -42,11 +42,11 @@ class Sizes(Protocol):
 
     @property
     def shared_dropout(self) -> bool:
-        """Whether dropout is that of values, for all queries."""
+        """True if all queries share the dropout of values."""
 
 
 def platform() -> str:
-    """Of the devices that a program is traced for: those of the mesh, or the default ones."""
+    """Returns the platform of the mesh's devices, or of the default ones."""
     device = jax.sharding.get_abstract_mesh().abstract_device
     return device.platform if device else jax.default_backend()
 
@@ -96,7 +96,7 @@ def _obstacle_of_heads(cfg: Sizes) -> str:
 
 
 def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> bool:
-    """Whether one attention over so many rows, queries and keys is the fused one."""
+    """Returns whether attention of these sizes is fused."""
     if cfg.attention == 'plain' or rows % parts('batch'):
         return False
     if kernels() == 'gpu':  # Nobody has timed these kernels, so that they are taken on request.
@@ -107,7 +107,7 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
 
 
 def share_of_peak(kernel: str) -> float | None:
-    """Of what matrix units could do in the time of a kernel, what its products are.
+    """Returns a kernel's useful share of the matrix units' peak.
 
     Units take products of few features as long as those of LANES. The rest is from the schedules
     that libtpu 0.0.42 writes for heads of 64 on a v5p: 12,200 cycles for 10,200 of products in a

@@ -204,7 +204,7 @@ _FIRST_LINE = len(_first_line(b''))
 
 
 def is_earlier(folder: str | os.PathLike) -> bool:
-    """Whether an earlier version has written a checkpoint, without the checksum of its record."""
+    """Returns whether an earlier version wrote a checkpoint, without the checksum of its record."""
     folder = pathlib.Path(folder)
     # Where there is neither, it is the new one that is missing.
     return not (folder / NAME).exists() and (folder / 'progress' / 'metadata').exists()

@@ -99,7 +99,7 @@ class Generation:
         return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
 
     def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
-        """What the encoder reads beside tokens, segments and positions."""
+        """Returns the encoder's inputs beside tokens, segments and positions."""
         del batch
         return {}
 
@@ -183,7 +183,7 @@ class Generation:
         return batch['decoder_target_tokens'], batch['decoder_loss_weights']
 
     def _more(self) -> dict[str, bool]:
-        """What a model's `hidden` is told beside the batch."""
+        """Returns further arguments of a model's `hidden`."""
         return {}
 
     def _blocks(self, hidden: jax.Array) -> Blocks:

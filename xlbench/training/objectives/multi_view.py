@@ -30,5 +30,5 @@ class MultiView(generation.Generation):
         return (*super().example_inputs(), jnp.ones((1, 8), jnp.int32))
 
     def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
-        """What the encoder reads beside tokens, segments and positions: where segments begin."""
+        """Returns the encoder's inputs beside tokens, segments and positions: segment starts."""
         return {'encoder_marks': batch['encoder_marks']}
