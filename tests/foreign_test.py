@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 import tokenizer_files
 from flax import traverse_util
-from ml_collections import ConfigDict
 
-from xlbench import convert, errors, files, foreign, logs, models, names
+from xlbench import convert, errors, files, foreign, locks, logs, models, score
+from xlbench.chains import running
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.huggingface import checkpoint, hub, tensors
 from xlbench.inference import exported
 from xlbench.reporting import results
+from xlbench.translation.memory import Memory
 
 
 def refused(match, call, *args):
@@ -267,19 +268,45 @@ def test_workdirs(tmp_path):
 
 def test_nothing_is_written_through_a_link(tmp_path):
     """Else a run that goes on in a downloaded workdir would add its lines to any file."""
-    run, config = tmp_path / 'run', ConfigDict({'seed': 0})
-    names.claim_workdir(str(run), config, {})
-    for name in ('metrics.jsonl', 'log.txt', 'tensorboard/events', 'eval/3/metrics.json'):
+    run = tmp_path / 'run'
+    run.mkdir()
+    for name in ('metrics.jsonl', 'log.txt', 'tensorboard/events', 'eval/3/metrics.json', '.lock'):
         for match, harm in harms(tmp_path):
             (run / name).parent.mkdir(parents=True, exist_ok=True)
             harm(run / name)
-            refused(match, names.claim_workdir, str(run), config, {})
-            if not name.startswith('eval'):
+            refused(match, locks.folder(run).__enter__)
+            if name[0] not in 'e.':
                 refused(match, logs.Log, str(run))
             (run / name).unlink()
+            harm(run / 'new.part')
+            refused(match, locks.file(run / 'new').__enter__)
+            (run / 'new.part').unlink()
+            harm(run / 'translations.sqlite')
+            refused(match, Memory, str(run), 'engine')
+            (run / 'translations.sqlite').unlink()
     assert (tmp_path / 'secret').read_text() == '{"secret": 1}'
-    names.claim_workdir(str(run), config, {})
-    logs.Log(str(run)).close()
+    with locks.folder(run):
+        logs.Log(str(run)).close()
+
+
+@pytest.mark.parametrize('name', ['translations', 'stages', 'eval', 'report.md'])
+def test_a_downloaded_workdir_leads_nowhere(tmp_path, name):
+    """Folders that are links, below which a program would make its own."""
+    outside, workdir = tmp_path / 'outside', tmp_path / 'system'
+    outside.mkdir()
+    workdir.mkdir()
+    about = {'config': {'system': 'system', 'seed': 0}, 'scored': {}}
+    (workdir / 'config.json').write_text(json.dumps(about))
+    (workdir / name).symlink_to(outside)
+    for file in ('answers', 'references'):
+        (tmp_path / f'{file}.txt').write_text('Ein Satz.\n')
+    files_flags = [str(tmp_path / 'answers.txt'), f'--references={tmp_path / "references.txt"}']
+    flags = [*files_flags, '--lang=de', '--metrics=sacrebleu', f'--workdir={workdir}']
+    refused('outside of', score.main, flags)
+    rows = [running.Row('0', ['x'])]
+    refused('outside of', running.Chain([]).run, rows, workdir)
+    assert not list(outside.iterdir())
+    assert sorted(os.listdir(workdir)) == sorted(['config.json', name])
 
 
 def test_prepared_data(tmp_path):

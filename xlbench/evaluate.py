@@ -90,9 +90,9 @@ def evaluate(args: argparse.Namespace) -> tuple[int, str]:
     output = args.output or args.workdir
     with locks.folder(output, active=first):
         if first:
-            foreign.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
             files.remove_leftovers(output)
             if args.output:
+                foreign.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
                 _copy_config(args.workdir, args.output)
         return _evaluate(args, output, first)
 

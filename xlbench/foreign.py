@@ -56,7 +56,7 @@ def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | N
 def check_tree(folder: str | os.PathLike, tree: str | os.PathLike) -> None:
     """Raises UserError unless all below `tree` are folders and regular files inside `folder`.
 
-    Whoever writes into a folder asks it, too: what is appended to a link is appended elsewhere.
+    Whoever locks a folder to write into it asks it, too; see xlbench/locks.py.
 
     Args:
         folder: That somebody has named.
@@ -124,7 +124,7 @@ def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
         return status
     if not any(target.is_relative_to(place) for place in _places(root)):
         raise UserError(
-            f'{path} leads to {target}, outside of {folder}, and only files inside are read; put '
+            f'{path} leads to {target}, outside of {folder}, and only files inside are used; put '
             f'a copy in its place, or set {"=".join(FOLLOW)} if you made the link yourself'
         )
     return status

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 import filelock
 import msgspec
 
-from xlbench import errors, files
+from xlbench import errors, files, foreign
 from xlbench.errors import UserError
 
 # What a file system answers that knows no locks; Lustre without its option flock, for example.
@@ -70,6 +70,7 @@ def folder(
     *,
     wait: Callable[[str], None] | None = None,
     active: bool = True,
+    owned: bool = True,
 ) -> Iterator[None]:
     """Holds a folder in a `with` block.
 
@@ -79,14 +80,18 @@ def folder(
         path: Of the folder.
         wait: Says the line that somebody else is waited for; None refuses at once.
         active: False does nothing, as in all processes of a run but the first.
+        owned: False for a folder of the user's, in which whole files are replaced: it may have
+            folders full of links, and nothing is written into those.
 
     Raises:
         InUse: Another process holds it.
-        OSError, UserError: It cannot be written.
+        OSError, UserError: It cannot be written, or has a link that leads out of it.
     """
     if not active:
         yield
         return
+    if owned:  # It may be somebody else's, and what is appended to a link is appended elsewhere.
+        foreign.check_tree(path, path)
     with _holding(pathlib.Path(os.path.abspath(path)) / files.LOCK, path, wait):
         yield
 
@@ -97,7 +102,8 @@ def file(
 ) -> Iterator[bool]:
     """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
 
-    What writers of it that were killed left beside it is removed first.
+    What writers of it that were killed left beside it is removed first, except PATH.part, with
+    which some of them go on.
 
     Args:
         path: Of the file; its folder is made if it is missing, and goes again if it stays empty.
@@ -108,9 +114,10 @@ def file(
 
     Raises:
         InUse: Another process holds it.
-        OSError, UserError: Its folder cannot be written.
+        OSError, UserError: Its folder cannot be written, or PATH.part leads out of it.
     """
     place = pathlib.Path(os.path.abspath(path))
+    foreign.file(place.parent, f'{place.name}.part')
     with _holding(place.with_name(f'.{place.name}.lock'), path, wait) as waited:
         files.remove_leftovers_of(place)
         yield waited

@@ -51,7 +51,6 @@ def add(
     if not pathlib.Path(workdir, 'config.json').is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of a finished run')
     with locks.folder(workdir, wait=say):
-        foreign.check_tree(workdir, workdir)
         files.remove_leftovers(workdir)
         run = results.read_run(workdir)
         groups = [*run.evaluations.values(), *run.baselines.values()]

@@ -146,7 +146,7 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise errors.UserError(f'--output={folder} is a file; give a folder')
     try:
-        with locks.folder(folder):
+        with locks.folder(folder, owned=False):
             yield
     except OSError as error:
         raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None

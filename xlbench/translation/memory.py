@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from xlbench import foreign
 from xlbench.errors import UserError
 
 FILE = 'translations.sqlite'
@@ -40,6 +41,7 @@ class Memory:
         self._deadline = 0.0
         try:
             os.makedirs(folder, exist_ok=True)
+            foreign.file(folder, FILE)  # SQLite would write through a link.
             self._connection = sqlite3.connect(self.path, timeout=_WAIT)
             self._connection.text_factory = bytes  # Of a damaged file, text may be anything.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
