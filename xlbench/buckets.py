@@ -68,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     add('--lang', required=True, help='code of the language, such as de')
     add('--output', required=True, help='folder for TASK/K-shots/LANGUAGE')
     add('--shots', type=_shots, help='K; default: 1,2,4,8, for tagging 1,2,4, as in the paper')
-    add('--count', type=_whole, default=COUNT, help='buckets of each; default: %(default)s')
-    add('--seed', type=int, default=0, help='default: %(default)s')
+    add('--count', type=_whole, default=COUNT, help='buckets of each')
+    add('--seed', type=int, default=0, help='seed of the draws')
     add('--skip_bad', type=int, default=0, help='skip up to N records that cannot be used')
     new.set_defaults(run=_sample)
     return parser

@@ -178,22 +178,25 @@ def _say(line: str) -> None:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.chain', __doc__)
     parser.add_argument('stages', nargs='+', metavar='STAGE', help='a model, or translate:ENGINE')
-    parser.add_argument('--task', required=True, help='whose inputs are read')
-    parser.add_argument('--input_task', default='', help='whose inputs are read in place of those')
-    parser.add_argument('--split', default='test', help='of the task (default: %(default)s)')
-    parser.add_argument('--workdir', required=True, help='of the outputs and the scores')
-    parser.add_argument('--system', default='', help='its name in reports')
-    parser.add_argument('--seed', type=int, default=0, help='of its models, if they have one')
-    parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
-    parser.add_argument('--root', default='', help='of the data; default: XLBENCH_DATA, or data')
-    parser.add_argument('--vocabulary', default='', help='to prepare the task with')
+    parser.add_argument('--task', required=True, help='task to read and score')
+    parser.add_argument('--input_task', default='', help='task whose inputs are read instead')
+    parser.add_argument('--split', default='test', help='split of the task')
+    parser.add_argument('--workdir', required=True, help='folder for outputs and scores')
+    parser.add_argument('--system', default='', help='name in reports')
+    parser.add_argument('--seed', type=int, default=0, help='seed of its models')
+    parser.add_argument('--like', default='', help='workdir of a run; take its data')
+    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
+    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare the task with')
     parser.add_argument('--source_lang', default='', help="default: the task's")
-    parser.add_argument('--target_lang', default='', help="default: the task's")
-    parser.add_argument('--num_examples', type=int, default=0, help='the first so many; 0: all')
-    parser.add_argument('--metrics', default='', help="besides the task's, as for xlbench.score")
-    parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
+    parser.add_argument('--target_lang', default='', help="language to write (default: the task's)")
+    parser.add_argument('--num_examples', type=int, default=0, help='most examples to take; 0: all')
+    parser.add_argument('--metrics', default='', help="metrics beside the task's")
+    parser.add_argument('--cache', default='', help='cache (default: DATA/translations)')
     parser.add_argument(
-        '--failed', choices=('stop', 'empty'), default='stop', help='default: %(default)s'
+        '--failed',
+        choices=('stop', 'empty'),
+        default='stop',
+        help='at a text without translation: stop, or leave it empty',
     )
     return parser.parse_args(argv)
 

@@ -153,14 +153,14 @@ def _add_reranking(parser: argparse.ArgumentParser) -> None:
         '--mmi_model', help='reverse model that reranks the beams (arXiv:1510.03055)'
     )
     parser.add_argument(
-        '--mmi_weight', type=float, default=0.5, help='its weight; default: %(default)s'
+        '--mmi_weight', type=float, default=0.5, help='its weight'
     )
     parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='bonus per token; default: %(default)s'
+        '--mmi_length_weight', type=float, default=0.0, help='bonus per token'
     )
     parser.add_argument('--rerank', help='retriever that reranks the beams or samples')
     parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='its weight; default: %(default)s'
+        '--rerank_weight', type=float, default=1.0, help='its weight'
     )
 
 
@@ -183,7 +183,7 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument('--target_lang', help='ISO code of the predictions')
     parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')
     parser.add_argument(
-        '--batch_size', type=int, default=BATCH_SIZE, help='texts (default: %(default)s)'
+        '--batch_size', type=int, default=BATCH_SIZE, help='texts'
     )
     parser.add_argument(
         '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
@@ -236,7 +236,7 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
         '--tokens_of', metavar='TASKS', help='keep only tokens of their training data'
     )
     parser.add_argument(
-        '--root', default='data', help='data root of --tokens_of (default: %(default)s)'
+        '--root', default='data', help='data root of --tokens_of'
     )
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):

@@ -104,6 +104,17 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     return UserError(f'unknown {kind} {shortened(name)}; {choice}' + (f'. {hint}' if hint else ''))
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Adds the default to the help of an option that has one, unless its text names it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        value = action.default
+        shown = isinstance(value, str | int | float) and value not in ('', False, argparse.SUPPRESS)
+        if action.help and shown and 'default' not in action.help:
+            return f'{action.help} (default: %(default)s)'
+        return action.help
+
+
 class ArgumentParser(argparse.ArgumentParser):
     """A command line whose mistakes are UserErrors: one line, without the whole usage.
 
@@ -120,7 +131,7 @@ class ArgumentParser(argparse.ArgumentParser):
             prog=prog.replace('python -m xlbench.', 'xlbench '),
             description=first,
             epilog=rest,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
 

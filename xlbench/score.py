@@ -368,7 +368,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.score', __doc__)
     parser.add_argument('predictions', help='file of what the system wrote')
     parser.add_argument('--task', default='', help='whose references; names those of files, too')
-    parser.add_argument('--split', default='test', help='of the task (default: %(default)s)')
+    parser.add_argument('--split', default='test', help='of the task')
     parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
     parser.add_argument('--root', default='', help='of the data; default: XLBENCH_DATA, or data')
     parser.add_argument('--vocabulary', default='', help='to prepare the task with')

@@ -271,33 +271,38 @@ def _say(line: str) -> None:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
-    parser.add_argument('--engine', type=arguments.engine, required=True, help='see above')
+    parser.add_argument('--engine', type=arguments.engine, required=True, help='see below')
     parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
     parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
-    parser.add_argument('--input', default='', help='file, or a pattern of files')
-    parser.add_argument('--input_task', default='', help='see above')
-    parser.add_argument('--output', required=True, help='a file that does not exist yet')
-    parser.add_argument('--field', default='', help='of objects: keys; of TSV: numbers of columns')
-    parser.add_argument('--keep', default='', help='of objects: which other keys are written')
-    parser.add_argument('--lower', action='store_true', help='lower-cases texts first')
+    parser.add_argument('--input', default='', help='file, pattern of files, or workdir of a run')
+    parser.add_argument('--input_task', default='', help='task of the texts, see below')
+    parser.add_argument('--output', required=True, help='new file')
+    parser.add_argument('--field', default='', help='keys, or numbers of TSV columns, to translate')
+    parser.add_argument('--keep', default='', help='other keys of objects to write')
+    parser.add_argument('--lower', action='store_true', help='lower-case texts first')
     forms = ('text', 'jsonl', 'json', 'tsv')
-    parser.add_argument('--format', choices=forms, help='default: by the name')
-    parser.add_argument('--unit', choices=('text', 'turn'), help='see above')
-    parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
-    parser.add_argument('--root', default='', help='the data root; default: XLBENCH_DATA, or data')
+    parser.add_argument('--format', choices=forms, help="default: by the input's name")
+    parser.add_argument('--unit', choices=('text', 'turn'), help='translate texts or turns')
+    parser.add_argument('--cache', default='', help='cache (default: DATA/translations)')
+    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
     parser.add_argument(
-        '--failed', choices=('empty', 'drop'), default='empty', help='default: %(default)s'
+        '--failed',
+        choices=('empty', 'drop'),
+        default='empty',
+        help='a text without translation is empty, or its record dropped',
     )
-    parser.add_argument('--engine_version', default='', help='of a program or server of yours')
+    parser.add_argument('--engine_version', default='', help='version of your program or server')
     parser.add_argument('--timeout', type=float, default=600.0, help='seconds for a batch')
-    parser.add_argument('--prefix', default='', help='before each text, for a model that needs it')
-    parser.add_argument('--batch_size', type=int, default=0, help='of a model')
-    parser.add_argument('--task', default='', help='scores the output on this task')
-    parser.add_argument('--split', default='', help='of the tasks (default: test)')
-    parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
-    parser.add_argument('--vocabulary', default='', help='to prepare a task with')
-    parser.add_argument('--num_examples', type=int, default=0, help='of a task: the first so many')
-    parser.add_argument('--workdir', default='', help='to write the scores into')
+    parser.add_argument('--prefix', default='', help='text before each input of a model')
+    parser.add_argument('--batch_size', type=int, default=0, help='batch size of a model')
+    parser.add_argument('--task', default='', help='score the output on this task')
+    parser.add_argument('--split', default='', help='split of the tasks (default: test)')
+    parser.add_argument('--like', default='', help='workdir of a run; take its data')
+    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare a task with')
+    parser.add_argument(
+        '--num_examples', type=int, default=0, help='most examples of a task; 0: all'
+    )
+    parser.add_argument('--workdir', default='', help='folder for the scores')
     decoding_flags.add_flags(parser)
     return parser.parse_args(argv)
 

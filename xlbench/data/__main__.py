@@ -23,7 +23,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.data import bitext, download, readers, statistics, tokenizers
@@ -65,66 +65,68 @@ def main(argv: Sequence[str]) -> int:
     return 0 if complete else 1
 
 
+_COMMANDS = {
+    'list': 'Lists the corpora; of one, the address, the licence and the way to get it.',
+    'get': 'Downloads the missing files of a corpus and checks their checksums.',
+    'verify': 'Reads a whole corpus: checksums, records, counts.',
+    'statistics': 'Counts examples, lengths, turns and speakers of tasks or files.',
+    'clean': 'Filters pairs of texts: normalised, each once, without those that break a rule.',
+}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = errors.ArgumentParser('python -m xlbench.data', __doc__)
-    metavar = 'list|get|verify|statistics|clean'
+    metavar = '|'.join(_COMMANDS)
     commands = parser.add_subparsers(dest='command', required=True, metavar=metavar)
-    _add_clean(commands, parser.prog)
-    for name in ('list', 'get', 'verify'):
-        command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
-        command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
-        command.add_argument(
-            '--root', metavar='FOLDER', help='the data root (default: XLBENCH_DATA, else data)'
+
+    def add_command(name: str) -> argparse.ArgumentParser:
+        about = _COMMANDS[name]
+        help_ = about[0].lower() + about[1:-1]
+        return commands.add_parser(
+            name, prog=f'{parser.prog} {name}', help=help_, description=about
         )
+
+    for name in ('list', 'get', 'verify'):
+        command = add_command(name)
+        command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
+        command.add_argument('--root', metavar='FOLDER', help='default: XLBENCH_DATA, else data')
         if name == 'get':
             command.add_argument(
                 '--mirror_url',
                 metavar='ADDRESS',
                 default='',
-                help='has HOST/PATH of each address, for machines that reach no other host',
+                help='download HOST/PATH of each address from this server',
             )
-    command = commands.add_parser(
-        'statistics', prog=f'{parser.prog} statistics', description=__doc__
-    )
+    command = add_command('statistics')
     command.add_argument('names', nargs='+', metavar='TASK_OR_FILE')
-    command.add_argument('--root', metavar='FOLDER', help='as above')
-    command.add_argument('--splits', default='', help='of tasks, with commas (default: all)')
-    command.add_argument('--inputs', default='dialogue', help='key or column of a file')
-    command.add_argument('--targets', default='summary', help='key or column of a file')
+    command.add_argument('--root', metavar='FOLDER', help='default: XLBENCH_DATA, else data')
+    command.add_argument('--splits', default='', help='splits of tasks, with commas')
+    command.add_argument('--inputs', default='dialogue', help='key or column of inputs')
+    command.add_argument('--targets', default='summary', help='key or column of targets')
     command.add_argument('--lang', help='ISO code of the texts of a file')
-    command.add_argument('--source_lang', help='of its inputs, if --lang is not given')
-    command.add_argument('--target_lang', help='of its targets, if --lang is not given')
-    command.add_argument('--vocabulary', default='', help='whose tokens are counted, such as mt5')
+    command.add_argument('--source_lang', help='ISO code of the inputs, in place of --lang')
+    command.add_argument('--target_lang', help='ISO code of the targets, in place of --lang')
+    command.add_argument('--vocabulary', default='', help='also count its tokens, such as mt5')
     command.add_argument('--format', choices=('markdown', 'csv'), default='markdown')
+    _add_clean(add_command('clean').add_argument)
     return parser
 
 
-def _add_clean(commands: argparse._SubParsersAction, program: str) -> None:
-    add = commands.add_parser('clean', prog=f'{program} clean', description=__doc__).add_argument
+def _add_clean(add: Callable[..., argparse.Action]) -> None:
     add('inputs', nargs='+', metavar='INPUT', help='FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE')
     add('--source_lang', metavar='CODE', required=True, help='ISO code, such as en')
     add('--target_lang', metavar='CODE', required=True, help='ISO code, such as de')
-    add('--output', metavar='FILE', required=True, help='source, TAB, target on each line')
+    add('--output', metavar='FILE', required=True, help='new file: source TAB target')
     words, ratio = bitext.Rules.max_length, bitext.Rules.max_ratio
-    add(
-        '--max_length',
-        metavar='N',
-        type=int,
-        default=words,
-        help=f'words of a text at most (default: {words})',
-    )
+    add('--max_length', metavar='N', type=int, default=words, help='most words of a text')
     add(
         '--max_ratio',
         metavar='N',
         type=float,
         default=ratio,
-        help=f'of the lengths of both texts, with five words added to each (default: {ratio})',
+        help='largest ratio of both lengths, each plus five words',
     )
-    add(
-        '--any_language',
-        action='store_true',
-        help='do not ask fastText whether each text is in its language',
-    )
+    add('--any_language', action='store_true', help='keep texts in other languages')
     add('--workers', metavar='N', type=int, default=1, help='processes (default: 1)')
 
 

@@ -57,11 +57,11 @@ def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
     add = parser.add_argument
     add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
     add('--lang', required=True, help='code of the language, such as de')
-    add('--shots', type=int, default=1, help='K; default: %(default)s')
-    add('--bucket', type=int, default=0, help='default: %(default)s')
+    add('--shots', type=int, default=1, help='K')
+    add('--bucket', type=int, default=0, help='number of the bucket')
     add('--from', dest='right', metavar='LABEL', help='only examples with this true label')
     add('--to', dest='wrong', metavar='LABEL', help='only examples with this wrong prediction')
-    add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
+    add('--top', type=int, default=10, help='tokens to print of each sign')
     add('--output', metavar='FILE', help='CSV file; default: WORKDIR/attention-....csv')
     args = parser.parse_args(argv[1:])
     task = Sweep.read(args.workdir).task
