@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'chains': (556, 4),
     'config': (1986, 12),
     'configs': (2109, 20),
-    'data': (13151, 84),
+    'data': (13153, 84),
     'decoding': (1228, 10),
     'evaluators': (1665, 9),
     'fewshot': (6918, 35),
@@ -25,24 +25,24 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'judgement': (1691, 10),
     'metrics': (5509, 34),
     'models': (5249, 30),
-    'names': (1010, 7),
+    'names': (1008, 7),
     'parallel': (1679, 11),
     'pipeline': (3152, 17),
     'plan': (1747, 8),
-    'preparation': (2143, 13),
-    'programs': (6443, 35),
-    'reporting': (7435, 49),
+    'preparation': (2145, 13),
+    'programs': (6469, 35),
+    'reporting': (7434, 49),
     'reproduce': (1752, 10),
     'retrieval': (735, 5),
-    'tasks': (7701, 57),
-    'tests': (62842, 303),
+    'tasks': (7722, 57),
+    'tests': (62870, 303),
     'tracking': (570, 7),
     'training': (4603, 31),
-    'translation': (1516, 12),
+    'translation': (1518, 12),
     'zoo': (655, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 62, 'arrows': 418, 'class names used twice': 68}
+MOST = {'rooms': 62, 'arrows': 419, 'class names used twice': 68}
 
 
 @dataclasses.dataclass(frozen=True)
