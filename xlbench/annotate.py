@@ -30,7 +30,6 @@ says what it was fitted on; `python -m xlbench.score --fitted_rating=FILE` score
 """
 
 import argparse
-import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -54,8 +53,7 @@ def _make(args: argparse.Namespace) -> int:
 
     judges = _judges(args.judges)
     output = pathlib.Path(args.output)
-    if os.path.lexists(output) and not (output.is_dir() and files.is_free(output)):
-        raise UserError(f'--output={output} is there already; name a new folder for the study')
+    files.check_new(output)
     scale = scales.load(args.scale)
     systems = sources.read(
         args.systems, args.step, args.split, _words(args.tasks), args.task, args.sets
@@ -73,11 +71,11 @@ def _make(args: argparse.Namespace) -> int:
     names = [pages.page_name(sheet) for sheet in study.sheets]
     if len({name.lower() for name in names}) < len(names):
         raise UserError(f'--judges={args.judges}: two names give the same name of a file')
-    with locks.folder(output):
-        (output / 'pages').mkdir()  # Apart from the key, which nobody may send with them.
+    with locks.appearing(output) as folder:  # Pages without their key would be of no use.
+        (folder / 'pages').mkdir()  # Apart from the key, which nobody may send with them.
         for sheet, name in zip(study.sheets, names, strict=True):
-            files.write(output / 'pages' / name, pages.document(study, sheet))
-        files.write(output / 'key.json', studies.encode(study))
+            files.write(folder / 'pages' / name, pages.document(study, sheet))
+        files.write(folder / 'key.json', studies.encode(study))
     tasks = len({item.task for item in study.items})
     print(f'{len(study.items)} items of {tasks} tasks, {len(study.systems)} systems')
     for name in names:
@@ -102,8 +100,12 @@ def _score(args: argparse.Namespace) -> int:
             'judgement.tex': latex.document(list(map(latex.table, tables)), _MARK),
             'ratings.jsonl': scores.rated_texts(study, judged),
         }
-        with locks.folder(output):
+        with locks.folder(output, owned=False):
+            for name in texts:
+                heads = ['{"study": '] if name == 'ratings.jsonl' else []
+                files.check_own(output / name, 'of xlbench.annotate', [_MARK], heads)
             for name, text in texts.items():
+                files.remove_leftovers_of(output / name)
                 files.write(output / name, text)
                 print(f'wrote {output / name}')
     return 0
@@ -113,13 +115,15 @@ def _fit(args: argparse.Namespace) -> int:
     from xlbench.judgement import fitting
     from xlbench.metrics import fitted_rating
 
+    output, heads = args.output, [f'{{"format":"{fitted_rating.FORMAT}"']
+    files.check_own(output, 'a fitted rating', heads=heads)
     metrics = _words(args.metrics) or list(fitting.METRICS)
     data = fitting.read(args.ratings, metrics, args.lang)
     kept, tables = fitting.fit(data, args.target, metrics, args.seed)
     print('\n\n'.join(map(render.screen, tables)))
-    output = pathlib.Path(args.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    files.write(output, fitted_rating.encode(kept))
+    with locks.file(output):
+        files.check_own(output, 'a fitted rating', heads=heads)
+        files.write(output, fitted_rating.encode(kept))
     print(f'wrote {output}: {kept.regressor}, which predicts {kept.target}')
     return 0
 

@@ -40,10 +40,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, locks
+from xlbench import errors, files, locks
 from xlbench.benchmarks import languages
 from xlbench.data import readers
-from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, find, read, write_file
+from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
 from xlbench.data.buckets.checks import KINDS, Problem, problems
 from xlbench.data.buckets.sampling import read_examples, sample, shortages
 from xlbench.errors import UserError
@@ -158,13 +158,20 @@ def _sample(flags: argparse.Namespace) -> int:
         shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
         for shots, buckets in made.items()
     }
-    for folder in folders.values():
-        if os.path.exists(folder):
-            raise UserError(f'{folder} is there already; remove it, or choose another --output')
+    # A command that was killed may have written some of them.
+    there = [shots for shots, folder in folders.items() if os.path.exists(folder)]
+    for shots in there:
+        if not _holds(folders[shots], made[shots]):
+            raise UserError(
+                f'{folders[shots]} is there already; remove it, or choose another --output'
+            )
     for shots, buckets in made.items():
-        with locks.appearing(folders[shots]) as folder:
-            for bucket in buckets:
-                write_file(bucket, os.path.join(folder, os.path.basename(bucket.name)))
+        if shots not in there:
+            with locks.appearing(folders[shots]) as folder:
+                for path, content in map(encode, buckets):
+                    place = folder / os.path.relpath(path, os.path.dirname(buckets[0].name))
+                    place.parent.mkdir()
+                    files.write(place, content)
         for line in shortages(flags.task, examples, shots, flags.count):
             print(f'{shots}-shot: {line}')
         sizes = sorted(len(bucket.examples) for bucket in buckets)
@@ -173,6 +180,16 @@ def _sample(flags: argparse.Namespace) -> int:
             f'from {len(examples)}'
         )
     return 0
+
+
+def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
+    """Says whether a folder has these buckets of one K and language, and nothing else."""
+    contents = dict(map(encode, buckets))
+    root = folder.removesuffix(os.path.dirname(buckets[0].name))
+    paths = {path.relative_to(root).as_posix(): path for path in files.below(folder)}
+    return paths.keys() == contents.keys() and all(
+        path.read_bytes() == contents[place] for place, path in paths.items()
+    )
 
 
 if __name__ == '__main__':

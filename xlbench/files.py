@@ -131,22 +131,37 @@ def _is_temporary(name: str) -> bool:
     return name.startswith('.') and name.endswith('.tmp')
 
 
-def is_foreign(path: str | os.PathLike, marks: Sequence[str], heads: Sequence[str] = ()) -> bool:
-    """Returns whether a path holds something that none of our programs wrote.
+def check_new(path: str | os.PathLike) -> None:
+    """Raises UserError if something is at a path that a program writes only once."""
+    if os.path.lexists(path):
+        raise UserError(f'{path} exists already; name another --output, or remove it')
+
+
+def check_own(
+    path: str | os.PathLike, what: str, marks: Sequence[str] = (), heads: Sequence[str] = ()
+) -> None:
+    """Checks that a path is free, or has a file of ours that may be replaced; or an empty one.
 
     Args:
         path: That is to be written.
+        what: Our file is, such as 'a report of xlbench'.
         marks: One of them stands in the first 300 characters of a file of ours.
         heads: Or the file begins with one of these.
+
+    Raises:
+        UserError: It is taken by something else.
     """
     path = pathlib.Path(path)
-    if not (path.exists() or path.is_symlink()):
-        return False
-    if path.is_symlink() or not path.is_file():
-        return True
-    with path.open(encoding='utf-8', errors='replace') as file:
-        start = file.read(300)
-    return not (any(mark in start for mark in marks) or start.startswith(tuple(heads)))
+    if path.is_file() and not path.is_symlink():
+        with path.open(encoding='utf-8', errors='replace') as file:
+            start = file.read(300)
+        if not start or any(mark in start for mark in marks) or start.startswith(tuple(heads)):
+            return
+    elif not os.path.lexists(path):
+        return
+    raise UserError(
+        f'{path} exists and is not {what}; move it away, or name another --output if there is one'
+    )
 
 
 def is_free(path: str | os.PathLike) -> bool:

@@ -44,10 +44,9 @@ from xlbench.progress import Progress
 def main(argv: Sequence[str]) -> None:
     """The command line, without the program's name."""
     args = _parse(argv)
-    if os.path.lexists(args.output):
-        raise UserError(f'{args.output} exists already; name another --output, or remove it')
-    os.makedirs(os.path.dirname(os.path.abspath(args.output)), exist_ok=True)
+    files.check_new(args.output)
     with locks.file(args.output):
+        files.check_new(args.output)  # Another process may have written it since.
         count = _mark(args)
     print(f'wrote {args.output}: {count:,} dialogues', flush=True)
 

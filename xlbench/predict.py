@@ -114,8 +114,8 @@ def main(argv: Sequence[str]) -> int:
             f'predict runs in one process, on all devices of its machine, and not in {place.count} '
             f'({place.source}); start it once, or each with XLBENCH_PROCESSES=1 and its own input'
         )
-    if args.output and os.path.exists(args.output):
-        raise UserError(f'{args.output} exists already; name another --output, or remove it')
+    if args.output:
+        files.check_new(args.output)
     given = args.input_format or answer_lines.format_of(args.input)
     given = 'jsonl' if args.field is not None and not args.input_format else given
     file = _open_input(args.input)
@@ -255,8 +255,7 @@ def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
         return
     part = f'{path}.part'
     with locks.file(path):
-        if os.path.exists(path):  # Another process has written it since this one looked.
-            raise UserError(f'{path} exists already; name another --output, or remove it')
+        files.check_new(path)  # Another process may have written it since.
         try:
             with open(part, 'wb', buffering=0) as file:
                 yield file.write

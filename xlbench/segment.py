@@ -77,6 +77,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     for target in targets:
         if targets.count(target) > 1:
             raise UserError(f'two of the files would have their views in {target}')
+        files.check_own(target, 'a file of xlbench.segment', heads=['{"topics": '])
     return args
 
 

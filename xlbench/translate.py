@@ -55,7 +55,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from xlbench import errors, files, locks
 from xlbench.config import arguments, decoding_flags
@@ -79,15 +79,18 @@ def main(argv: Sequence[str]) -> int:
     failed = records.Failed()
     with locks.file(args.output):
         _check_free(args.output)
+        files.remove_leftovers_of(_about_path(args.output))
         unit = args.unit or ('text' if args.input else 'turn')
         drop = args.failed == 'drop'
         lines = records.translated(form, texts, job, failed, unit=unit, drop=drop)
         counts = job.counts
         progress = Progress('translated', count=lambda: counts.kept + counts.made, unit='texts')
-        with job.telling_of_cuts(_say), progress:
-            count = _write(args.output, lines)
-        about = _about(args, hashes, job, failed) | {'unit': unit, 'records': count}
-        files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
+        with job.telling_of_cuts(_say), progress, files.replacing(args.output) as file:
+            count = _write(file, args.output.endswith('.gz'), lines)
+            about = _about(args, hashes, job, failed, file.name)
+            about |= {'unit': unit, 'records': count}
+            # Before the output is there, which a killed command would leave without it.
+            files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
     _say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
         _say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
@@ -125,9 +128,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _check_free(output: str) -> None:
-    for path in (output, _about_path(output)):
-        if os.path.lexists(path):
-            raise UserError(f'{path} exists already; name another --output, or remove it')
+    files.check_new(output)
+    files.check_own(_about_path(output), 'a note of xlbench.translate', heads=['{\n "engine": '])
 
 
 def _about_path(output: str) -> str:
@@ -208,24 +210,23 @@ def _predictions(args: argparse.Namespace) -> str:
     return str(evaluations[max(steps)][key].folder / 'predictions.jsonl')
 
 
-def _write(output: str, lines: Iterator[str]) -> int:
-    """Writes the lines, all or none; returns how many."""
+def _write(file: BinaryIO, is_packed: bool, lines: Iterator[str]) -> int:
+    """Writes the lines; returns how many."""
     count = 0
-    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
-    with files.replacing(output) as file:
-        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if output.endswith('.gz') else file
-        for line in lines:
-            packed.write(f'{line}\n'.encode())
-            count += 1
-        if packed is not file:
-            packed.close()
+    packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if is_packed else file
+    for line in lines:
+        packed.write(f'{line}\n'.encode())
+        count += 1
+    if packed is not file:
+        packed.close()
+    file.flush()
     return count
 
 
 def _about(
-    args: argparse.Namespace, hashes: Mapping[str, str], job: 'Job', failed: 'Failed'
+    args: argparse.Namespace, hashes: Mapping[str, str], job: 'Job', failed: 'Failed', output: str
 ) -> dict[str, object]:
-    """What made the output."""
+    """What made the output, which is in a file that does not have its name yet."""
     from xlbench import config as config_lib
     from xlbench.data import outputs
 
@@ -235,7 +236,7 @@ def _about(
         'source_lang': args.source_lang,
         'target_lang': args.target_lang,
         'inputs': dict(hashes),
-        'sha256': outputs.sha256(args.output),
+        'sha256': outputs.sha256(output),
         'fields': args.field,
         'texts': job.counts.texts,
         'translated_before': job.counts.kept,

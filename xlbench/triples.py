@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import errors, files, names, progress
+from xlbench import errors, files, locks, names, progress
 from xlbench.data import actions, readers
 from xlbench.errors import UserError
 
@@ -54,6 +54,12 @@ def main(argv: Sequence[str]) -> int:
     for path in flags.files:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
+    targets = {
+        path: flags.output or f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
+        for path in flags.files
+    }
+    for target in targets.values():
+        _check_own(target)
     names.check_source(flags.tagger, '--tagger')
     from xlbench.inference import load  # Behind all checks: it imports jax, which takes seconds.
     from xlbench.inference.labeller import Tagger
@@ -69,12 +75,16 @@ def main(argv: Sequence[str]) -> int:
             f'--tagger={flags.tagger} has no tag {", ".join(lacking)}; triples need the universal '
             'tags of parts of speech (UPOS), as of the task fewshot_udpos_en_en'
         )
-    for path in flags.files:
-        beside = f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
-        target = flags.output or beside
-        sentences, triples = write(path, target, tagger, flags)
+    for path, target in targets.items():
+        with locks.file(target):
+            _check_own(target)
+            sentences, triples = write(path, target, tagger, flags)
         print(f'{target}: {triples:,} triples of {sentences:,} sentences', flush=True)
     return 0
+
+
+def _check_own(path: str) -> None:
+    files.check_own(path, 'a file of xlbench.triples', heads=['xlbench.triples, tagger '])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -274,7 +274,8 @@ def _write_buckets(
 ) -> None:
     for shots in FEWSHOT.shots(task):
         for bucket in buckets.sample(task, lang, records, shots, BUCKETS[task][1], seed):
-            buckets.write(bucket, folder)
+            path, data = buckets.encode(bucket)
+            corpus.write_text(os.path.join(folder, path), data.decode())
 
 
 def _train(folder: str) -> bytes:

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -41,6 +42,11 @@ def put(root, name, content):
     data = (content if isinstance(content, str) else json.dumps(content)).encode()
     path.write_bytes(gzip.compress(data) if name.endswith('.gz') else data)
     return str(path)
+
+
+def put_bucket(root, bucket):
+    place, data = buckets.encode(bucket)
+    return pathlib.Path(put(root, place, data.decode()))
 
 
 def lines(*contents, file='sampled.json'):
@@ -115,7 +121,7 @@ def test_labels_of_marc_are_numbers_in_files_and_texts_here(tmp_path):
     data = {str(i): [shot(i, i, split='trn')] for i in range(1, 6)}
     [bucket] = buckets.read(put(tmp_path, 'marc/1-shots/german/3-th/sampled.json', data))
     assert [e['label'] for e in bucket.examples] == ['1', '2', '3', '4', '5']
-    written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+    written = put_bucket(tmp_path / 'out', bucket)
     assert written == tmp_path / 'out/marc/1-shots/german/3-th/sampled.json'
     assert json.loads(written.read_text(encoding='utf-8')) == data
 
@@ -127,14 +133,14 @@ def test_single_texts(tmp_path):
     }
     [bucket] = buckets.read(put(tmp_path, 'mldoc/1-shots/german/0-th/sampled.json', data))
     assert bucket.examples[0]['text_b'] == ''
-    written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+    written = put_bucket(tmp_path / 'out', bucket)
     assert json.loads(written.read_text(encoding='utf-8')) == data
 
 
 def test_tagged_buckets_are_written_as_they_were(tmp_path):
     for text in (TAGGED, ''):
         [bucket] = buckets.read(put(tmp_path, 'udpos/1-shots/de/0-th/train.tsv', text))
-        written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+        written = put_bucket(tmp_path / 'out', bucket)
         assert written.read_text(encoding='utf-8') == text
 
 
@@ -456,8 +462,14 @@ def test_sample_command(tmp_path, capsys):
     assert buckets.load(out, 'udpos', 'de', 2) == buckets.sample('udpos', 'de', pool(), 2, count=3)
     assert run('check', out) == 0
     assert ' 0 of them not as the paper says' in capsys.readouterr().out
-    assert run('sample', *options, source) == 2
+    before = {path: path.read_bytes() for path in pathlib.Path(out).rglob('*.tsv')}
+    shutil.rmtree(f'{out}/udpos/2-shots')  # As a kill between the two leaves it.
+    assert run('sample', *options, '--shots=1,2', source) == 0
+    assert before == {path: path.read_bytes() for path in pathlib.Path(out).rglob('*.tsv')}
+    capsys.readouterr()
+    assert run('sample', *options, '--seed=1', source) == 2
     assert 'is there already; remove it' in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in pathlib.Path(out).rglob('*.tsv')}
     assert run('sample', *options, '--shots=0', source) == 2
     assert 'not a whole number above 0' in capsys.readouterr().err
     # By default the numbers of shots of the paper, which has no 8 for tagging.
@@ -654,7 +666,7 @@ def test_published_buckets_are_written_as_they_were(published, tmp_path):
         with readers.open_binary(path) as file:
             contents = [json.loads(line) for line in file]
         for bucket, content in zip(several[:2], contents, strict=False):
-            written = pathlib.Path(buckets.write(bucket, str(tmp_path)))
+            written = put_bucket(tmp_path, bucket)
             assert written.name == content['file']
             text = written.read_text(encoding='utf-8')
             if bucket.task in buckets.TAGGING:

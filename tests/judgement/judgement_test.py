@@ -260,7 +260,7 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
         (['--scale=best_worst'], 'from 2 to 9'),
         (['--shown=3'], 'from 1 to 9'),
         (['--items=-3'], '0 or more'),
-        (['--output={here}'], 'is there already'),
+        (['--output={here}'], 'exists already'),
         (['{here}/lines.txt'], 'two systems are called'),
         (['other={here}/twice.jsonl'], 'is there twice'),
         (['other={here}/else.jsonl'], 'different inputs'),

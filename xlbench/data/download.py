@@ -56,6 +56,7 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
 def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
     """`get`, while no other process downloads the same corpus into the root."""
     for file in corpus.files:
+        files.remove_leftovers_of(os.path.join(root, file.path))
         there = present(file, root)
         if there is None:
             _fetch(file.address, os.path.join(root, file.path), mirror, file.sha256, file.bytes)
@@ -63,6 +64,7 @@ def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
     for archive in corpus.archives:
         name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
         path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
+        files.remove_leftovers_of(path)
         if not os.path.exists(path):
             _fetch(archive.address, path, mirror)
         count = sum(_place(archive, member, content, root) for member, content in _members(path))
@@ -208,7 +210,6 @@ def _fetch(
     folder, name = os.path.split(os.path.abspath(path))
     # In a folder of its own, so that what a process that is killed leaves can be known.
     unfinished = os.path.join(folder, f'.{name}.new.tmp')
-    shutil.rmtree(unfinished, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     try:
         pooch.retrieve(
@@ -321,6 +322,7 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
     named = shortened(member)
     if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
         raise UserError(f'{named} would be unpacked outside {root}')
+    files.remove_leftovers_of(path)
     if path.exists():
         digest = hashlib.sha256()
         for block in _limited(content, named, archive.bytes):

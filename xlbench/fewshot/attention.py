@@ -23,7 +23,7 @@ from xlbench.fewshot import command_lines
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(command_lines.attention, sys.argv, __doc__)
 
-from xlbench import errors, locks
+from xlbench import errors, files, locks
 from xlbench.errors import UserError
 from xlbench.fewshot.analysis import attention
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> None:
     output = flags.output or sweep.workdir / (
         f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
     )
+    files.check_own(output, 'a table of this program', heads=['token,id,change,'])
     with locks.file(output) if flags.output else locks.folder(sweep.workdir):
         found = attention.of_bucket(sweep, *asked)
         if found is None:

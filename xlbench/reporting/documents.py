@@ -153,12 +153,8 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _refuse_foreign(path: pathlib.Path) -> None:
-    """Raises unless the path is free or holds a report of ours."""
     heads = (','.join(_CSV_FIELDS[:10]), ','.join(output_lib.CSV_FIELDS))
-    if files.is_foreign(path, [_MARK], heads):
-        raise errors.UserError(
-            f'{path} exists and is not a report of xlbench; move it away or choose another --output'
-        )
+    files.check_own(path, 'a report of xlbench', [_MARK], heads)
 
 
 def _csv_row(

@@ -44,11 +44,9 @@ def main(argv: Sequence[str]) -> int:
         print(page.markdown(page.show(named)), end='')
         return 0
     output = pathlib.Path(args.output)
-    _refuse_foreign(output)
+    files.check_own(output, 'a page of xlbench.zoo', [page.MARK])
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
         with locks.file(output):
-            files.remove_leftovers_of(output)
             before: Sequence[page.Shown] = ()
             if args.add and output.exists():
                 before = page.read(limits.read_bytes(output), str(output))
@@ -57,15 +55,6 @@ def main(argv: Sequence[str]) -> int:
         raise errors.UserError(f'cannot write {output}: {error.strerror}') from None
     print(f'wrote {output}')
     return 0
-
-
-def _refuse_foreign(path: pathlib.Path) -> None:
-    """Raises unless the path is free or holds a page of ours."""
-    if files.is_foreign(path, [page.MARK]):
-        raise errors.UserError(
-            f'{path} exists and is not a page of xlbench.zoo; move it away or choose another '
-            '--output'
-        )
 
 
 if __name__ == '__main__':

@@ -121,16 +121,27 @@ def clean(
         workers: Processes.
 
     Raises:
-        UserError: a file is not there or is wrong as a whole.
+        UserError: a file is not there or is wrong as a whole, or the output is there already.
     """
     for path in itertools.chain.from_iterable(source.paths for source in inputs):
         with readers.open_binary(path):  # What is not there is missed before hours have passed.
             pass
     if any(_same(path, output) for source in inputs for path in source.paths):
         raise UserError(f'{output} is one of the inputs; name another --output')
+    about_path = f'{output}.about.json'
+    with locks.file(output, wait=functools.partial(print, flush=True)):
+        files.check_new(output)
+        files.check_own(about_path, 'a note of xlbench.data clean', heads=['{\n "inputs": ['])
+        files.remove_leftovers_of(about_path)
+        return _clean(inputs, output, about_path, chosen, workers)
+
+
+def _clean(
+    inputs: Sequence[Input], output: str, about_path: str, chosen: rules.Rules, workers: int
+) -> Report:
+    """Writes the two files of `clean`."""
     report, seen = Report(), Seen()
     with (
-        locks.file(output, wait=functools.partial(print, flush=True)),
         files.replacing(output) as file,
         Pool(workers) as pool,
         Progress('cleaned', unit='pairs') as progress,
@@ -142,14 +153,15 @@ def clean(
             progress.add(len(result.verdicts))
         if packed:
             packed.close()
-    about = {
-        'inputs': [','.join(source.paths) for source in inputs],
-        'rules': dataclasses.asdict(chosen),
-        'read': report.read,
-        'kept': report.kept,
-        'dropped': {rule: report.dropped[rule] for rule in rules.RULES},
-    }
-    files.write(f'{output}.about.json', json.dumps(about, indent=1) + '\n')
+        about = {
+            'inputs': [','.join(source.paths) for source in inputs],
+            'rules': dataclasses.asdict(chosen),
+            'read': report.read,
+            'kept': report.kept,
+            'dropped': {rule: report.dropped[rule] for rule in rules.RULES},
+        }
+        # Before the output is there, which a killed command would leave without it.
+        files.write(about_path, json.dumps(about, indent=1) + '\n')
     return report
 
 

@@ -9,10 +9,10 @@ from xlbench.data.buckets.bucket_files import (
     TASKS,
     Bucket,
     dev_rows,
+    encode,
     find,
     load,
     read,
-    write,
 )
 from xlbench.data.buckets.checks import (
     KINDS,
@@ -40,6 +40,7 @@ __all__ = [
     'Problem',
     'criteria',
     'dev_rows',
+    'encode',
     'find',
     'load',
     'n_way',
@@ -48,5 +49,4 @@ __all__ = [
     'read_examples',
     'sample',
     'shortages',
-    'write',
 ]

@@ -143,22 +143,12 @@ def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
     )
 
 
-def write(bucket: Bucket, root: str) -> str:
-    """Writes a bucket below `root` in the official form; gives the path of its file."""
-    return write_file(bucket, os.path.join(root, *bucket.name.split('/')))
-
-
-def write_file(bucket: Bucket, folder: str) -> str:
-    """Writes one file of a bucket; the same bytes for the same content."""
-    os.makedirs(folder, exist_ok=True)
+def encode(bucket: Bucket) -> tuple[str, bytes]:
+    """The path of a bucket below a root in the official form, and the bytes of its file."""
     if bucket.task in TAGGING:
-        path, text = os.path.join(folder, 'train.tsv'), conllu.write_tagged(bucket.examples)
-    else:
-        path = os.path.join(folder, 'sampled.json')
-        text = json.dumps(_official(bucket), ensure_ascii=False)
-    with open(path, 'w', encoding='utf-8', newline='\n') as file:
-        file.write(text)
-    return path
+        return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
+    text = json.dumps(_official(bucket), ensure_ascii=False)
+    return f'{bucket.name}/sampled.json', text.encode()
 
 
 def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
