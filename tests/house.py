@@ -15,10 +15,10 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'chains': (556, 4),
     'config': (1986, 12),
     'configs': (2109, 20),
-    'data': (13153, 84),
+    'data': (13157, 84),
     'decoding': (1228, 10),
     'evaluators': (1665, 9),
-    'fewshot': (6918, 35),
+    'fewshot': (6919, 35),
     'huggingface': (3666, 23),
     'inference': (4015, 20),
     'interactive': (671, 6),
@@ -30,19 +30,19 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'pipeline': (3152, 17),
     'plan': (1747, 8),
     'preparation': (2145, 13),
-    'programs': (6469, 35),
-    'reporting': (7434, 49),
+    'programs': (6515, 35),
+    'reporting': (7430, 49),
     'reproduce': (1752, 10),
     'retrieval': (735, 5),
-    'tasks': (7722, 57),
-    'tests': (62870, 303),
+    'tasks': (7723, 57),
+    'tests': (62884, 303),
     'tracking': (570, 7),
     'training': (4603, 31),
     'translation': (1518, 12),
-    'zoo': (655, 7),
+    'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 62, 'arrows': 419, 'class names used twice': 68}
+MOST = {'rooms': 62, 'arrows': 421, 'class names used twice': 68}
 
 
 @dataclasses.dataclass(frozen=True)
