@@ -26,7 +26,7 @@ tables, and ratings.jsonl: each text with its ratings.
 
 `fit` fits nine regressors of scikit-learn to such ratings, with the scores of --metrics as
 features, and keeps the one that correlates best with ratings it has not seen. Its file, plain JSON,
-says what it was fitted on; `python -m xlbench.score --fitted_rating=FILE` scores texts with it.
+says what it was fitted on; `python -m xlbench.score --metrics=fitted_rating=FILE` scores texts.
 """
 
 import argparse

@@ -206,12 +206,6 @@ def _check_names(args: argparse.Namespace) -> None:
     prepared.folder('', 'none', args.task or 'task', args.split)  # Refuses what is no plain name.
     if not os.path.isfile(args.predictions):
         raise UserError(f'there is no file {args.predictions}')
-    if args.fitted_rating:
-        from xlbench.metrics import fitted_rating
-
-        fitted_rating.load(args.fitted_rating)
-    if args.bertscore_model and 'bertscore' not in args.metrics.split(','):
-        raise UserError('--bertscore_model is of bertscore; name that in --metrics, too')
     if args.metrics:
         from xlbench.metrics import named  # It loads for half a second.
 
@@ -310,21 +304,9 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     names = [name for name in args.metrics.split(',') if name]
     if names or asked.specs is None:
         names = names or (_TAG_METRICS if asked.tags else _TEXT_METRICS)
-        specs = [
-            named.spec(name, asked.lang)
-            for name in names
-            if name != 'bertscore' or not args.bertscore_model
-        ]
-        if args.bertscore_model:
-            model, layer = args.bertscore_model, args.bertscore_layer
-            specs.append(metrics.to_spec(metrics.BertScore(asked.lang or '', model, layer)))
+        specs = [named.spec(name, asked.lang) for name in names]
     else:
         specs = asked.specs
-    if args.fitted_rating:
-        if not asked.lang:
-            raise UserError('--fitted_rating has to know the language of the texts; set --lang=de')
-        rating = metrics.FittedRating(args.fitted_rating, asked.lang)
-        specs = [*specs, metrics.to_spec(rating)]
     if not specs:
         raise UserError(f'{asked.task} has no metrics; name some of {", ".join(named.NAMES)}')
     suite = metrics.Suite(asked.task, specs)
@@ -380,11 +362,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--format', default='', choices=('', *outputs.FORMATS), help="default: by the file's name"
     )
-    parser.add_argument(
-        '--bertscore_model', default='', help="an encoder's folder or hub name, for bertscore"
-    )
-    parser.add_argument('--bertscore_layer', type=int, default=-1, help='of that model, such as 9')
-    parser.add_argument('--fitted_rating', default='', help='file of xlbench.annotate fit, besides')
     parser.add_argument('--field', default='', help='of JSONL predictions')
     parser.add_argument('--id_field', default='id', help="of JSONL; '' takes the order of lines")
     parser.add_argument('--n_best', action='store_true', help='lines begin with a number')

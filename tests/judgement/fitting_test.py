@@ -106,9 +106,9 @@ def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
     answers.write_text(f'{reference}\nZug\n')
     references = tmp_path / 'references.txt'
     references.write_text(f'{reference}\n{reference}\n')
-    flags = [f'--references={references}', '--lang=de', '--metrics=chrf']
+    flags = [f'--references={references}', '--lang=de', f'--metrics=chrf,fitted_rating={file}']
     workdir = tmp_path / 'other'
-    score.main([str(answers), *flags, f'--fitted_rating={file}', f'--workdir={workdir}'])
+    score.main([str(answers), *flags, f'--workdir={workdir}'])
     said = capsys.readouterr().out
     mean = np.mean([row['fitted_rating'] for row in scores])
     assert f'fitted_rating            {mean:.2f}' in said and 'fitted_on:Fragen' in said

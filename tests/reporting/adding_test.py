@@ -92,6 +92,34 @@ def test_one_metric_after_another_gives_the_bytes_of_all_at_once(run, added, tmp
     assert content(run) == content(whole)
 
 
+def test_an_evaluation_that_is_repeated_keeps_added_scores(run, added):
+    before = content(run)
+    changed = adding.add(run, added)
+    assert changed
+    expected = content(run)
+    for folder in changed:
+        metrics = str((folder / 'metrics.json').relative_to(run))
+        predictions = str((folder / 'predictions.jsonl').relative_to(run))
+        facts = json.loads(before[metrics])
+        lines = [json.loads(line) for line in before[predictions].splitlines()]
+        step = str(folder.parents[1].relative_to(run / 'eval'))
+        task, split = facts.pop('task'), facts.pop('split')
+        results.write_result(run, step, task, split, facts, lines)
+        after = content(run)
+        assert json.loads(after[metrics]) == json.loads(expected[metrics])
+        assert after[predictions] == expected[predictions]
+        lines[0]['prediction'] += ' else'
+        with pytest.warns(UserWarning, match='BertScore, ChrFPlusPlus, Meteor are gone; add them'):
+            results.write_result(run, step, task, split, facts, lines)
+        assert json.loads((folder / 'metrics.json').read_bytes()) == json.loads(before[metrics])
+
+
+def test_of_several_suggestions_the_best_counts():
+    suggestions = [{'id': 3, 'text': 'gut'}, {'id': 4, 'text': 'schlecht'}]
+    assert results.texts({'prediction': 'gut', 'suggestions': suggestions}) == ['gut', 'schlecht']
+    assert results.texts({'prediction': 'gut', 'suggestions': []}) == ['gut']
+
+
 def test_another_signature_is_refused(run, added):
     adding.add(run, ['meteor_exact_stem'])
     before = content(run)

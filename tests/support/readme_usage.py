@@ -102,7 +102,7 @@ PLAN: dict[str, dict[str, Step]] = {
             prints='spearman', leaves='rating.json'
         ),
         'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
-        '--fitted_rating=rating.json': Step(prints='fitted_on'),
+        '--metrics=chrf,fitted_rating=rating.json': Step(prints='fitted_on'),
     },
     'data.md': {
         'python -m xlbench.prepare --sample --mixture=mtg_qg_de_de --split=validation,test '

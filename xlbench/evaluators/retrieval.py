@@ -334,8 +334,11 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
           responses: its response set.
           num_inside: examples whose reply is in the set.
         """
+        hashes = task.metrics.hashes
         return {
             'signatures': task.metrics.signatures,
+            **({'hashes': hashes} if hashes else {}),
+            'metrics': list(task.metrics.written),
             'responses': {
                 'task': task.responses.name,
                 'split': task.responses.split,

@@ -92,6 +92,10 @@ def check(name: str) -> tuple[str, str, str]:
         raise UserError(
             'metric fitted_rating takes a file of xlbench.annotate fit: fitted_rating=rating.json'
         )
+    if base == 'fitted_rating':
+        from xlbench.metrics import fitted_rating  # Which itself takes metrics by name.
+
+        fitted_rating.load(value)
     return base, equals, value
 
 

@@ -144,11 +144,7 @@ def _texts(lines: Sequence[dict[str, Json]]) -> tuple[list, list[list[str]]]:
     targets = [
         line.get('references', [line['target']]) if several else line['target'] for line in lines
     ]
-    n_best = [
-        [text['prediction'] for text in line.get('n_best', ())] or [line['prediction']]
-        for line in lines
-    ]
-    return targets, n_best
+    return targets, list(map(results.texts, lines))
 
 
 def _write(result: Result, suite: metrics.Suite) -> bool:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import pathlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -323,12 +324,59 @@ def write_result(
         predictions: The lines of predictions.jsonl, which is not written if there are none.
 
     Returns:
-        The folder of the files.
+        The folder of the files. Scores that `xlbench.reporting.adding` has added to the result of
+        an earlier call stay, if the texts are the same; otherwise a warning names them.
     """
     folder = pathlib.Path(workdir) / 'eval' / step / split / task
     folder.mkdir(parents=True, exist_ok=True)
+    facts, predictions = _with_added(folder, facts, predictions)
     write_files(folder, {'task': task, 'split': split, **facts}, predictions)
     return folder
+
+
+def _with_added(
+    folder: pathlib.Path, facts: Mapping[str, Json], lines: Sequence[Mapping[str, Json]]
+) -> tuple[Mapping[str, Json], Sequence[Mapping[str, Json]]]:
+    """A result and its predictions, with the scores that only the files of its folder have."""
+    try:
+        before: dict[str, Json] = files.read_json(folder / 'metrics.json', dict)
+        added = before['signatures'].keys() - facts.get('signatures', {}).keys()
+        if not added:
+            return facts, lines
+        with (folder / 'predictions.jsonl').open('rb') as file:
+            old = [files.parse_json(line, dict, file.name) for line in file]
+    except (OSError, KeyError, AttributeError, errors.UserError):  # Nothing, or nothing whole.
+        return facts, lines
+    if list(map(_compared, old)) != list(map(_compared, lines)):
+        warnings.warn(
+            f'{folder} has other predictions than before, so that the scores of '
+            f'{", ".join(sorted(added))} are gone; add them again with xlbench.score',
+            stacklevel=3,
+        )
+        return facts, lines
+    specs = facts.get('metrics', [])
+    kept: dict[str, Json] = {
+        name: {**before[name], **facts.get(name, {})}
+        for name in ('scores', 'signatures', 'hashes')
+        if name in before
+    }
+    kept['metrics'] = [*specs, *(spec for spec in before.get('metrics', []) if spec not in specs)]
+    merged = [
+        {**line, 'scores': {**was.get('scores', {}), **line.get('scores', {})}}
+        for line, was in zip(lines, old, strict=True)
+    ]
+    return {**facts, **kept}, merged
+
+
+def _compared(line: Mapping[str, Json]) -> list[Json]:
+    """What the scores of an example are made from."""
+    return [line.get('id'), line.get('references', line.get('target')), texts(line)]
+
+
+def texts(line: Mapping[str, Json]) -> list[str]:
+    """The predictions of a line of predictions.jsonl, the best first."""
+    several = [one['prediction'] for one in line.get('n_best', ())]
+    return several or [one['text'] for one in line.get('suggestions', ())] or [line['prediction']]
 
 
 def write_files(
