@@ -15,6 +15,7 @@ from xlbench.errors import UserError
 from xlbench.evaluators import candidates
 from xlbench.metrics import ranking
 from xlbench.parallel import partitioning
+from xlbench.reporting import results
 from xlbench.retrieval import text_encoder
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import objectives, train_step
@@ -178,6 +179,8 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
         ranks[inside.tolist().index(i)] if i in inside else None for i in range(33)
     ]
     assert {'mrs_rouge', 'bleu', 'rank'} <= set(rows[0]['scores'])
+    assert result['metrics'][:2] == task.manifest['metrics']
+    assert [results.texts(row) for row in rows] == n_best
     facts = {'method': 'retrieval', 'responses': len(responses), 'consensus': 0.0}
     assert result['decoding'] == facts | options
     assert result['responses']['split'] == 'train'
