@@ -360,7 +360,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--lang', help="ISO code of the texts (default: the task's)")
     parser.add_argument('--metrics', default='', help="names, with commas (default: the task's)")
     parser.add_argument(
-        '--format', default='', choices=('', *outputs.FORMATS), help="form (default: by the file's name)"
+        '--format', default='', choices=('', *outputs.FORMATS), help='form (default: by the name)'
     )
     parser.add_argument('--field', default='', help='field of JSONL predictions')
     parser.add_argument('--id_field', default='id', help="field of ids; '' keeps the lines' order")

@@ -226,7 +226,7 @@ def _write(file: BinaryIO, is_packed: bool, lines: Iterator[str]) -> int:
 def _about(
     args: argparse.Namespace, hashes: Mapping[str, str], job: 'Job', failed: 'Failed', output: str
 ) -> dict[str, object]:
-    """What made the output, which is in a file that does not have its name yet."""
+    """Returns what made the output, which is in a file that does not have its name yet."""
     from xlbench import config as config_lib
     from xlbench.data import outputs
 

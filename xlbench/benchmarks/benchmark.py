@@ -244,7 +244,7 @@ class Benchmark:
         return self.split_sizes.get(task, {}).get(split)
 
     def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
-        """Whether a split has exactly the published number of examples."""
+        """Returns whether a split has exactly the published number of examples."""
         return self.official_size(task, split, source) == num_examples
 
     def paper_scores(

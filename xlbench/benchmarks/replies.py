@@ -115,6 +115,6 @@ class ReplyBenchmark(MonolingualBenchmark):
         return round(self.shares[split] * self.num_pairs[source])
 
     def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
-        """Whether a split has the published number of examples, up to `size_tolerance`."""
+        """Returns whether a split has the published number of examples, up to `size_tolerance`."""
         size = self.official_size(task, split, source)
         return size is not None and abs(num_examples - size) <= self.size_tolerance * size

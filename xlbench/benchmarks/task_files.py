@@ -48,7 +48,7 @@ def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def is_in_a_workdir() -> bool:
-    """Whether the current folder is a workdir or a model, whose tasks/ may be somebody else's."""
+    """Returns whether the current folder is a workdir or a model; its tasks/ may be foreign."""
     return (pathlib.Path.cwd() / 'config.json').exists()
 
 
@@ -115,7 +115,7 @@ def load(path: pathlib.Path) -> types.ModuleType:
 
 
 def is_loaded(path: pathlib.Path) -> bool:
-    """Whether a file of the user's has been imported."""
+    """Returns whether a file of the user's has been imported."""
     return getattr(sys.modules.get(f'{PACKAGE}.{path.stem}'), '__file__', None) == str(path)
 
 

@@ -24,12 +24,12 @@ def add(config: Mapping[str, Setting]) -> None:
 
 
 def is_known(task: str) -> bool:
-    """Whether it is one of the benchmark's, or was added."""
+    """Returns whether it is one of the benchmark's, or was added."""
     return task in FEWSHOT.tasks or task in _LABELS_WORDS
 
 
 def is_tagging(task: str) -> bool:
-    """Whether words are labelled."""
+    """Returns whether words are labelled."""
     return task in FEWSHOT.tagging or _LABELS_WORDS.get(task, False)
 
 

@@ -58,7 +58,7 @@ class TranslationBenchmark(Benchmark):
         return self.test_sizes.get(task, {}).get(source) if split == 'test' else None
 
     def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
-        """Whether a split has the published number of examples, if there is one."""
+        """Returns whether a split has the published number of examples, if there is one."""
         return self.official_size(task, split, source) in (None, num_examples)
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:

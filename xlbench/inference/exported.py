@@ -256,7 +256,7 @@ def generation(
 
 
 def first_key(tokenizer: tokenizers.Tokenizer, objective: Mapping[str, Json]) -> str:
-    """What `generate` calls the id that Tokenizer.forced_first gives."""
+    """Returns what `generate` calls the id that Tokenizer.forced_first gives."""
     is_start = vocabularies.FAMILIES[tokenizer.family].language_last
     is_start |= objective.get('decoder_start') == 'language'
     return 'decoder_start_token_id' if is_start else 'forced_bos_token_id'

@@ -287,7 +287,7 @@ def _public_config(workdir: pathlib.Path) -> dict[str, Json]:
 
 
 def _continues(model: nn.Module, config: Mapping[str, Json]) -> bool:
-    """Whether a model that no run of ours has trained goes on in the middle of a text.
+    """Returns whether a model that no run of ours has trained goes on in the middle of a text.
 
     GPT-2 does. DialoGPT, whose config.json names that task, answers a text that has ended.
     """

@@ -48,7 +48,7 @@ class MeteorNltk(pairs.MeanOfTexts):
         return f'nltk:{version}|alpha:{self.alpha}|beta:{self.beta}|gamma:{self.gamma}|wordnet'
 
     def missing(self) -> list[str]:
-        """What is not on this machine and has to be, with what to type."""
+        """Returns what is not on this machine and has to be, with what to type."""
         if any(_is_wordnet(folder) for folder in _folders()):
             return []
         return [

@@ -353,7 +353,7 @@ def peak_flops(mesh: Mesh, kind: str = '') -> float | None:
 
 
 def is_one_cpu(mesh: Mesh) -> bool:
-    """Whether a mesh is a single device, and that a CPU."""
+    """Returns whether a mesh is a single device, and that a CPU."""
     return mesh.size == 1 and mesh.devices.flat[0].platform == 'cpu'
 
 

@@ -106,7 +106,7 @@ def bad_records(policy: readers.BadRecords) -> Iterator[None]:
 
 
 def policy() -> readers.BadRecords:
-    """What becomes of bad records; by default the first one stops the reading."""
+    """Returns what becomes of bad records; by default the first one stops the reading."""
     return _binding.get().policy or readers.BadRecords()
 
 

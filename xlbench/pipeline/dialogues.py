@@ -145,7 +145,7 @@ class _Dialogues:
     drop_seen: bool
 
     def patterns(self, split: str) -> list[str]:
-        """What a split is read from: its files, then those whose pairs it must not have."""
+        """Returns what a split is read from: its files, then those whose pairs it must not have."""
         seen = self.drop_seen and split != 'train' and 'train' in self.files
         return [self.files[split], self.files['train']] if seen else [self.files[split]]
 

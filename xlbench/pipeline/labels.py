@@ -10,7 +10,7 @@ from xlbench.pipeline.binding import Vocabulary, vocabulary
 
 
 def is_ours(feature_vocabulary: seqio.Vocabulary) -> bool:
-    """Whether a feature's vocabulary is the one of the run, or one of labels."""
+    """Returns whether a feature's vocabulary is the one of the run, or one of labels."""
     return isinstance(feature_vocabulary, Vocabulary | Labels)
 
 

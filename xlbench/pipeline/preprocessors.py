@@ -44,7 +44,7 @@ class AddPrefix:
     view: str = 'generation'
 
     def prefixes(self) -> dict[str, np.ndarray]:
-        """What is put before each feature, [length] int32, for the vocabulary in use."""
+        """Returns what is put before each feature, [length] int32, for the vocabulary in use."""
         chosen = tokenizer()
         _check_encoder(chosen, self.view)
         source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
@@ -103,7 +103,7 @@ class TokenizeViews:
 
 
 def has_views(task: seqio.Task) -> bool:
-    """Whether the inputs of a task have two views."""
+    """Returns whether the inputs of a task have two views."""
     return any(isinstance(step, TokenizeViews) for step in task.preprocessors)
 
 

@@ -120,7 +120,7 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
 
 
 def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
-    """What went wrong in a task file of the user, in one line with its place.
+    """Returns what went wrong in a task file of the user, in one line with its place.
 
     Args:
       error: what was raised.

@@ -27,7 +27,7 @@ Value = bytes | np.ndarray | np.generic | tf.RaggedTensor | Mapping[str, 'Value'
 
 
 def is_visible(task: seqio.Task) -> bool:
-    """Whether the files that a task is read from are known, so that a change of them is seen.
+    """Returns whether the files of a task are known, so that a change of them is seen.
 
     What a FunctionDataSource reads only its function knows.
     """
@@ -208,7 +208,7 @@ def _pieces(task: str, brought: seqio.SentencePieceVocabulary) -> list[str]:
 
 
 def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
-    """Whether each id stands for the same piece; sentinels may have no place in the other one."""
+    """Returns whether each id stands for the same piece; the other may lack sentinels."""
     others = chosen.pieces()
     return (
         bool(others)

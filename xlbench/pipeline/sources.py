@@ -68,7 +68,7 @@ class RecordSource(seqio.FunctionDataSource):
         self.target_lang = target_lang
 
     def patterns(self, split: str) -> list[str]:
-        """What `paths` looks for, files or patterns of them."""
+        """Returns what `paths` looks for, files or patterns of them."""
         return [below_root(path) for path in (*self._files(split), *self._optional(split))]
 
     def paths(self, split: str) -> list[str]:

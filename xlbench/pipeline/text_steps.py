@@ -31,7 +31,7 @@ def text_map(
 
 
 def works_on_batches(preprocessor: Callable[..., tf.data.Dataset]) -> bool:
-    """Whether a preprocessor was made by `text_map`."""
+    """Returns whether a preprocessor was made by `text_map`."""
     while isinstance(preprocessor, functools.partial):
         preprocessor = preprocessor.func
     return getattr(preprocessor, 'works_on_batches', False)

@@ -70,18 +70,18 @@ ParallelFiles = Mapping[str, str | Hub | Sequence[str]]
 
 
 def is_pair(place: object) -> bool:
-    """Whether it is two paths."""
+    """Returns whether it is two paths."""
     return is_texts(place) and len(place) == 2
 
 
 def is_texts(value: object) -> bool:
-    """Whether it is a list of texts."""
+    """Returns whether it is a list of texts."""
     # A text is a sequence of texts, too; a set has another order in each process.
     return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
 def is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
-    """Whether it is a place for each split; with `pairs` also two paths for one."""
+    """Returns whether it is a place for each split; with `pairs` also two paths for one."""
     named = isinstance(value, Mapping) and bool(value)
     return named and all(
         isinstance(split, str)

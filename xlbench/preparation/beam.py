@@ -240,7 +240,7 @@ def _build(begin: beam.Pipeline, jobs: Sequence[Job], setting: Setting) -> None:
 
 
 def _parts(job: Job) -> list[tuple[Job, int, tuple[str, ...] | None]]:
-    """What one worker reads of a job, in order."""
+    """Returns what one worker reads of a job, in order."""
     task = pipeline.get(job.task)
     if examples_lib.encoder(task, job.split) is None:
         return [(job, 0, None)]

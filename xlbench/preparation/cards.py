@@ -59,7 +59,7 @@ def _splits(root: str, vocabulary: str, task: str) -> list[Prepared]:
 
 
 def _is_ours(path: pathlib.Path) -> bool:
-    """Whether a file is a card that nobody has changed."""
+    """Returns whether a file is a card that nobody has changed."""
     text = path.read_bytes()
     start = text.rfind(b'<!--')
     return text[start:] == _MARK.format(hashlib.sha256(text[:start]).hexdigest()).encode()
@@ -211,7 +211,7 @@ def _bytes(split: Prepared) -> int:
 
 
 def _is_place(path: str) -> bool:
-    """Whether a path leads to a place on one machine, which is nobody else's business."""
+    """Returns whether a path leads to a place on one machine, which is nobody else's business."""
     return pathlib.PurePath(path).is_absolute() or '..' in pathlib.PurePath(path).parts
 
 

@@ -91,7 +91,7 @@ def _label_step(task: seqio.Task) -> pipeline.EncodeLabelled | None:
 
 
 def _on_batches(task: seqio.Task, steps: list[Preprocessor]) -> bool:
-    """Whether steps make one text of each record, for a whole batch at once."""
+    """Returns whether steps make one text of each record, for a whole batch at once."""
     return isinstance(task.source, pipeline.RecordSource) and all(
         pipeline.works_on_batches(step) for step in steps
     )
@@ -137,7 +137,7 @@ def _text_dataset(
 def _text_function(
     task: seqio.Task, steps: Sequence[Preprocessor]
 ) -> Callable[[pipeline.Texts], pipeline.Texts] | None:
-    """What steps do to the fields of a task's records; None if it takes TensorFlow to do it."""
+    """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
     functions = [pipeline.on_texts(step) for step in steps]
     if not isinstance(task.source, pipeline.RecordSource) or None in functions:
         return None

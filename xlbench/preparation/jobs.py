@@ -70,7 +70,7 @@ def _sha256(path: str, size: int, mtime_ns: int) -> str:
 
 
 def input_stamp(path: str, root: str) -> InputEntry:
-    """What tells versions of a file apart without reading it."""
+    """Returns what tells versions of a file apart without reading it."""
     status = os.stat(path)
     name = _relative(path, root)
     return {'path': name, 'bytes': status.st_size, 'mtime_ns': status.st_mtime_ns}
@@ -116,7 +116,7 @@ def blaming(name: str) -> Iterator[None]:
 
 
 def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
-    """What is known before reading; `inputs` are the `input_entry` of the files."""
+    """Returns what is known before reading; `inputs` are the `input_entry` of the files."""
     tokenizer = pipeline.tokenizer()
     task, split = pipeline.get(job.task), job.split
     patterns = seqio_tasks.source_patterns(task, split)
@@ -206,7 +206,7 @@ def just_made(root: str, vocabulary: str, job: Job) -> Done:
 
 
 def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done | None:
-    """What another process has made of a job since this one looked; None if it has not.
+    """Returns what another process has made of a job since this one looked; None if it has not.
 
     Args:
       root: the data root.

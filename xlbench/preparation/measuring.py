@@ -49,7 +49,7 @@ def measure(
 
 
 def _is_there(task: seqio.Task, split: str) -> bool:
-    """Whether the files of a split are in the data root."""
+    """Returns whether the files of a split are in the data root."""
     try:
         return bool(seqio_tasks.source_paths(task, split))
     except errors.UserError:

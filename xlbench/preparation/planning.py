@@ -111,7 +111,7 @@ def check_vocabulary(jobs: Sequence[Job]) -> None:
 
 
 def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
-    """What is prepared of a job, if it is as it would be made now."""
+    """Returns what is prepared of a job, if it is as it would be made now."""
     manifest = opened(root, vocabulary, job)
     if manifest is None:
         return None

@@ -40,7 +40,7 @@ class Shared:
             self.examples.value += examples
 
     def allow_skip(self) -> bool:
-        """Whether one more bad record may be skipped; takes one from what is left."""
+        """Returns whether one more bad record may be skipped; takes one from what is left."""
         with self.skips_left.get_lock():
             self.skips_left.value -= 1
             return self.skips_left.value >= 0

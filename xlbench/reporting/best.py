@@ -17,7 +17,7 @@ _LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
 
 
 def ends_at_100(score: str) -> bool:
-    """Whether a score is best at 100, so that what lacks to it is an error."""
+    """Returns whether a score is best at 100, so that what lacks to it is an error."""
     return _HIGHER.fullmatch(score) is not None
 
 

@@ -154,7 +154,7 @@ def table(
 
 
 def texts_of(system: System, task: str) -> Texts:
-    """What all runs of a system wrote for one task."""
+    """Returns what all runs of a system wrote for one task."""
     results = [pick.results[task] for pick in system.picks if task in pick.results]
     return Texts(results, [predictions.of_result(result) for result in results])
 
@@ -192,7 +192,7 @@ class _Pairs:
         return significance.resampled(value, Resamples(*drawn), self._test)
 
     def _sides(self, first: System, second: System, task: str) -> tuple[Texts, Texts]:
-        """What both wrote for a task: the same examples."""
+        """Returns what both wrote for a task: the same examples."""
         for system in (first, second):
             if (id(system), task) not in self._texts:
                 self._texts[id(system), task] = texts_of(system, task)
@@ -341,7 +341,7 @@ def _function(
 
 
 def _scorer(result: Result, score: str) -> Metric | None:
-    """What made a score, by its signature; None if sacreBLEU did not."""
+    """Returns what made a score, by its signature; None if sacreBLEU did not."""
     word = score.partition('_')[0].removesuffix('pp')  # chrF++ is chrF with other options.
     for name, signature in result.signatures.items():
         if name.startswith(_LABELS.get(word, '?')):

@@ -184,7 +184,7 @@ def _tasks(mixture: str) -> tuple[str, ...]:
 
 
 def _is_augmented(system: System) -> bool:
-    """Whether it was trained on pseudo-data."""
+    """Returns whether it was trained on pseudo-data."""
     scenario = system.picks[0].run.scenario if system.picks else None
     return scenario is not None and scenario.name == 'semi'
 

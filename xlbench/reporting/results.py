@@ -369,7 +369,7 @@ def _with_added(
 
 
 def _compared(line: Mapping[str, Json]) -> list[Json]:
-    """What the scores of an example are made from."""
+    """Returns what the scores of an example are made from."""
     return [line.get('id'), line.get('references', line.get('target')), texts(line)]
 
 

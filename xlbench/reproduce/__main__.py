@@ -155,7 +155,7 @@ def _text(
 
 
 def _about(settings: Settings) -> str:
-    """What has to be known before the numbers are."""
+    """Returns what has to be known before the numbers are."""
     if settings.size == 'paper':
         return ''
     said = ['Embedded sample corpora and small models: scores cannot be compared with the paper.']

@@ -323,7 +323,7 @@ def _key(run: Run) -> _Key:
 
 
 def _label(experiment: Experiment, beside: Sequence[Experiment]) -> str:
-    """What a row is called: the model alone where the table has one setting of each."""
+    """Returns what a row is called: the model alone where the table has one setting of each."""
     labels, models = ({getattr(one, kind) for one in beside} for kind in ('label', 'model'))
     return experiment.model if len(labels) == len(models) else experiment.label
 

@@ -71,7 +71,7 @@ class Trackers:
             worker.put(_Row(step, dict(scalars), samples))
 
     def notes(self) -> list[str]:
-        """What the trackers have said since the last call: where the run is, or why one failed."""
+        """Returns what the trackers said since the last call: a run's place, or a failure."""
         said = []
         while not self._notes.empty():
             said.append(self._notes.get())

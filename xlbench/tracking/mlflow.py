@@ -61,7 +61,7 @@ class MlflowTracker(Tracker):
         self._client.set_terminated(self._id, 'FINISHED' if finished else 'KILLED')
 
     def _goes_on(self) -> bool:
-        """Whether the run is still there; it may be of another server, or deleted."""
+        """Returns whether the run is still there; it may be of another server, or deleted."""
         from mlflow.exceptions import MlflowException
 
         try:

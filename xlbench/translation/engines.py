@@ -82,7 +82,7 @@ def check_languages(source: str, target: str) -> None:
 
 
 def is_model(spec: str) -> bool:
-    """Whether a name stands for an encoder-decoder."""
+    """Returns whether a name stands for an encoder-decoder."""
     return spec != 'apertium' and spec.partition(':')[0] not in ('command', 'http', 'https', 'file')
 
 

@@ -188,7 +188,7 @@ def _within(seconds: float, request: urllib.request.Request) -> tuple[int, bytes
 
 
 def _complaint(content: bytes) -> str:
-    """What the server says of an error, after a colon."""
+    """Returns what the server says of an error, after a colon."""
     try:
         said = msgspec.json.decode(content, type=_Complaint).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -46,7 +46,7 @@ def translated(job: Job, texts: Sequence[str], unit: str = 'text') -> Iterator[s
 
 
 def _pieces(text: str) -> list[str]:
-    """What stays and what is translated, in turns, and first and last what stays.
+    """Returns what stays and what is translated, in turns, and first and last what stays.
 
     Example: 'Anna: Hi!\\nBen: Bye!' -> ['Anna: ', 'Hi!', '\\nBen: ', 'Bye!', '']
     """

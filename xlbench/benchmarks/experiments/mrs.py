@@ -53,7 +53,7 @@ def _has_zero_shot(model: str) -> bool:
 
 
 def _is_shared(model: str, name: str) -> bool:
-    """Whether an experiment's results are those of the zero-shot run."""
+    """Returns whether an experiment's results are those of the zero-shot run."""
     return name == _ENGLISH and _has_zero_shot(model)
 
 

@@ -34,7 +34,7 @@ class Model(NamedTuple):
     small: str = 'sample'
 
     def configs(self, variant: str) -> dict[str, str]:
-        """What stands behind --config= at each size. Example: mtg_mt5.py:large,scenario=multi."""
+        """Returns each size's value of --config=. Example: mtg_mt5.py:large,scenario=multi."""
         sizes = dict(zip(SIZES, (self.small, self.paper), strict=True))
         return {
             size: f'configs/{self.config}.py:{",".join(filter(None, (name, variant)))}'

@@ -70,7 +70,7 @@ class Board:
         return system.cell(score, tasks, decimals) if system else Cell()
 
     def paper_cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 1) -> Cell:
-        """What the paper has in the same place."""
+        """Returns what the paper has in the same place."""
         system = self.papers.get(key)
         return system.cell(score, tasks, decimals) if system else Cell()
 

@@ -164,7 +164,7 @@ def missing_runs(board: Board, exhibit: Exhibit) -> list[str]:
 
 
 def _lacks(board: Board, exhibit: Exhibit, scenario: str, task: str, model: str) -> bool:
-    """Whether a model has no run, or not of every language, on a task in a setting."""
+    """Returns whether a model has no run, or not of every language, on a task in a setting."""
     tasks = board.tasks(scenario, task, exhibit.sources)
     return board.cell((scenario, model), tasks, board.benchmark.scores[0]).is_missing
 

@@ -113,7 +113,7 @@ def _languages(section: Section, task: str) -> tuple[list[str], list[str]]:
 
 
 def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
-    """Whether there are several sources with several targets."""
+    """Returns whether there are several sources with several targets."""
     sources, targets = ({pair[side] for pair in cells} for side in (0, 1))
     return len(cells) > max(len(sources), len(targets)) > 1 and len(sources) > 1
 

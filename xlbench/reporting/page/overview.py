@@ -111,7 +111,7 @@ def _answer(section: Section, looks: Looks) -> _Answer | None:
 
 
 def _where(looks: Looks, scored: Sequence[System]) -> str:
-    """What the score is of. Example: 'mean over 4 tasks and languages of qg'."""
+    """Returns what the score is of. Example: 'mean over 4 tasks and languages of qg'."""
     column = looks.column
     if len(column.tasks) > 1:
         of = f' of {column.group}' if column.group else ''
