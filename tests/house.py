@@ -18,7 +18,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'data': (13157, 84),
     'decoding': (1228, 10),
     'evaluators': (1668, 9),
-    'fewshot': (6919, 35),
+    'fewshot': (6920, 35),
     'huggingface': (3666, 23),
     'inference': (4015, 20),
     'interactive': (671, 6),
@@ -30,19 +30,19 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'pipeline': (3152, 17),
     'plan': (1747, 8),
     'preparation': (2145, 13),
-    'programs': (6492, 35),
+    'programs': (6502, 35),
     'reporting': (7474, 49),
     'reproduce': (1752, 10),
     'retrieval': (735, 5),
     'tasks': (7723, 57),
-    'tests': (62915, 303),
-    'tracking': (570, 7),
+    'tests': (62983, 303),
+    'tracking': (770, 8),
     'training': (4603, 31),
     'translation': (1518, 12),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 62, 'arrows': 421, 'class names used twice': 68}
+MOST = {'rooms': 62, 'arrows': 423, 'class names used twice': 68}
 
 
 @dataclasses.dataclass(frozen=True)

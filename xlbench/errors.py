@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import ClassVar
@@ -81,9 +82,16 @@ def printable(text: object, length: int = 200) -> str:
 
     It may quote the file, whose characters may steer a terminal; these become question marks.
     """
-    line = ' '.join(f'{text}'.split())
-    line = ''.join(c if c.isprintable() else '?' for c in line[:length])
+    line = visible(' '.join(f'{text}'.split())[:length])
     return line if len(line) < length else f'{line[:-3]}...'
+
+
+def visible(text: str) -> str:
+    """Makes question marks of characters that may steer a terminal; line ends and spaces stay."""
+    return ''.join(
+        c if c.isprintable() or c in '\n\t' or unicodedata.category(c) == 'Zs' else '?'
+        for c in text
+    )
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> UserError:

@@ -5,13 +5,13 @@ import json
 import math
 import pathlib
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from xlbench import files, foreign
-from xlbench.errors import UserError
+from xlbench.errors import UserError, visible
 from xlbench.progress import duration, quantity
 
 
@@ -47,8 +47,8 @@ class Trackers(Protocol):
         """Lines that trackers have to say since the last call."""
         ...
 
-    def close(self, finished: bool) -> None:
-        """Ends them."""
+    def close(self, finished: bool, say: Callable[[str], None]) -> None:
+        """Ends them, and says what that waits for."""
         ...
 
 
@@ -76,8 +76,9 @@ class Log:
             self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
 
     def line(self, text: str) -> None:
-        """One plain line, or a few, to the screen and log.txt."""
+        """One plain line, or a few, to the screen and log.txt; it may quote a server."""
         if self._active:
+            text = visible(text)
             print(text, flush=True)
             with files.naming(self._folder / 'log.txt'):
                 self._text.write(text + '\n')
@@ -166,7 +167,7 @@ class Log:
     def close(self) -> None:
         """Closes the files; all that was said is in them, or an error was raised."""
         if self._trackers:
-            self._trackers.close(self._finished)
+            self._trackers.close(self._finished, self.line)
             with contextlib.suppress(OSError):  # A full disk was said before.
                 self._say_notes()
         for file in (self._text, self._metrics):

@@ -64,6 +64,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     runs.check_config(config)
     if names.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
+        tracking.send_left(config, workdir)
         return
     first = jax.process_index() == 0
     if first:

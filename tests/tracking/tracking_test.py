@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import struct
 import threading
 
 import pytest
 import tiny
+from ml_collections import ConfigDict
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from xlbench import foreign, logs, runs, tracking, train
@@ -117,8 +119,8 @@ def test_tensorboard_has_numbers_samples_and_the_config(tmp_path):
 
 def test_wandb_and_mlflow_offline_and_resumed(tmp_path, monkeypatch):
     pytest.importorskip('wandb'), pytest.importorskip('mlflow')
-    monkeypatch.setattr(following, 'HASTE', 120.0)  # A busy machine takes its time.
-    monkeypatch.setattr(following, 'PATIENCE', 120.0)
+    monkeypatch.setattr(following, 'PATIENCE', 120.0)  # A busy machine takes its time.
+    monkeypatch.setattr(following, 'SILENCE', 120.0)
     kinds = ('wandb', 'mlflow')
     tracking.check(kinds)
     said = live(tmp_path, kinds)
@@ -175,7 +177,7 @@ def test_a_tracker_that_fails_ends_alone(tmp_path, use, capsys):
     said = live(tmp_path, ['Failing', 'Remembering'], finished=True)
     (failure,) = [line for line in said if 'Failing' in line and 'tracked by' not in line]
     assert "the tracker 'Failing' has failed: ConnectionError: the network is down" in failure
-    assert 'whose files have all of it' in failure
+    assert 'unsent.jsonl keeps what it does not get' in failure
     assert [row[0] for row in told if row[0] != 'start'] == [1, 2, 3, 2, 'close']
     assert told[-1] == ('close', True)
     assert len((tmp_path / 'metrics.jsonl').read_text().splitlines()) == 3
@@ -184,16 +186,82 @@ def test_a_tracker_that_fails_ends_alone(tmp_path, use, capsys):
 
 def test_no_step_waits_for_a_tracker(tmp_path, use, monkeypatch):
     told, open_again = use(Remembering), threading.Event()
-    monkeypatch.setattr(following, 'HASTE', 0.05)
+    monkeypatch.setattr(following, 'PATIENCE', 0.05)
     monkeypatch.setattr(following, 'MOST_BEHIND', 3)
     monkeypatch.setattr(Remembering, 'start', lambda self, run: open_again.wait(60))
-    (line,) = live(tmp_path, ['Remembering'], steps=(1, 2, 3))
+    line, waiting = live(tmp_path, ['Remembering'], steps=(1, 2, 3))
     assert "the tracker 'Remembering' is more than 3 rows behind" in line
+    assert waiting == 'waiting up to 0.05 s for Remembering, to send what is left'
     (tmp_path / 'log.txt').unlink()
-    (line,) = live(tmp_path, ['Remembering'], steps=(1,))
-    assert 'has not sent everything when the run ended' in line
+    (tmp_path / 'unsent.jsonl').unlink()
+    _, line = live(tmp_path, ['Remembering'], steps=(1,))
+    assert 'has not ended within 0.05 s; unsent.jsonl keeps' in line
     assert told == []
     open_again.set()
+
+
+class Deaf(Remembering):
+    """Does not come back from its second row."""
+
+    hangs = threading.Event()
+
+    def write(self, step, scalars, samples):
+        if step > 1 and not self.hangs.is_set():
+            self.hangs.wait(60)
+            return
+        super().write(step, scalars, samples)
+
+
+def test_what_a_tracker_has_not_taken_is_sent_later(tmp_path, use, monkeypatch):
+    told = use(Deaf, Failing, Remembering)
+    monkeypatch.setattr(following, 'PATIENCE', 0.3)
+    live(tmp_path, ['Deaf', 'Failing'])
+    lines = [json.loads(line) for line in (tmp_path / 'unsent.jsonl').read_text().splitlines()]
+    assert [line['step'] for line in lines if line['tracker'] == 'Failing'] == [1, 2, 3, 2]
+    assert [line['step'] for line in lines if line['tracker'] == 'Deaf'] == [2, 3, 2]
+    assert lines[0]['scalars']['train/stage1/mfu'] is None
+    Deaf.hangs.set()
+    # The network is there again, and the run goes on after step 2: it sends step 3 anew.
+    monkeypatch.setattr(Failing, 'write', Remembering.write)
+    del told[:]
+    live(tmp_path, ['Failing'], begun=True, steps=(3, 4))
+    rows = [row for row in told if isinstance(row[0], int)]
+    assert [row[0] for row in rows] == [1, 2, 2, 3, 4, 2]
+    assert rows[2][2] == {'eval/test/qg': SAMPLES} and rows[0][1]['train/stage1/mfu'] != 0
+    lines = [json.loads(line) for line in (tmp_path / 'unsent.jsonl').read_text().splitlines()]
+    assert [(line['tracker'], line['step']) for line in lines] == [('Deaf', 2), ('Deaf', 2)]
+    # A finished run has nothing to write, and sends the rest.
+    del told[:]
+    with open(tmp_path / 'unsent.jsonl', 'a') as file:
+        file.write('{"tracker": "Deaf", "step": 3')
+    tracking.send_left(ConfigDict({'trackers': ('Remembering', 'Deaf')}), str(tmp_path))
+    assert [row[0] for row in told] == ['start', 2, 2, 'close'] and told[0][1] == 2
+    assert not (tmp_path / 'unsent.jsonl').exists()
+    assert '1 lines that cannot be read were left out' in (tmp_path / 'log.txt').read_text()
+    tracking.send_left(ConfigDict({'trackers': ('Deaf',)}), str(tmp_path))
+    assert len(told) == 4
+
+
+def test_what_a_server_says_does_not_steer_the_terminal(tmp_path, use, monkeypatch, capsys):
+    use(Remembering)
+    place = '\x1b]0;mine\x07 \x9b2J https://there\u202e\r/run'
+    monkeypatch.setattr(Remembering, 'start', lambda *_: tracking.Tracked('7', place))
+    said = live(tmp_path, ['Remembering'])
+    assert said == ['tracked by Remembering: ?]0;mine? ?2J https://there??/run']
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def test_wandb_on_a_full_disk_fails_aloud(tmp_path, monkeypatch):
+    pytest.importorskip('wandb')
+    tracker = tracking.find('wandb')()
+    tracker.start(tracking.Run(str(tmp_path), CONFIG))
+    usage = shutil.disk_usage(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr('shutil.disk_usage', lambda _: usage._replace(free=0))
+        with pytest.raises(OSError, match='No space left on device'):
+            tracker.write(1, {'loss': 1.0}, {})
+    tracker.write(1, {'loss': 1.0}, {})
+    tracker.close(False)
 
 
 @pytest.mark.parametrize('text', ['[]', '{"Remembering": "../x y"}', '{"Remembering": 3}'])

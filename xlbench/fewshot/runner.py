@@ -107,6 +107,7 @@ class Runner:
         asked = {row.key for row in planned(self._task, adapt)}
         before = sum(row.key in asked for row in journal.rows)
         self._progress = SweepProgress(len(asked), before, before, time.monotonic())
+        self.log.rewind(before)
 
     def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
         """Does all that is not done yet; writes results.csv, the tables and DONE.

@@ -2,6 +2,7 @@
 
   contract     a tracker: three methods
   following    the trackers of a run, each in a thread of its own
+  unsent       what a tracker has not taken, until it takes it
   choosing     finds the trackers that config.trackers names
   tensorboard  event files in the workdir
   wandb        Weights & Biases
@@ -13,6 +14,8 @@ tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
 
 from xlbench.tracking.choosing import check, find
 from xlbench.tracking.contract import Run, Sample, Tracked, Tracker
-from xlbench.tracking.following import Trackers, open_log
+from xlbench.tracking.following import Trackers, open_log, send_left
 
-__all__ = ['Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log']
+__all__ = [
+    'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log', 'send_left',
+]  # fmt: skip

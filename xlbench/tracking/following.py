@@ -1,41 +1,39 @@
 """The trackers of a run, each in a thread of its own: no step waits for a disk or a network.
 
 The workdir's own files are the truth, and a tracker is a copy for people to look at. One that fails
-is left out from then on, and the run's log says so once.
+is left out from then on, and the run's log says so once. What it has not taken is in unsent.jsonl,
+and is the first that it gets when the same command is run again; see xlbench/tracking/unsent.py.
 """
 
+import collections
+import contextlib
 import dataclasses
 import pathlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 from ml_collections import ConfigDict
 
-from xlbench import files, foreign, logs
+from xlbench import files, foreign, locks, logs
 from xlbench.config import blocks
 from xlbench.errors import located
 from xlbench.files import Json
+from xlbench.tracking import unsent
 from xlbench.tracking.choosing import find
 from xlbench.tracking.contract import Run, Samples, Tracked, Tracker
+from xlbench.tracking.unsent import Row, Unsent
 
 # Which run of each tracker this workdir is; see `Tracked`.
 FILE = 'trackers.json'
 # Rows that a tracker may be behind, as while a network is down.
 MOST_BEHIND = 20_000
-# Seconds that the end of a run waits for what is not sent yet, and those of one that was told to
-# end, which may be killed soon.
-PATIENCE, HASTE = 60.0, 10.0
+# Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
+PATIENCE, SILENCE = 10.0, 1.0
 _Identity = Annotated[str, msgspec.Meta(pattern=r'^[\w.:/-]{0,200}$')]
-
-
-class _Row(NamedTuple):
-    step: int
-    scalars: Mapping[str, float]
-    samples: Samples
 
 
 class Trackers:
@@ -54,6 +52,7 @@ class Trackers:
         self._classes = {name: find(name) for name in names}
         self._run = Run(workdir, config)
         self._workers: list[_Worker] | None = None
+        self._unsent = Unsent(workdir)
         self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._identities: dict[str, str] | None = None
         self._writing = threading.Lock()
@@ -62,13 +61,20 @@ class Trackers:
     def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
         """Hands a row to each tracker, and waits for none of them; see `Tracker.write`."""
         if self._workers is None:
-            run = dataclasses.replace(self._run, step=self.step)
-            self._workers = [
-                _Worker(name, kind, run, self._identify, self._notes.put)
-                for name, kind in self._classes.items()
-            ]
+            self._begin(self._classes)
         for worker in self._workers:
-            worker.put(_Row(step, dict(scalars), samples))
+            worker.put(Row(step, dict(scalars), samples))
+
+    def _begin(self, names: Collection[str]) -> None:
+        """Starts trackers; the first that each one gets is what it did not take before."""
+        run = dataclasses.replace(self._run, step=self.step)
+        self._workers = []
+        before = self._unsent.rows(self.step, self._notes.put)
+        for name in names:
+            kind, say = self._classes[name], self._notes.put
+            worker = _Worker(name, kind, self._identify, self._unsent, say)
+            worker.begin(run, before.get(name, ()))
+            self._workers.append(worker)
 
     def notes(self) -> list[str]:
         """Returns what the trackers said since the last call: a run's place, or a failure."""
@@ -77,12 +83,23 @@ class Trackers:
             said.append(self._notes.get())
         return said
 
-    def close(self, finished: bool) -> None:
-        """Ends the trackers; waits a while for what they have not written yet."""
+    def close(self, finished: bool, say: Callable[[str], None]) -> None:
+        """Ends the trackers; waits a while for what they have not written yet.
+
+        Args:
+          finished: whether the run is; a finished run that wrote nothing sends what is left.
+          say: is told what is waited for.
+        """
+        if self._workers is None and finished:
+            left = self._unsent.rows(None, self._notes.put)
+            self.step = max((row.step for rows in left.values() for row in rows), default=0)
+            self._begin([name for name in self._classes if name in left])
         workers, self._workers = self._workers or [], []
         for worker in workers:
             worker.end(finished)
-        until = time.monotonic() + (PATIENCE if finished else HASTE)
+        until = time.monotonic() + PATIENCE
+        if late := [worker.name for worker in workers if not worker.ended(min(SILENCE, PATIENCE))]:
+            say(f'waiting up to {PATIENCE:g} s for {", ".join(late)}, to send what is left')
         for worker in workers:
             worker.wait(max(until - time.monotonic(), 0))
 
@@ -113,6 +130,13 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
     return logs.Log(workdir, active=active, trackers=trackers)
 
 
+def send_left(config: ConfigDict, workdir: str) -> None:
+    """Sends what the trackers of a finished run have not taken, if there is any."""
+    if foreign.file(workdir, unsent.FILE) is not None:
+        with locks.folder(workdir), contextlib.closing(open_log(config, workdir)) as log:
+            log.finish()
+
+
 class _Worker:
     """One tracker in its thread."""
 
@@ -120,54 +144,101 @@ class _Worker:
         self,
         name: str,
         kind: Callable[[], Tracker],
-        run: Run,
         identify: Callable[..., str],
+        unsent: Unsent,
         say: Callable[[str], None],
     ):
-        self._name, self._kind, self._run = name, kind, run
-        self._identify, self._say = identify, say
-        self._rows: queue.Queue[_Row | None] = queue.Queue(MOST_BEHIND)
-        self._finished = self._failed = False
+        self.name, self._kind = name, kind
+        self._identify, self._unsent, self._say = identify, unsent, say
+        self._rows: collections.deque[Row] = collections.deque()  # The one being written, too.
+        self._changed = threading.Condition()
+        self._before = 0  # How many of the rows are of an earlier process.
+        self._ends = self._finished = self._failed = False
+
+    def begin(self, run: Run, before: Sequence[Row]) -> None:
+        """Starts the thread.
+
+        Args:
+          run: that is tracked.
+          before: rows of unsent.jsonl, which stay there until the tracker has them all.
+        """
+        self._rows.extend(before)
+        self._before = len(before)
         # A daemon: what hangs in a network does not keep the process alive.
-        self._thread = threading.Thread(target=self._follow, name=f'tracker {name}', daemon=True)
+        self._thread = threading.Thread(
+            target=self._follow, args=(run,), name=f'tracker {self.name}', daemon=True
+        )
         self._thread.start()
 
-    def put(self, row: _Row | None) -> None:
-        if self._failed:
-            return
-        try:
-            self._rows.put_nowait(row)
-        except queue.Full:
+    def put(self, row: Row) -> None:
+        with self._changed:
+            if self._failed:
+                with contextlib.suppress(OSError):  # metrics.jsonl meets the full disk, too.
+                    self._unsent.add(self.name, row)
+                return
+            self._rows.append(row)
+            self._changed.notify()
+            behind = len(self._rows) - self._before
+        if behind > MOST_BEHIND:
             self._fail(f'is more than {MOST_BEHIND:,} rows behind')
 
     def end(self, finished: bool) -> None:
-        self._finished = finished
-        self.put(None)
+        with self._changed:
+            self._ends, self._finished = True, finished
+            self._changed.notify()
+
+    def ended(self, seconds: float) -> bool:
+        """Waits so long for the thread; returns whether it has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
-        self._thread.join(seconds)
-        if self._thread.is_alive() and not self._failed:
-            self._fail('has not sent everything when the run ended')
+        if not self.ended(seconds):
+            self._fail(f'has not ended within {PATIENCE:g} s')
 
     def _fail(self, why: str) -> None:
-        self._failed = True
-        self._say(
-            f'the tracker {self._name!r} {why}; it gets no more of this run, whose files have all '
-            'of it'
-        )
+        """Gives the tracker up, once, and keeps what it has not taken."""
+        with self._changed:
+            if self._failed:
+                return
+            self._failed, left = True, list(self._rows)
+            try:
+                if left:
+                    self._unsent.replace(self.name, left)
+                rest = (
+                    f'{unsent.FILE} keeps what it does not get, and the same command sends it later'
+                    if left or not self._ends
+                    else 'it has every row'
+                )
+            except OSError as error:
+                rest = f'it does not get the rest, as {unsent.FILE} cannot be written: {error}'
+        self._say(f'the tracker {self.name!r} {why}; {rest}')
 
-    def _follow(self) -> None:
-        """Writes row after row, until there is None or something fails."""
+    def _follow(self, run: Run) -> None:
+        """Writes row after row, until the run ends or something fails."""
         try:
+            identity = self._identify(self.name)
             tracker = self._kind()
-            identity = self._identify(self._name)
-            tracked: Tracked = tracker.start(dataclasses.replace(self._run, identity=identity))
-            self._identify(self._name, tracked.identity)
+            tracked: Tracked = tracker.start(dataclasses.replace(run, identity=identity))
+            self._identify(self.name, tracked.identity)
             if tracked.place:
-                self._say(f'tracked by {self._name}: {tracked.place}')
-            while not self._failed and (row := self._rows.get()) is not None:
+                self._say(f'tracked by {self.name}: {tracked.place}')
+            while (row := self._next()) is not None:
                 tracker.write(*row)
-            tracker.close(self._finished)
-        except (Exception, SystemExit) as error:  # Whatever another's library raises.
+                with self._changed:
+                    if self._failed:
+                        return
+                    self._rows.popleft()
+                    self._before -= 1
+                    if self._before == 0:
+                        self._unsent.replace(self.name, ())
             if not self._failed:
-                self._fail(f'has failed: {located(error)}')
+                tracker.close(self._finished)
+        except (Exception, SystemExit) as error:  # Whatever another's library raises.
+            self._fail(f'has failed: {located(error)}')
+
+    def _next(self) -> Row | None:
+        """Waits for the next row; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows or self._ends or self._failed)
+            return self._rows[0] if self._rows and not self._failed else None

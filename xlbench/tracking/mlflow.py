@@ -27,6 +27,8 @@ class MlflowTracker(Tracker):
         """Creates a run of MLflow, or goes on with the one of this workdir."""
         # MLflow reports to its makers how it is used, unless it is told not to.
         os.environ.setdefault('MLFLOW_DISABLE_TELEMETRY', 'true')
+        # It prints an address that the server chooses.
+        os.environ.setdefault('MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT', 'true')
         import mlflow
 
         for name in ('mlflow', 'alembic'):  # Else a new database says a line for each table.

@@ -1,13 +1,17 @@
 """Weights & Biases, to its server or, with WANDB_MODE=offline, into the workdir."""
 
+import errno
+import os
 import pathlib
 import secrets
+import shutil
 from collections.abc import Mapping
 from typing import ClassVar
 
 from xlbench.errors import UserError
 from xlbench.tracking.contract import Run, Sample, Samples, Tracked, Tracker
 
+_LEAST_FREE = 1 << 16  # Bytes, of which a row takes a part.
 _HOME = ('offline', 'dryrun', 'disabled')  # Modes without a server.
 
 
@@ -57,9 +61,15 @@ class WandbTracker(Tracker):
         return Tracked(self._run.id, place or '')
 
     def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
-        """Adds a row; samples are tables."""
+        """Adds a row; samples are tables.
+
+        Raises:
+          OSError: The disk is full, of which W&B's own process says nothing.
+        """
         import wandb
 
+        if shutil.disk_usage(self._run.dir).free < _LEAST_FREE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._run.dir)
         columns = list(Sample._fields)
         tables = {
             f'{tag}/samples': wandb.Table(columns=columns, data=[list(one) for one in answers])
