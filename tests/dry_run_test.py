@@ -91,6 +91,16 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_refuses_a_split_that_is_not_there(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = ['--config=mtg_mt5:sample,scenario=mono,task=qg,source=de', '--dry_run']
+    with pytest.raises(SystemExit):
+        train.main(['train', *flags, '--config.stages.stage1.split=dev'])
+    said = capfd.readouterr().err
+    assert "task mtg_qg_de_de (in mixture mtg_mono_qg_de) has no split 'dev'; it has rough" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepared, 'ensure', None)

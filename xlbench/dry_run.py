@@ -46,6 +46,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     yield f'mesh {partitioning.describe(mesh)}'
     pairs = names.needed(config) + names.optional(config)
     data = yield from data_lines(config.data, list(dict.fromkeys(pairs)))
+    names.check_splits(pair for pair in names.needed(config) if pair not in data)
     yield from _stages(config, data, mesh)
     for name, block in config.evals.items():
         when = f'every {block.every} steps' if block.every else 'at the end'

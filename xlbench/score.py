@@ -45,7 +45,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -239,21 +238,13 @@ def _of_files(args: argparse.Namespace) -> _Asked:
 
 
 def _described(task: str) -> dict[str, Json]:
-    """How a task is scored that is declared, whether or not its data is here; {} for other names.
-
-    Raises:
-      SystemExit: its task file is wrong; the process that reads it has said why.
-    """
+    """How a declared task is scored, whether or not its data is here; {} for other names."""
     try:
         names.check_task(task, 'task', '', '')
     except UserError:
         return {}
     _say(f'reading the metrics of {task}')
-    command = [sys.executable, '-m', 'xlbench.preparation.describing', task]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(names.declared(task).splitlines()[-1])
 
 
 def _of_task(args: argparse.Namespace) -> _Asked:

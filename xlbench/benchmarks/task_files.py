@@ -15,6 +15,7 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+import re
 import sys
 import types
 
@@ -75,12 +76,13 @@ def registries(word: str = '') -> list[pathlib.Path]:
     """The user's files that may register tasks of any name, as those written for T5X do.
 
     Args:
-        word: The first word of a task's name, which stands in the file somewhere.
+        word: The first word of a task's name, which stands in the file somewhere, maybe before a _.
     """
     paths = []
+    alone = re.compile(rf'(?<![^\W_]){re.escape(word)}(?![^\W_])')
     for path in user_paths():
         text = path.read_text(encoding='utf-8', errors='replace')
-        if ('seqio' in text or 'xlbench' in text) and word in text:
+        if ('seqio' in text or 'xlbench' in text) and alone.search(text):
             paths.append(path)
     return paths
 

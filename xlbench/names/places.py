@@ -10,6 +10,9 @@ import functools
 import os
 import pathlib
 import re
+import subprocess
+import sys
+from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
@@ -17,6 +20,8 @@ from xlbench import benchmarks, config as config_lib, errors, files
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared
 from xlbench.errors import UserError
+
+_USUAL = frozenset(('train', 'validation', 'test', 'rough_train'))
 
 
 def check_places(config: ConfigDict) -> None:
@@ -89,6 +94,41 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
     place = folder if folder.endswith('.py') else os.path.join(folder, f'{word}.py')
     hint = f'Your own task of that name has to be in {place}'
     raise errors.unknown(kind, name, known(), '' if word in benchmarks.BENCHMARKS else hint)
+
+
+def check_splits(pairs: Iterable[tuple[str, str]]) -> None:
+    """Ends the program if a task or mixture that is declared does not have a split.
+
+    A process of its own looks into the declarations, which takes seconds; it is spared for the
+    splits of xlbench's own tasks that their configs name.
+
+    Args:
+      pairs: (task or mixture, split), each of which passes `check_task`.
+    """
+    unusual = [
+        f'{name}:{split}'
+        for name, split in pairs
+        if (name not in known() and task_file(name))
+        or (name in known() and split not in _USUAL)
+    ]
+    if unusual:
+        declared(*unusual)
+
+
+def declared(*names: str) -> bytes:
+    """Asks a process of its own what tasks declare; see xlbench/preparation/describing.py.
+
+    Returns:
+      What it prints.
+
+    Raises:
+      SystemExit: a declaration is wrong or lacks a split; the process has said so.
+    """
+    command = [sys.executable, '-m', 'xlbench.preparation.describing', *names]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout
 
 
 def task_file(name: str) -> pathlib.Path | None:

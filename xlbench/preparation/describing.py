@@ -1,6 +1,7 @@
-"""Prints how a task is scored, for programs that start without TensorFlow.
+"""What a task declares, for programs that start without TensorFlow: a process of its own reads it.
 
-  python -m xlbench.preparation.describing clidsum_xsamsum_en_de
+  python -m xlbench.preparation.describing clidsum_xsamsum_en_de           how it is scored
+  python -m xlbench.preparation.describing mtg_qg_en_en:train mood_de:dev  whether there are splits
 """
 
 import json
@@ -12,11 +13,20 @@ from xlbench.loading import quietly
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prints a line of JSON: the keys of a manifest that do not depend on data."""
+    """Prints a line of JSON: the keys of a manifest that do not depend on data.
+
+    Raises:
+      UserError: a task or a split is not there.
+    """
     with quietly():
         import seqio
 
         from xlbench import pipeline
+        from xlbench.preparation import planning
+    if ':' in argv[1]:
+        for name, split in (one.split(':') for one in argv[1:]):
+            planning.check_split(name, split)
+        return 0
     task = pipeline.get(argv[1])
     if isinstance(task, seqio.Mixture):
         raise errors.UserError(f'{task.name} is a mixture; name one of its tasks')

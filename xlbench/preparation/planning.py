@@ -78,6 +78,14 @@ def resolve(mixtures: str | Sequence[str], splits: str | Sequence[str]) -> Plan:
     return plan
 
 
+def check_split(name: str, split: str) -> None:
+    """Raises UserError unless a task, or each task of a mixture, has a split."""
+    entry = pipeline.get(name)
+    is_mixture = isinstance(entry, seqio.Mixture)
+    for task in entry.tasks if is_mixture else [entry]:
+        _job(task, split, f' (in mixture {name})' if is_mixture else '')
+
+
 def _names(value: str | Sequence[str], what: str) -> list[str]:
     parts = value.split(',') if isinstance(value, str) else list(value)
     names = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
