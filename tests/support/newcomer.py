@@ -69,7 +69,7 @@ class Newcomer:
         )
         said = f'{command}\nended with {done.returncode}:\n{done.stdout}\n{done.stderr}'
         assert done.returncode == code, said
-        assert 'Traceback (most recent call last)' not in said
+        assert 'Traceback (most recent call last)' not in said, said
         return done
 
     def write(self, path: str, text: str) -> pathlib.Path:

@@ -50,7 +50,9 @@ from readme_steps import (
 PLAN: dict[str, dict[str, Step]] = {
     'mtg.md': {
         f'{MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
-        f'{MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
+        f'{MTG}:base,scenario=mono,task=qg,source=de': Step(
+            f'{MTG_FRESH} --dry_run', prints='mtg_qg_de_de'
+        ),
         f'{MTG}:base,scenario=cross,task=qg,source=en': Step(
             f'{MTG_FRESH} --dry_run', prints='mtg_qg_en_de'
         ),
@@ -215,9 +217,7 @@ PLAN: dict[str, dict[str, Step]] = {
             '--max_length=4', interviews, prints='40 texts: 0 from the cache, 40 translated'
         ),
         f'{CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
-            CLIDSUM_SHORT,
-            prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
-            leaves='RUNS/semi/DONE',
+            f'{CLIDSUM_SHORT} --dry_run', prints='clidsum_semi_xmediasum40k_en_de, split'
         ),
         f'{MDIALBART} --workdir=RUNS/mdialbart': Step(
             skip='prepares noise for minutes; the next one has two of its tasks'
@@ -231,7 +231,9 @@ PLAN: dict[str, dict[str, Step]] = {
             skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
         ),
         'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
-        '--workdir=RUNS/mvbart': Step(CLIDSUM_SHORT, leaves='RUNS/mvbart/DONE'),
+        '--workdir=RUNS/mvbart': Step(
+            f'{CLIDSUM_SHORT} --dry_run', prints='clidsum_xsamsumviews_en_en'
+        ),
         'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
             prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
         ),
@@ -260,7 +262,7 @@ PLAN: dict[str, dict[str, Step]] = {
             prepare=replies_and_apertium, leaves='data/mrs/mt_train/es/en.about.json'
         ),
         f'{MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
-            REPLIES_TINY, leaves='RUNS/mt_es/DONE'
+            f'{REPLIES_TINY} --dry_run', prints='mrs_'
         ),
         'python -m xlbench.translate --engine=firefox-en-pt --source_lang=en --target_lang=pt '
         '--input=english.txt --output=portuguese.txt': Step(
