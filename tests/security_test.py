@@ -50,6 +50,13 @@ def test_what_the_fuzzing_asks():
     assert f'`make test` runs {mutate.SUITE} seeded cases' in WORDS
 
 
+def test_every_promise_names_its_test():
+    rows = re.findall(r'^\| .* \|$', PAGE.split('## Limits')[0], re.MULTILINE)
+    assert len(rows) > 15
+    for row in rows[2:]:
+        assert re.search(r'\| `tests/\w+/\w+_test\.py` \|$', row), row
+
+
 def test_names():
     assert f'`{"=".join(foreign.FOLLOW)}`' in WORDS
     assert f'exit code {errors.UserError.exit_code}' in WORDS

@@ -4,17 +4,26 @@ import pathlib
 import subprocess
 import sys
 
+import commands
 import pytest
+
+from xlbench.__main__ import PROGRAMS
 
 pytestmark = pytest.mark.outside
 
 ATTACKS = pathlib.Path(__file__).parent
 
 
+def test_every_program_is_attacked_or_writes_nothing():
+    attacked = {command.program for command in commands.COMMANDS.values()}
+    assert attacked | set(commands.SILENT) == set(PROGRAMS)
+    assert not attacked & set(commands.SILENT)
+
+
 @pytest.mark.parametrize(
     'arguments',
     [
-        ['failing_files.py', '--phases=train,report,score', '--sample=2', '--seed=7'],
+        ['failing_files.py', '--commands=train,report,score', '--sample=2', '--seed=7'],
         ['kills.py', '--commands=score', '--kills=5', '--seed=7'],
     ],
     ids=['failing_files', 'kills'],

@@ -1,15 +1,15 @@
-r"""Makes each file operation of a whole tiny run fail, one at a time, by hand.
+r"""Makes each file operation of every program that writes fail, one at a time, by hand.
 
   python tests/attacks/failing_files.py                     each place in the code once, two errors
-  python tests/attacks/failing_files.py --phases=train,convert --all
+  python tests/attacks/failing_files.py --commands=train,convert --all
   python tests/attacks/failing_files.py --sample=6 --seed=1        as the suite does
 
-Phases, each from the finished phases before it: train, resume (a run that was ended in the middle
-goes on), evaluate, report, score, convert. In each an undisturbed pass lists the operations: to
-open a file for reading or writing, read, write, fsync, rename, make or remove a file or folder,
-list a folder. Then one of them fails with EIO, ENOSPC or EACCES, and the phase must end in one line
-(exit code 2 or 75) or go on; started again, it must end with what the undisturbed one left, and
-leave nothing else. Without --all an operation is tried once for each place that it comes from.
+The commands are those of commands.py, and `resume`: a run that was ended in the middle goes on. Of
+each an undisturbed pass lists the operations: to open a file for reading or writing, read, write,
+fsync, rename, make or remove a file or folder, list a folder. Then one of them fails with EIO,
+ENOSPC or EACCES, and the command must end in one line (exit code 2 or 75) or go on; started again,
+it must end with what the undisturbed one left, and leave nothing else. Without --all an operation
+is tried once for each place that it comes from.
 
 What Python does is made to fail, through its audit events and replaced functions. What libraries in
 C++ do by themselves is not: tensorstore's arrays of checkpoints, ArrayRecord's and SentencePiece's
@@ -36,22 +36,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS / 'support')]
-
-import quick_compilation
-
-os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-os.environ['XLA_FLAGS'] = quick_compilation.xla_flags()
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
-
+import commands  # First: it says how JAX is set.
 import jax
 import jax.numpy as jnp
 import outcome
-import tiny
 
-from xlbench import convert, errors, evaluate, logs, report, score, train
+from xlbench import logs
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster
 from xlbench.training import checkpoints, train_step
@@ -76,7 +66,7 @@ _EVENTS = {
     'os.listdir': 'list',
     'os.scandir': 'list',
 }
-SECONDS = 150  # After them a phase hangs.
+SECONDS = 150  # After them a command hangs.
 _THIS = __file__
 _LIBRARY = (os.path.dirname(os.__file__), '<frozen', '<string>')
 
@@ -264,33 +254,12 @@ def _numberless(path: str) -> str:
     return re.sub(r'\d+', '#', path)
 
 
-# --------------------------------------------------------------------------------------- the phases
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """A command on a scratch folder.
-
-    Attributes:
-        name: Of it.
-        main: Of the program.
-        argv: A function of the scratch folder.
-        before: Makes what the command starts from; called once.
-    """
-
-    name: str
-    main: Callable[[list[str]], int | None]
-    argv: Callable[[pathlib.Path], list[str]]
-    before: Callable[[pathlib.Path], None] = lambda scratch: None
-
-
-def _train_flags(scratch: pathlib.Path) -> list[str]:
-    return ['train', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/run']
+# ------------------------------------------------------------------------------------- the commands
 
 
 def _cut_short(scratch: pathlib.Path) -> None:
-    """A run that was told to end in its third step, which it has saved."""
-    shutil.rmtree(scratch / 'run', ignore_errors=True)
+    """Makes a run that was told to end in its third step, which it has saved."""
+    commands.tiny_root(scratch)
     write = logs.Log.write
 
     def write_until(log: Any, step: int, *rest: Any) -> None:
@@ -300,55 +269,14 @@ def _cut_short(scratch: pathlib.Path) -> None:
 
     logs.Log.write = write_until
     try:
-        assert _start(train.main, _train_flags(scratch))[0] == 130
+        assert _start(commands.COMMANDS['train'], scratch)[0] == 130
     finally:
         logs.Log.write = write
     assert checkpoints.steps(str(scratch / 'run'))
 
 
-def _answers(scratch: pathlib.Path) -> None:
-    lines = [target for _, target in tiny.examples(tiny.QUESTIONS[0], 'test')]
-    (scratch / 'answers.txt').write_text('\n'.join(lines) + '\n', encoding='utf-8')
-    (scratch / 'references.txt').write_text('\n'.join(lines) + '\n', encoding='utf-8')
-
-
-PHASES = (
-    Phase('train', train.main, _train_flags),
-    Phase('resume', train.main, _train_flags, _cut_short),
-    Phase(
-        'evaluate',
-        evaluate.main,
-        lambda scratch: [
-            'evaluate',
-            f'--workdir={scratch}/run',
-            '--split=validation',
-            f'--tasks={tiny.QUESTIONS[0]}',
-        ],
-    ),
-    Phase(
-        'report',
-        lambda argv: report.main(argv[1:]),
-        lambda scratch: ['report', f'{scratch}/run', f'--output={scratch}/report'],
-    ),
-    Phase(
-        'score',
-        lambda argv: score.main(argv[1:]),
-        lambda scratch: [
-            'score',
-            f'{scratch}/answers.txt',
-            f'--references={scratch}/references.txt',
-            '--lang=en',
-            '--metrics=sacrebleu',
-            f'--workdir={scratch}/system',
-        ],
-        _answers,
-    ),
-    Phase(
-        'convert',
-        convert.main,
-        lambda scratch: ['convert', f'{scratch}/run', f'{scratch}/exported'],
-    ),
-)
+_RESUME = dataclasses.replace(commands.COMMANDS['train'], prepare=_cut_short)
+EVERY = commands.COMMANDS | {'resume': _RESUME}
 
 
 def _keep_programs() -> None:
@@ -382,16 +310,14 @@ def _keep_programs() -> None:
     generation.GenerationEvaluator.__init__ = init_with_programs
 
 
-def _start(main: Callable[[list[str]], int | None], argv: list[str]) -> tuple[int, str]:
-    """Exit code and standard error; -1 with a traceback for anything that is no line."""
+def _start(command: commands.Command, scratch: pathlib.Path) -> tuple[int, str]:
+    """Exit code and what was printed; -1 with a traceback for anything that is no line."""
     said = io.StringIO()
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             try:
-                code = errors.run_main(main, argv)
-            except SystemExit as error:
-                code = error.code if isinstance(error.code, int) else 1
+                code = command.run(scratch)
             except BaseException:
                 import traceback
 
@@ -406,7 +332,7 @@ def _start(main: Callable[[list[str]], int | None], argv: list[str]) -> tuple[in
 
 
 class Attack:
-    """All attempts of some phases, on scratch folders below one folder."""
+    """All attempts of some commands, each on a scratch folder of its own."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
@@ -414,46 +340,41 @@ class Attack:
         self.counts: collections.Counter[str] = collections.Counter()
         self.failures: list[str] = []
         self.scratch = folder / 'scratch'
-        self._make_root()
 
-    def _make_root(self) -> None:
-        root = self.scratch / 'root'
-        root.mkdir(parents=True)
-        tiny.write_root(root)
-        config = tiny.brief_config(root, checkpoints__every=1)
-        config.stages.stage1.num_steps = 4
-        config.evals.dev.update(every=2, tasks=tiny.QUESTIONS[:1], num_examples=5)
-        config.evals.test.update(tasks=tiny.QUESTIONS[:1], num_examples=5)
-        tiny.write_config(self.scratch / 'tiny_config.py', config)
-
-    def run(self, phase: Phase, choose: Callable[[list], list]) -> None:
-        """Attacks one phase, and leaves it finished.
+    def run(self, name: str, choose: Callable[[list], list]) -> None:
+        """Attacks one command.
 
         Args:
-            phase: Of PHASES, in their order.
+            name: Of it.
             choose: Of all attempts those that are made.
         """
-        phase.before(self.scratch)
-        start = self.folder / f'before_{phase.name}'
+        command = EVERY[name]
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir()
+        os.environ['XLBENCH_TASKS'] = str(self.scratch / 'tasks')
+        if name != 'prepare':
+            del os.environ['XLBENCH_TASKS']
+        with contextlib.redirect_stdout(io.StringIO()):
+            command.prepare(self.scratch)
+        start = self.folder / 'before'
+        shutil.rmtree(start, ignore_errors=True)
         shutil.copytree(self.scratch, start)
         for _ in range(2):  # The first pass imports modules, and fills caches of programs.
             self._restore(start)
             with self.faults.watching(self.scratch):
-                code, said = _start(phase.main, phase.argv(self.scratch))
+                code, said = _start(command, self.scratch)
             assert code == 0, said
         end = outcome.content(self.scratch)
         assert not outcome.leftovers(self.scratch), outcome.leftovers(self.scratch)
         seen = list(self.faults.seen)
         attempts = choose(seen)
         print(
-            f'{phase.name}: {len(seen)} operations from {len(set(seen))} places, '
+            f'{name}: {len(seen)} operations from {len(set(seen))} places, '
             f'{len(attempts)} attempts',
             flush=True,
         )
         for target in attempts:
-            self._attempt(phase, start, end, target)
-        self._restore(start)
-        assert _start(phase.main, phase.argv(self.scratch))[0] == 0
+            self._attempt(name, start, end, target)
 
     def _restore(self, start: pathlib.Path) -> None:
         shutil.rmtree(self.scratch)
@@ -461,18 +382,19 @@ class Attack:
 
     def _attempt(
         self,
-        phase: Phase,
+        name: str,
         start: pathlib.Path,
         end: dict[str, Any],
         target: tuple[Operation, int, int],
     ) -> None:
+        command = EVERY[name]
         self._restore(start)
         began = time.monotonic()
         with self.faults.watching(self.scratch, target):
-            code, said = _start(phase.main, phase.argv(self.scratch))
+            code, said = _start(command, self.scratch)
         operation, which, number = target
         if not self.faults.struck:
-            self.counts[f'{phase.name}: not met again'] += 1
+            self.counts[f'{name}: not met again'] += 1
             return
         lines = [line for line in said.splitlines() if line.startswith('error: ')]
         wrong = []
@@ -480,26 +402,27 @@ class Attack:
             wrong.append(f'ended with code {code} and:\n{said[-3000:]}')
         elif code and len(lines) != 1:
             wrong.append(f'said {lines or "nothing"}, code {code}')
-        if code == 0 and (bad := self._compared(phase, end)):
+        told = os.strerror(number) in said  # A model's card without scores that cannot be read.
+        if code == 0 and not told and (bad := self._compared(end)):
             wrong.append(f'went on, to another end: {bad}')
-        again, words = _start(phase.main, phase.argv(self.scratch))
-        if phase.name == 'convert' and code == 0:
-            again = 0  # What is there is not written again.
-        if again != 0:
+        again, words = _start(command, self.scratch)
+        if command.once and code == 0:
+            pass  # What is there is not written again.
+        elif again != 0:
             wrong.append(f'started again, it ended with code {again}: {words[-1500:]}')
-        elif bad := self._compared(phase, end):
+        elif bad := self._compared(end):
             wrong.append(f'started again, it came to another end: {bad}')
         kind = 'went on' if code == 0 else 'one line'
-        self.counts[f'{phase.name}: {kind if not wrong else "WRONG"}'] += 1
+        self.counts[f'{name}: {kind if not wrong else "WRONG"}'] += 1
         said = f'[{errno.errorcode[number]}, {which}] {operation}'
         if wrong:
-            self.failures.append(f'{phase.name}: {said}\n  ' + '\n  '.join(wrong))
+            self.failures.append(f'{name}: {said}\n  ' + '\n  '.join(wrong))
             print(f'WRONG {self.failures[-1]}', flush=True)
         elif VERBOSE:
             took = time.monotonic() - began
-            print(f'{phase.name}: {took:.1f} s {said}\n  {lines[0] if lines else "went on"}')
+            print(f'{name}: {took:.1f} s {said}\n  {lines[0] if lines else "went on"}')
 
-    def _compared(self, phase: Phase, end: dict[str, Any]) -> list[str]:
+    def _compared(self, end: dict[str, Any]) -> list[str]:
         bad = outcome.differences(end, outcome.content(self.scratch))
         return [*bad, *(f'left behind: {name}' for name in outcome.leftovers(self.scratch))]
 
@@ -529,9 +452,9 @@ VERBOSE = False
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--phases', default=','.join(phase.name for phase in PHASES))
+    parser.add_argument('--commands', default=','.join(EVERY))
     parser.add_argument('--all', action='store_true', help='each operation, not each place')
-    parser.add_argument('--sample', type=int, default=0, help='so many attempts of each phase')
+    parser.add_argument('--sample', type=int, default=0, help='so many attempts of each command')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--match', default='', help='only operations whose words match this')
     parser.add_argument('--verbose', action='store_true')
@@ -540,15 +463,11 @@ def main() -> int:
     VERBOSE = args.verbose
     cluster.keep_programs()
     _keep_programs()
-    names = args.phases.split(',')
     choose = chooser(args.all, args.sample, args.seed, args.match)
     with tempfile.TemporaryDirectory() as folder:
         attack = Attack(pathlib.Path(folder))
-        for phase in PHASES:
-            if phase.name in names:
-                attack.run(phase, choose)
-            elif phase.name == 'train':  # The others work on this run.
-                assert _start(phase.main, phase.argv(attack.scratch))[0] == 0
+        for name in args.commands.split(','):
+            attack.run(name, choose)
     for name, count in sorted(attack.counts.items()):
         print(f'{count:5} {name}')
     print(f'{sum(attack.counts.values())} attempts, {len(attack.failures)} wrong')

@@ -1,6 +1,6 @@
 r"""Kills commands with SIGKILL at random moments, two starts at once among them, by hand.
 
-  python tests/attacks/kills.py                                     200 kills over all commands
+  python tests/attacks/kills.py                                     some 600 kills over all commands
   python tests/attacks/kills.py --commands=report,train --kills=20 --seed=3
 
 A chain is: a fresh folder, one to four starts that are killed, then the same command to its end.
@@ -15,7 +15,6 @@ killed, as a machine that goes down does it, otherwise the one process.
 
 import argparse
 import collections
-import dataclasses
 import importlib
 import os
 import pathlib
@@ -26,148 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS / 'support'), str(TESTS / 'fewshot')]
-
-import quick_compilation
-
-os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-os.environ['XLA_FLAGS'] = quick_compilation.xla_flags()
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
+from commands import COMMANDS, Command
 
 SECONDS = 400  # After them a start hangs.
-_TASK = """
-from xlbench import pipeline
-
-pipeline.register_text_task(
-    'news_title_de',
-    files={'train': 'news.train.jsonl', 'validation': 'news.dev.jsonl'},
-    fields={'inputs': 'text', 'targets': 'headline'},
-    lang='de',
-)
-"""
-
-
-def _tiny_root(scratch: pathlib.Path) -> None:
-    import tiny
-
-    (scratch / 'root').mkdir()
-    tiny.write_root(scratch / 'root')
-    config = tiny.brief_config(scratch / 'root', checkpoints__every=1)
-    config.stages.stage1.num_steps = 4
-    config.evals.dev.update(every=2, tasks=tiny.QUESTIONS[:1], num_examples=5)
-    config.evals.test.update(tasks=tiny.QUESTIONS[:1], num_examples=5)
-    tiny.write_config(scratch / 'tiny_config.py', config)
-
-
-def _tiny_run(scratch: pathlib.Path) -> None:
-    from xlbench import train
-
-    _tiny_root(scratch)
-    train.main(['train', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/run'])
-
-
-def _tiny_chain(scratch: pathlib.Path) -> None:
-    import tiny
-
-    _tiny_run(scratch)
-    shutil.rmtree(scratch / 'root')
-    (scratch / 'root').mkdir()
-    tiny.write_root(scratch / 'root', ['mtg_qg_en_de'])
-
-
-def _tiny_system(scratch: pathlib.Path) -> None:
-    import tiny
-
-    lines = [target for _, target in tiny.examples(tiny.QUESTIONS[0], 'test')]
-    for name in ('answers', 'references'):
-        (scratch / f'{name}.txt').write_text('\n'.join(lines) + '\n', encoding='utf-8')
-
-
-def _tiny_files(scratch: pathlib.Path) -> None:
-    import json
-
-    import tiny
-
-    _tiny_root(scratch)
-    shutil.rmtree(scratch / 'root' / 'prepared')
-    for split, name in (('train', 'train'), ('validation', 'dev')):
-        rows = [dict(text=a, headline=b) for a, b in tiny.examples(tiny.TITLES[1], split)]
-        text = ''.join(json.dumps(row) + '\n' for row in rows)
-        (scratch / 'root' / f'news.{name}.jsonl').write_text(text, encoding='utf-8')
-    (scratch / 'tasks').mkdir()
-    (scratch / 'tasks' / 'news.py').write_text(_TASK, encoding='utf-8')
-
-
-def _tiny_sweep(scratch: pathlib.Path) -> None:
-    import fewshot_test
-    import tiny
-    import tiny_labels
-
-    (scratch / 'root').mkdir()
-    tiny_labels.write_root(scratch / 'root')
-    config = fewshot_test.tiny_sweep(
-        scratch / 'root', 'classification', adapt__methods=('fc',), adapt__buckets=(0, 3),
-        adapt__languages=('de',), adapt__learning_rates=(0.003,), adapt__epochs=2,
-    )  # fmt: skip
-    config.source.evals.test.tasks = config.source.evals.test.tasks[:1]
-    tiny.write_config(scratch / 'tiny_config.py', config)
-
-
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A command that writes.
-
-    Attributes:
-        module: Of the program.
-        argv: What stands behind the program's name, with {0} for the scratch folder.
-        prepare: Makes what it starts from, in a process of its own.
-        kills: Of 200.
-    """
-
-    module: str
-    argv: str
-    prepare: Callable[[pathlib.Path], None]
-    kills: int
-
-
-COMMANDS = {
-    'report': Command('xlbench.report', '{0}/run --output={0}/report', _tiny_run, 30),
-    'score': Command(
-        'xlbench.score',
-        '{0}/answers.txt --references={0}/references.txt --lang=en --metrics=sacrebleu '
-        '--workdir={0}/system',
-        _tiny_system,
-        30,
-    ),
-    'chain': Command(
-        'xlbench.chain',
-        '{0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root --cache={0}/cache '
-        '--workdir={0}/system',
-        _tiny_chain,
-        20,
-    ),
-    'prepare': Command(
-        'xlbench.prepare',
-        '--mixture=news_title_de --split=train --root={0}/root --vocabulary={0}/root/sample.model',
-        _tiny_files,
-        25,
-    ),
-    'convert': Command('xlbench.convert', '{0}/run {0}/exported', _tiny_run, 25),
-    'evaluate': Command('xlbench.evaluate', '--workdir={0}/run --split=validation', _tiny_run, 20),
-    'train': Command(
-        'xlbench.train', '--config={0}/tiny_config.py --workdir={0}/run', _tiny_root, 35
-    ),
-    'sweep': Command(
-        'xlbench.fewshot.__main__',
-        '--config={0}/tiny_config.py --workdir={0}/sweep',
-        _tiny_sweep,
-        15,
-    ),
-}
 
 
 class Start:
@@ -223,15 +84,8 @@ def _work(command: Command, scratch: pathlib.Path, log: pathlib.Path) -> int:
     os.dup2(number, 1)
     os.dup2(number, 2)
     os.chdir(scratch)
-    from xlbench import errors
-
-    module = importlib.import_module(command.module)
-    arguments = command.argv.format(scratch).split()
-    named = module.__name__ not in ('xlbench.report', 'xlbench.score', 'xlbench.chain')
     try:
-        return errors.run_main(module.main, [module.__name__, *arguments] if named else arguments)
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 1
+        return command.run(scratch)
     except BaseException:
         import traceback
 
@@ -301,7 +155,7 @@ class Campaign:
         for _ in range(self.random.randint(1, 4)):
             if done := self._killed():
                 break
-        if not done or self.name != 'convert':  # It writes over nothing.
+        if not done or not self.command.once:
             start = self._start()
             if start.wait() != 0:
                 self._note(f'the last start ended with {start.poll()}', start)
@@ -333,7 +187,7 @@ class Campaign:
         for other in starts:
             code = other.wait()
             refused = code == 2 and (' is in use by ' in other.said())
-            exists = self.name == 'convert' and code == 2 and 'exists already' in other.said()
+            exists = self.command.once and code == 2 and 'exists' in other.said()
             if refused:
                 self.counts['told that it is in use'] += 1
             elif code != 0 and not exists:
@@ -365,7 +219,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--commands', default=','.join(COMMANDS))
-    parser.add_argument('--kills', type=int, default=0, help='of each command; default: 200 in all')
+    parser.add_argument('--kills', type=int, default=0, help='of each command; default: 600 in all')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--minutes', type=float, default=600, help='then the rest is left out')
     args = parser.parse_args()

@@ -11,10 +11,11 @@ import pathlib
 import sqlite3
 from typing import Any
 
-import children
-
-# Written by the clock; and the commit, which may move on during a long attack.
-_TIMED = ('tokens_per_second', 'examples_per_second', 'input_wait', 'mfu', 'seconds', 'time', 'git')
+# Of the clock, of the process's memory and of caches; and the commit, which may move on.
+_TIMED = (
+    'tokens_per_second', 'examples_per_second', 'input_wait', 'mfu', 'seconds', 'time', 'git',
+    'compile_seconds', 'process', 'needed', 'translated_before', 'translated_now',
+)  # fmt: skip
 # A run says in them how it went, and a disturbed one went in another way.
 _HISTORY = ('log.txt', 'sessions.jsonl')
 
@@ -56,6 +57,8 @@ def _is_lock(name: str) -> bool:
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _timeless(v) for key, v in value.items() if key not in _TIMED}
+    if isinstance(value, list):
+        return [_timeless(one) for one in value]
     return value
 
 
@@ -80,4 +83,4 @@ def leftovers(folder: pathlib.Path) -> list[str]:
     ]
 
 
-__all__ = ['children', 'content', 'differences', 'leftovers']
+__all__ = ['content', 'differences', 'leftovers']

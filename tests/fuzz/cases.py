@@ -1,6 +1,6 @@
 """What is asked of every case of a fuzzing test, and what is counted.
 
-with cases.reader('safetensors', 60) as reader:      60 of the suite's 850
+with cases.reader('safetensors', 60) as reader:      60 of the suite's 1130
     for seed in reader.seeds:
         said, data = mutate.harmed(whole, random.Random(seed))
         with reader.case(seed, said) as case:
@@ -11,12 +11,14 @@ with cases.reader('safetensors', 60) as reader:      60 of the suite's 850
 import contextlib
 import dataclasses
 import faulthandler
+import io
 import resource
 import signal
 import time
 import traceback
 from collections.abc import Iterator
 
+from xlbench import errors
 from xlbench.errors import UserError
 
 from . import mutate
@@ -134,3 +136,15 @@ def reader(
             signal.signal(number, handler)
     failures = list(result.failures.values())
     assert not failures, f'{name}: {len(failures)} kinds of failure\n' + '\n'.join(failures[:40])
+
+
+@contextlib.contextmanager
+def as_a_program():
+    """What `errors.run_main` makes one line of is one."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            yield
+        except Exception as error:
+            if (line := errors.plain(error)) is None:
+                raise
+            raise line from error

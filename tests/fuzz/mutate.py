@@ -18,7 +18,7 @@ from typing import Any
 
 DEEP = 10_000  # Levels; Python's own parser gives up at about a thousand.
 LONG = 5_000  # Characters.
-SUITE = 850  # Cases of all readers together that the suite runs.
+SUITE = 1130  # Cases of all readers together that the suite runs.
 
 # What stands in the place of a value; each is of another type than most readers want.
 VALUES: dict[str, Any] = {

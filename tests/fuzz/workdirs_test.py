@@ -72,27 +72,15 @@ def is_of_the_run(name: str) -> bool:
     return name in ('metrics.jsonl', 'log.txt', 'checkpoints/4/checkpoint.json')
 
 
-@contextlib.contextmanager
-def as_a_program():
-    """What `errors.run_main` makes one line of is one."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        try:
-            yield
-        except Exception as error:
-            if (line := errors.plain(error)) is None:
-                raise
-            raise line from error
-
-
 def is_tried(name, cases_of_suite, finished, workdir, is_read, command, *arguments) -> None:
     """Runs a command on harmed copies of a run."""
     mutate.restore(finished, workdir)
-    with as_a_program():
+    with cases.as_a_program():
         command(*arguments)  # It succeeds: what it refuses below is the harm.
     with cases.reader(name, cases_of_suite, seconds=SECONDS) as reader:
         for seed in reader.seeds:
             said = harmed(finished, workdir, seed, is_read)
-            with reader.case(seed, said), as_a_program():
+            with reader.case(seed, said), cases.as_a_program():
                 command(*arguments)
 
 
@@ -127,7 +115,7 @@ def test_every_block_of_a_config_has_its_type(finished, tmp_path):
                 block = block[key]
             block[place[-1]] = value
             path.write_text(json.dumps(changed))
-            with pytest.raises(errors.UserError) as caught, as_a_program():
+            with pytest.raises(errors.UserError) as caught, cases.as_a_program():
                 evaluate.main(['evaluate', f'--workdir={workdir}', '--step=last'])
             assert '\n' not in str(caught.value), (place, value)
 
@@ -181,7 +169,7 @@ def test_resume(finished, root, tmp_path):
         for seed in reader.seeds:
             said = harmed(finished, workdir, seed, is_of_the_run)
             (workdir / 'DONE').unlink()
-            with reader.case(seed, said) as case, as_a_program():
+            with reader.case(seed, said) as case, cases.as_a_program():
                 train.train(config, str(workdir))
             if case.accepted and tiny.results(workdir) != results:
                 reader.fail(seed, said, 'it went on to other results')
@@ -199,5 +187,5 @@ def test_forged_progress(finished, root, tmp_path):
             said, content['progress'] = mutate.value(content['progress'], random.Random(seed))
             harm.sign(path, content)
             (workdir / 'DONE').unlink()
-            with reader.case(seed, said), as_a_program():
+            with reader.case(seed, said), cases.as_a_program():
                 train.train(config, str(workdir))

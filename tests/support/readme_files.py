@@ -131,23 +131,29 @@ def xquad(newcomer: Newcomer) -> None:
         newcomer.write(f'data/xquad/xquad.{lang}.json', json.dumps({'data': articles}))
 
 
+def small_model(folder: pathlib.Path, family: str, tokenizer: str) -> None:
+    """Writes a model of random weights in the form of Hugging Face, with its tokenizer."""
+    chosen = tokenizers.load(tokenizer_files.write(folder, tokenizer), '.')
+    sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
+    sizes['vocab_size'] = chosen.vocab_size
+    model = models.build(family, 'sample', **sizes)
+    tokens = jnp.zeros((1, 4), jnp.int32)
+    params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
+    ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
+    ids['decoder_start_id'] = chosen.pad_id
+    weights = folder.with_name('weights')
+    checkpoint.save(weights, family, model.config, params, ids, ())
+    for path in weights.iterdir():
+        shutil.copy(path, folder)
+    shutil.rmtree(weights)
+
+
 def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
     """Puts a repository into the cache of the Hugging Face hub, as a download would leave it."""
 
     def fill(newcomer: Newcomer) -> None:
         folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
-        snapshot = folder / 'snapshots' / ('0' * 40)
-        chosen = tokenizers.load(tokenizer_files.write(snapshot, tokenizer), '.')
-        sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
-        sizes['vocab_size'] = chosen.vocab_size
-        model = models.build(family, 'sample', **sizes)
-        tokens = jnp.zeros((1, 4), jnp.int32)
-        params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
-        ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
-        ids['decoder_start_id'] = chosen.pad_id
-        checkpoint.save(folder / 'weights', family, model.config, params, ids, ())
-        for path in (folder / 'weights').iterdir():
-            shutil.copy(path, snapshot)
+        small_model(folder / 'snapshots' / ('0' * 40), family, tokenizer)
         (folder / 'refs').mkdir()
         (folder / 'refs' / 'main').write_text('0' * 40)
         newcomer.write('english.txt', 'The house stands at a lake.\n')

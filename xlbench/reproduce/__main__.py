@@ -93,12 +93,11 @@ def main(argv: Sequence[str]) -> int:
         for path in launching.write(args.launch, _left(steps, state), folder, title, again):
             print(f'wrote {path}')
         return 0
-    gaps: dict[str, str] = {}
-    if steps:
-        with locks.folder(state.folder):
-            gaps = running.run(steps, state, _say)
-    for table in tables:
-        print(_text(recipe, table, experiments, settings, state, gaps, args), end='')
+    with locks.folder(state.folder):
+        files.remove_leftovers(state.folder)
+        gaps = running.run(steps, state, _say)
+        for table in tables:
+            print(_text(recipe, table, experiments, settings, state, gaps, args), end='')
     return 1 if gaps else 0
 
 
