@@ -162,6 +162,7 @@ def place(folder: str, final: str, about: str, redo: bool) -> None:
         missing = []
         for name in names:
             path = os.path.join(final, name)
+            files.remove_leftovers_of(path)
             if os.path.lexists(path):
                 if filecmp.cmp(path, os.path.join(folder, name), shallow=False):
                     continue

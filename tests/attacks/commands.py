@@ -396,7 +396,7 @@ COMMANDS = {
     'data get': Command('data', 'get made_up --root={0}/data', _published, stand_in=_mirrored),
     'data clean': Command(
         'data', 'clean --source_lang=en --target_lang=de --workers=1 --output={0}/clean.tsv '
-        '{0}/corpus.tsv', _pairs,
+        '{0}/corpus.tsv', _pairs, once=True,
     ),
     'prepare': Command(
         'prepare', '--mixture=news_title_de --split=train --root={0}/root '
@@ -404,7 +404,7 @@ COMMANDS = {
     ),
     'buckets sample': Command(
         'buckets', 'sample --task=udpos --lang=de --shots=1,2 --output={0}/buckets '
-        '{0}/train-de.tsv', _treebank,
+        '{0}/train-de.tsv', _treebank, once=True,
     ),
     'segment': Command('segment', '{0}/train.json {0}/val.json', _dialogues),
     'mark_dialogues': Command(
@@ -418,6 +418,7 @@ COMMANDS = {
         'tasks.mrs_build', '{0}/dumps/RC_2018-01.zst {0}/dumps/RC_2018-02.bz2 --output={0}/mrs '
         '--language_model=reddit_files:identify --languages=en,de --min_count=2 --partitions=2 '
         '--max_bad=0.5 --workers=1 --engine=command:cat', _dumps,
+        once=True,
     ),
     'mtg_build build': Command(
         'tasks.mtg_build', 'build --sg={0}/roc.csv --engine=command:cat --languages=de '

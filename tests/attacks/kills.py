@@ -157,7 +157,7 @@ class Campaign:
                 break
         if not done or not self.command.once:
             start = self._start()
-            if start.wait() != 0:
+            if start.wait() != 0 and not self._exists(start):  # Killed when all was there.
                 self._note(f'the last start ended with {start.poll()}', start)
                 return
         import outcome
@@ -187,13 +187,17 @@ class Campaign:
         for other in starts:
             code = other.wait()
             refused = code == 2 and (' is in use by ' in other.said())
-            exists = self.command.once and code == 2 and 'exists' in other.said()
+            exists = self._exists(other)
             if refused:
                 self.counts['told that it is in use'] += 1
             elif code != 0 and not exists:
                 self._note(f'a start beside a killed one ended with {code}', other)
             done |= code == 0 or exists
         return done
+
+    def _exists(self, start: Start) -> bool:
+        """Whether a command that writes over nothing has found that all is done."""
+        return self.command.once and start.poll() == 2 and ' exists already' in start.said()
 
     def _note(self, line: str, start: Start | None = None) -> None:
         self.wrong.append(f'{self.name}: {line}' + (f'\n{start.said()}' if start else ''))

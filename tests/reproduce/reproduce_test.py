@@ -568,7 +568,10 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     assert written + '\n' == text
     assert '- mT5-multi_multitask: mT5-multi_multitask went wrong' in text
     assert 'Trained for 0.1 of the steps: the scores are meaningless.' in text
+    left = tmp_path / 'reproduce/tables/.mtg-table-1.md.machine-1.tmp'  # Of a killed one.
+    left.write_text('half')
     assert reproduce.main(['mtg', '--table=1', f'--workdir={tmp_path}']) == 0
+    assert not left.exists()
     assert 'Not made here: it describes the corpora.' in capsys.readouterr().out
 
 

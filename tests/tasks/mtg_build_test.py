@@ -117,6 +117,13 @@ def built(tmp_path_factory):
     return folder, flags
 
 
+def test_what_a_killed_build_has_left_goes(built):
+    folder, flags = built
+    left = folder / 'data/mtg/sg/de/.rough_train.src.machine-1.tmp'
+    left.write_text('half')
+    assert build(folder, *flags) == 0 and not left.exists()
+
+
 def test_what_stays_is_parallel_and_has_enough_overlap(built, capsys):
     folder, flags = built
     assert build(folder, *flags) == 0  # All is done; the table is printed again.

@@ -1,5 +1,6 @@
 """Begins, when a run has dispatched its first step, what would have kept that step waiting."""
 
+import contextlib
 import functools
 import importlib
 import threading
@@ -15,4 +16,11 @@ def begin() -> None:
     """
     machine.collect_as_ever()
     name = 'xlbench.training.checkpoints.orbax_manager'
-    threading.Thread(target=importlib.import_module, args=[name], name='imports').start()
+    threading.Thread(target=_import, args=[name], name='imports').start()
+
+
+def _import(name: str) -> None:
+    # Whoever needs it imports it again, and hears what is wrong. Two threads that import at once
+    # may see modules that are half there.
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
