@@ -21,9 +21,11 @@ from xlbench.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
-FORMATS = ('text', 'jsonl', 'conll', 'conllu')  # That xlbench.predict reads and writes.
+FORMATS = ('text', 'jsonl', 'csv', 'tsv', 'conll', 'conllu')  # That xlbench.predict writes.
+# Those that it reads. A .tsv may also be a text, with pairs on its lines; --input_format says it.
+INPUT_FORMATS = (*FORMATS, 'parquet')
 # Endings of files whose lines are no inputs: of headers, cells and brackets.
-_NO_TEXTS = ('.csv', '.json', '.parquet', '.arrow', '.xlsx', '.zip')
+_NO_TEXTS = ('.json', '.arrow', '.xlsx', '.zip')
 
 
 def check_first(
@@ -169,13 +171,15 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.predict', doc)
     parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
     parser.add_argument(
-        '--input', default='', help='text, .jsonl, .conll, .conllu; default: standard input'
+        '--input',
+        default='',
+        help='text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input',
     )
     parser.add_argument(
-        '--input_format', choices=FORMATS, help="default: by the file's name"
+        '--input_format', choices=INPUT_FORMATS, help="default: by the file's name"
     )
     parser.add_argument(
-        '--field', help='JSONL key of the text (default: inputs, text or tokens, by model)'
+        '--field', help='key or column of the text (default: inputs, text or tokens, by model)'
     )
     parser.add_argument('--output', default='', help='file; default: standard output')
     parser.add_argument('--format', choices=FORMATS, help="default: the input's")

@@ -18,6 +18,12 @@ and a TAB. Line ends inside an answer become spaces. JSONL output has `predictio
 --scores `score` and `log_probability`; n-best output has `predictions`, a list of such objects.
 These replace input fields of the same name.
 
+A table in CSV, TSV or Parquet is read with --field=COLUMN, and written as CSV or TSV with all its
+columns and `prediction`, with --scores `score` and `log_probability`; n-best output has
+`prediction_1`, `prediction_2`, ... Of Parquet, the output is JSONL unless --format says csv or tsv:
+
+  python -m xlbench.predict RUNS/topics --input=reviews.csv --field=review --output=labelled.csv
+
 A run whose objective is retrieval suggests three replies to each message, as n-best:
 
   python -m xlbench.predict RUNS/retriever --target_lang=de < messages.txt
@@ -84,7 +90,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
     commands.check_first(commands.predict, sys.argv, __doc__)
 
 from xlbench import errors, files, locks
-from xlbench.data import readers
+from xlbench.data import readers, rows
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.inference import answer_lines, reranking
@@ -117,17 +123,27 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         files.check_new(args.output)
     given = args.input_format or answer_lines.format_of(args.input)
-    given = 'jsonl' if args.field is not None and not args.input_format else given
+    if args.field is not None and not args.input_format and given not in answer_lines.TABLES:
+        given = 'tsv' if args.input.removesuffix('.gz').endswith('.tsv') else 'jsonl'
+    columns = _columns(args.input, given) if given in answer_lines.TABLES else []
     file = _open_input(args.input)
     cluster.keep_programs()
     freed_memory.run_inline()
     langs = args.source_lang, args.target_lang
-    asked = _ask(args, None if given == 'jsonl' else langs)
+    asked = _ask(args, langs if given in ('text', 'conll', 'conllu') else None)
     model = asked.model
     parse = answer_lines.parser(model, given, args.field, langs)
-    show = answer_lines.shower(
-        model, given, args.format or given, scores=args.scores, count=asked.count
-    )
+    format = args.format or ('jsonl' if given == 'parquet' else given)
+    show = answer_lines.shower(model, given, format, scores=args.scores, count=asked.count)
+    head = ''
+    if format in answer_lines.TABLES:
+        added = answer_lines.added_columns(model, args.scores, asked.count)
+        if there := sorted(set(added) & set(columns)):
+            raise UserError(
+                f'{args.input} has a column {there[0]!r}, which the predictions need; rename it, '
+                'or give --format=jsonl, which replaces it'
+            )
+        head = answer_lines.cells([*columns, *added], format)
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     most = sum(model.max_programs for model in asked.models)
     _say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
@@ -136,6 +152,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
         with memory.advising(advice), _opened(args.output) as write:
+            write(head.encode())
             with progress:
                 for answer in asked.stream(inputs):
                     progress.add()
@@ -237,6 +254,13 @@ def _ask_labels(
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def _columns(path: str, format: str) -> list[str]:
+    """The columns of the table that is read."""
+    if not path:
+        raise UserError(f'{format} is read from a file, and not from standard input: give --input')
+    return rows.columns(path, rows.Layout(format))
 
 
 def _open_input(path: str) -> IO[bytes]:

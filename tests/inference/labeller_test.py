@@ -1,7 +1,9 @@
 """Classifiers and taggers that answer new texts: what the evaluator wrote, formats, refusals."""
 
 import collections
+import csv
 import functools
+import io
 import json
 import pathlib
 import random
@@ -256,6 +258,67 @@ def test_labels_of_lines_and_records(call, made, models):
     assert all(0.3 < row.pop('score') <= 1 for row in rows) and rows == records
 
 
+def test_tables_keep_their_columns(call, made, models, tmp_path):
+    texts = [sides(record)[0] for record in made['texts'].records[:3]]
+    found = models['texts'].classify(texts)
+    rows = [{'id': f'{i}', 'review': t, 'note': 'a "b",\nc'} for i, t in enumerate(texts)]
+    for name, flags in (('in.csv', ()), ('in.tsv', ()), ('in.any', ('--input_format=tsv',))):
+        mark = ',' if name == 'in.csv' else '\t'
+        text = io.StringIO()
+        table = csv.DictWriter(text, rows[0], delimiter=mark, lineterminator='\n')
+        table.writeheader(), table.writerows(rows)
+        out = call('texts', name, text.getvalue(), '--field=review', '--scores', *flags)
+        written = [*csv.DictReader(io.StringIO(out), delimiter=mark)]
+        scores = [float(row.pop('score')) for row in written]
+        assert scores == pytest.approx([a.probability for a in found], abs=1e-4)
+        labels = [row.pop('prediction') for row in written]
+        assert labels == [a.label for a in found] and written == rows
+    best = call('texts', 'in.csv', 'text\n' + lines(*texts), '--num_return=2').splitlines()
+    assert best[0] == 'text,prediction_1,prediction_2'
+    assert best[1].endswith(','.join([*found[0].probabilities][:2]))
+    assert call('texts', 'in.csv', 'text,x\n') == 'text,x,prediction\n'
+    plain = call('texts', 'in.csv', 'text\n' + lines(*texts), '--format=text')
+    assert plain == lines(*(a.label for a in found))
+    sentences = ['the words', 'this is read']
+    tags = [' '.join(answer.tags) for answer in models['words'].tag(sentences)]
+    out = call('words', 'in.csv', 'tokens\n' + lines(*sentences))
+    assert out == 'tokens,prediction\n' + lines(*map(','.join, zip(sentences, tags, strict=True)))
+
+
+def test_parquet_is_read_and_becomes_jsonl(call, made, models, tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    texts = [sides(record)[0] for record in made['texts'].records[:3]]
+    columns = {'text': texts, 'n': [1, None, 3], 'tags': [['a'], [], ['b', 'c']]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / 'kept.parquet')
+    labels = [answer.label for answer in models['texts'].classify(texts)]
+    # The fixture writes a text; the table is named by a flag that comes later.
+    flags = f'--input={tmp_path / "kept.parquet"}'
+    out = [json.loads(line) for line in call('texts', 'in.txt', '', flags).splitlines()]
+    assert [row['prediction'] for row in out] == labels
+    assert [(row['n'], row['tags']) for row in out] == [(1, ['a']), (None, []), (3, ['b', 'c'])]
+    out = call('texts', 'in.txt', '', flags, '--format=csv').splitlines()
+    assert out[0] == 'text,n,tags,prediction' and out[2].endswith(f',,[],{labels[1]}')
+
+
+@pytest.mark.parametrize(
+    'name, text, arguments, message',
+    [
+        ('in.csv', 'text,prediction\na,b\n', (), "has a column 'prediction', which the pred"),
+        ('in.csv', 'text,text\na,b\n', (), "two columns are called 'text'"),
+        ('in.csv', 'review\na\n', (), "unknown field 'text'; nearest: review|unknown field"),
+        ('in.csv', 'text,x\na\n', (), r'in\.csv:2: 1 column instead of 2'),
+        ('in.csv', '', (), 'the file is empty'),
+        ('in.txt', 'a\n', ('--format=csv',), '--format=csv needs a table as input: csv, tsv'),
+    ],
+)
+def test_a_wrong_table_is_one_line(call, name, text, arguments, message):
+    with pytest.raises(UserError, match=message) as error:
+        call('texts', name, text, *arguments)
+    assert '\n' not in str(error.value)
+
+
 CONLLU = """# text = of words
 1\tof\tof\tX\t_\t_\t0\troot\t_\t_
 2-3\tarethe\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
@@ -332,8 +395,9 @@ def test_a_wrong_kind_of_input_is_one_line(call, kind, name, text, arguments, me
 
 
 def test_formats_by_name():
-    assert [answer_lines.format_of(f'x.{s}') for s in ('jsonl.gz', 'conll', 'conllu', 'tsv')] == [
-        'jsonl', 'conll', 'conllu', 'text'
+    endings = ('jsonl.gz', 'conll', 'conllu', 'tsv', 'csv.gz', 'parquet')
+    assert [answer_lines.format_of(f'x.{s}') for s in endings] == [
+        'jsonl', 'conll', 'conllu', 'text', 'csv', 'parquet'
     ]  # fmt: skip
 
 

@@ -246,7 +246,7 @@ def test_checkpoints(run, tmp_path):
         predict.load(str(run), batch_size=12)
     with pytest.raises(UserError, match='batch_size is 0; it must be '):
         predict.load(str(run), batch_size=0)
-    for name in ('rows.csv', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
+    for name in ('rows.xlsx', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
         with pytest.raises(UserError, match=f'--input={name} does not look like a text or JSONL'):
             commands.predict_flags(['predict', 'model', f'--input={name}'], '')
     assert commands.predict_flags(['predict', 'model', '--input=rows.json', '--field=a'], '').field

@@ -203,6 +203,7 @@ def labellers(newcomer: Newcomer) -> None:
         )
     pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
     newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
+    newcomer.write('pairs.csv', 'id,premise,hypothesis\n7,Es regnet.,"Es ist nass, sehr."\n')
     newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
 
 

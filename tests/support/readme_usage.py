@@ -148,6 +148,9 @@ PLAN: dict[str, dict[str, Step]] = {
             prepare=labellers, prints='"score"'
         ),
         f'{PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
+        f'{PREDICT}/xnli --input=pairs.csv --field=premise,hypothesis --output=labelled.csv': Step(
+            leaves='labelled.csv'
+        ),
         'python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python '
         '--vocab_size=250112': Step(skip=ELSEWHERE),
         'python tests/speed/evaluation.py --torch_python=TORCH_ENV/bin/python': Step(

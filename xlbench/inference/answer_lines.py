@@ -1,6 +1,8 @@
-"""Lines that xlbench.predict reads and writes, in the order of the input: text, JSONL, CoNLL."""
+"""What xlbench.predict reads and writes, in the order of the input: text, JSONL, CoNLL, tables."""
 
 import collections
+import csv
+import io
 import json
 import queue
 import re
@@ -9,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TypeAlias
 
 from xlbench import errors, limits
-from xlbench.commands import FORMATS
-from xlbench.data import conllu, readers
+from xlbench.commands import INPUT_FORMATS
+from xlbench.data import conllu, readers, rows
 from xlbench.errors import UserError
 from xlbench.files import Json
 from xlbench.inference.answering import CHUNK_BATCHES
@@ -21,6 +23,7 @@ from xlbench.inference.retriever import Retriever
 
 # Those of sentences that lie over several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
+TABLES = ('csv', 'tsv', 'parquet')
 # After so many seconds without a further line, the lines before it are answered.
 PAUSE = 0.05
 _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
@@ -32,6 +35,7 @@ Answering: TypeAlias = Model | Retriever | Classifier | Tagger
 Asked: TypeAlias = Example | Texts  # What a model takes.
 Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]
+Parse: TypeAlias = Callable[[str | Record], Parsed]
 # (number of the input, from 1; its record; the answers) -> the lines that are written.
 Show: TypeAlias = Callable[[int, Record, Answers | Classified | Tagged], str]
 
@@ -39,7 +43,7 @@ Show: TypeAlias = Callable[[int, Record, Answers | Classified | Tagged], str]
 def format_of(path: str) -> str:
     """The format that a file's name says. Example: 'in.jsonl.gz' -> 'jsonl', 'in.txt' -> 'text'"""
     suffix = path.removesuffix('.gz').rpartition('.')[2]
-    return suffix if suffix in FORMATS else 'text'
+    return suffix if suffix in INPUT_FORMATS and suffix != 'tsv' else 'text'
 
 
 class Inputs:
@@ -47,10 +51,10 @@ class Inputs:
 
     Args:
       file: binary.
-      name: of the file, for messages.
-      format: one of FORMATS.
-      parse: from the text of an input, a line or a block of lines, to its record and example;
-        raises UserError or ValueError for what is no input.
+      name: of the file, for messages; of a table, its path.
+      format: one of INPUT_FORMATS.
+      parse: from an input, the text of a line or a block of lines or the row of a table, to its
+        record and example; raises UserError or ValueError for what is no input.
       batch_size: of the model.
 
     Attributes:
@@ -63,17 +67,20 @@ class Inputs:
         file: IO[bytes],
         name: str,
         format: str,
-        parse: Callable[[str], Parsed],
+        parse: Parse,
         batch_size: int,
     ):
         self.records: collections.deque[Record] = collections.deque()
         self.error: UserError | None = None
         lines = readers.raw_lines(file)
-        self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
+        if format in TABLES:
+            self._units = _rows(name, format)
+        else:
+            self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
-        self._read_ahead: queue.Queue[tuple[int, bytes | Exception] | None] = queue.Queue(
-            CHUNK_BATCHES * batch_size
-        )
+        self._read_ahead: queue.Queue[
+            tuple[int, bytes | Record | readers.BadRecord | Exception] | None
+        ] = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -98,13 +105,24 @@ class Inputs:
             try:
                 if isinstance(data, Exception):
                     raise ValueError(readers.broken(data))
-                record, example = self._parse(_text(data, number))
+                if isinstance(data, readers.BadRecord):
+                    raise ValueError(data.reason)
+                unit = _text(data, number) if isinstance(data, bytes) else data
+                record, example = self._parse(unit)
             except (UserError, ValueError) as error:
                 # The answers to the lines before it come first.
                 self.error = UserError(f'{self._name}:{number}: {error}')
                 return
             self.records.append(record)
             yield example
+
+
+def _rows(path: str, format: str) -> Iterator[tuple[int, Record | readers.BadRecord]]:
+    """The rows of a table."""
+    layout = rows.Layout(format)
+    for row in rows.read(path, rows.columns(path, layout), layout):
+        is_bad = isinstance(row, readers.BadRecord)
+        yield (row.line, row) if is_bad else (row.number, dict(row.values))
 
 
 def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -143,14 +161,14 @@ def parser(
     format: str,
     field: str | None,
     langs: tuple[str | None, str | None] = (None, None),
-) -> Callable[[str], Parsed]:
+) -> Parse:
     """Returns the parser that turns an input into a record and an example of this model.
 
     Args:
       model: that is asked.
-      format: one of FORMATS.
-      field: of JSONL records, that has the text; two with a comma where a classifier takes pairs.
-        None is the default of that kind of model.
+      format: one of INPUT_FORMATS.
+      field: of JSONL records and tables, that has the text; two with a comma where a classifier
+        takes pairs. None is the default of that kind of model.
       langs: source and target language, where a record does not name its own.
 
     Raises:
@@ -159,21 +177,27 @@ def parser(
     if isinstance(model, Tagger):
         parsers = {
             'text': lambda text: ({'tokens': text.split()}, model.example(text)),
-            'jsonl': lambda text: _labelled_record(model, text, [field or 'tokens']),
             'conll': lambda text: _conll(model, text),
             'conllu': lambda text: _conllu(model, text),
         }
-        return parsers[format]
+        return parsers.get(
+            format, lambda given: _labelled_record(model, _record(given), [field or 'tokens'])
+        )
     if format in _BLOCKS:
         raise UserError(f'{format} is for taggers, and {model.name} is not one; give text or JSONL')
     if isinstance(model, Classifier):
         fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
-        if format == 'jsonl':
-            return lambda text: _labelled_record(model, text, fields)
+        if format != 'text':
+            return lambda given: _labelled_record(model, _record(given), fields)
         return lambda text: _tabbed(model, text)
-    if format == 'jsonl':
-        return lambda text: _generator_record(model, text, field or 'inputs', langs)
+    if format != 'text':
+        return lambda given: _generator_record(model, _record(given), field or 'inputs', langs)
     return lambda text: ({'inputs': text}, Example(text, *langs))
+
+
+def _record(given: str | Record) -> Record:
+    """Returns the row of a table, or the object of a line of JSONL."""
+    return _json(given) if isinstance(given, str) else given
 
 
 def _json(text: str) -> Record:
@@ -197,9 +221,8 @@ def _value(record: Record, field: str) -> Json:
 
 
 def _generator_record(
-    model: Model | Retriever, text: str, field: str, langs: tuple[str | None, str | None]
+    model: Model | Retriever, record: Record, field: str, langs: tuple[str | None, str | None]
 ) -> Parsed:
-    record = _json(text)
     value = _value(record, field)
     if model.languages.allowed:
         names = ('source_lang', 'target_lang')
@@ -212,8 +235,9 @@ def _generator_record(
     return record, example
 
 
-def _labelled_record(model: Classifier | Tagger, text: str, fields: Sequence[str]) -> Parsed:
-    record = _json(text)
+def _labelled_record(
+    model: Classifier | Tagger, record: Record, fields: Sequence[str]
+) -> Parsed:
     values = [_value(record, field) for field in fields]
     return record, model.example(values[0] if len(values) == 1 else values)
 
@@ -290,6 +314,10 @@ def shower(
     Raises:
       UserError: the formats do not go together.
     """
+    if format in TABLES:
+        if given not in TABLES:
+            raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
+        return _table_shower(format, added_columns(model, scores, count))
     if isinstance(model, Tagger):
         return _tag_shower(given, format, scores)
     if format in _BLOCKS:
@@ -332,6 +360,54 @@ def _record_shower(scores: bool, n_best: bool) -> Show:
         return _json_line(record, {'predictions': shown} if n_best else shown[0])
 
     return record_line
+
+
+def added_columns(model: Answering, scores: bool, count: int) -> list[str]:
+    """The columns that a table gets, those of each answer together."""
+    names = ['prediction', *(['score'] if scores else [])]
+    names += ['log_probability'] if scores and isinstance(model, Model) else []
+    return names if count == 1 else [f'{name}_{i + 1}' for i in range(count) for name in names]
+
+
+def cells(values: Iterable[Json], format: str) -> str:
+    """A line of a table; lists and objects are JSON, and None is empty."""
+    line = io.StringIO()
+    writer = csv.writer(line, delimiter='\t' if format == 'tsv' else ',', lineterminator='\n')
+    writer.writerow(
+        json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+        for value in values
+    )
+    return line.getvalue()
+
+
+def _table_shower(format: str, added: Sequence[str]) -> Show:
+    """Returns what writes a row with the columns that are added."""
+
+    def row(number: int, record: Record, answers: Answers | Classified | Tagged) -> str:
+        if isinstance(answers, Tagged):
+            numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
+            shown = [{'prediction': ' '.join(answers.tags), 'score': numbers}]
+        else:
+            found = _labels(answers, len(added)) if isinstance(answers, Classified) else answers
+            shown = [
+                {name: _cell(one, name) for name in ('prediction', 'score', 'log_probability')}
+                for one in found
+            ]
+        several = added[0].endswith('_1')
+        values = {
+            f'{name}_{i}' if several else name: value
+            for i, one in reversed([*enumerate(shown, 1)])
+            for name, value in one.items()
+        }
+        return cells([*record.values(), *(values.get(name, '') for name in added)], format)
+
+    return row
+
+
+def _cell(answer: Prediction | Suggestion, name: str) -> Json:
+    if name == 'prediction':
+        return answer.text
+    return round(getattr(answer, name), 6) if hasattr(answer, name) else ''
 
 
 def _first(answers: Answers) -> Answers:

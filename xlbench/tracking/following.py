@@ -206,7 +206,7 @@ class _Worker:
                 if left:
                     self._unsent.replace(self.name, left)
                 rest = (
-                    f'{unsent.FILE} keeps what it does not get, and the same command sends it later'
+                    'unsent.jsonl keeps what it does not get, and the same command sends it later'
                     if left or not self._ends
                     else 'it has every row'
                 )

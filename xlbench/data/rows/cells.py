@@ -17,15 +17,9 @@ def read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row
     """The rows of a CSV or TSV file, with the values of some columns."""
     separator, names, numbered = layout.between(path), layout.columns, lines(path, layout)
     if names is None:
-        number, head = next(numbered, (1, BadRecord(path, 1, 'the file is empty')))
-        names = head if isinstance(head, BadRecord) else _cells(head, separator, layout.quotes)
-        if names is None:
-            # As of "text";"label", where no cell ends behind its quote.
-            other = _other_separator([head]) if separator not in head else ''
-            reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
-            names = BadRecord(path, number, reason)
+        names = _header(path, layout, numbered)
         if isinstance(names, BadRecord):
-            yield dataclasses.replace(names, fatal=True)
+            yield names
             return
     for key in keys:
         if list(names).count(key) != 1:
@@ -47,6 +41,27 @@ def read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row
             yield BadRecord(path, number, reason)
         else:
             yield Row(number, {key: cells[place] for key, place in places.items()})
+
+
+def header(path: str, layout: Layout) -> list[str] | BadRecord:
+    """The names of the columns, which the first line has if the layout does not."""
+    return list(layout.columns or ()) or _header(path, layout, lines(path, layout))
+
+
+def _header(
+    path: str, layout: Layout, numbered: Iterator[tuple[int, str | BadRecord]]
+) -> list[str] | BadRecord:
+    number, head = next(numbered, (1, BadRecord(path, 1, 'the file is empty')))
+    if isinstance(head, BadRecord):
+        return dataclasses.replace(head, fatal=True)
+    separator = layout.between(path)
+    names = _cells(head, separator, layout.quotes)
+    if names is None:
+        # As of "text";"label", where no cell ends behind its quote.
+        other = _other_separator([head]) if separator not in head else ''
+        reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
+        return BadRecord(path, number, reason, fatal=True)
+    return names
 
 
 def _other_separator(names: Sequence[str]) -> str:

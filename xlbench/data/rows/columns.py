@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from xlbench import errors, limits
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Json
-from xlbench.data.rows.layout import Row
+from xlbench.data.rows.layout import Layout, Row
 
 if TYPE_CHECKING:
     import pyarrow  # Loaded where a file needs it.
 
 _BATCH = 1024
+_BROKEN = (OSError, ValueError, OverflowError)
 
 
 def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
@@ -41,11 +42,29 @@ def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
-    except limits.Exceeded as error:
-        yield BadRecord(path, 0, str(error), fatal=True)
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
-        reason = f'cannot be read: {" ".join(str(error).split())[:200]}'
-        yield BadRecord(path, 0, reason, fatal=True)
+    except (limits.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+        yield _unreadable(path, error)
+
+
+def column_names(path: str, layout: Layout) -> list[str] | BadRecord:
+    """The names of the columns; none if there are no rows."""
+    import pyarrow
+
+    del layout
+    try:
+        with readers.open_binary(path):
+            pass
+        batch = next(_batches(path), None)
+        return [] if batch is None else batch.schema.names
+    except (limits.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+        return _unreadable(path, error)
+
+
+def _unreadable(path: str, error: Exception) -> BadRecord:
+    reason = f'{error}'
+    if not isinstance(error, limits.Exceeded):
+        reason = f'cannot be read: {" ".join(reason.split())[:200]}'
+    return BadRecord(path, 0, reason, fatal=True)
 
 
 def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -> None:

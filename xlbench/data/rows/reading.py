@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Json
-from xlbench.data.rows.cells import lines, read_cells
-from xlbench.data.rows.columns import read_columns
+from xlbench.data.rows.cells import header, lines, read_cells
+from xlbench.data.rows.columns import column_names, read_columns
 from xlbench.data.rows.layout import Layout, Row
+from xlbench.errors import UserError
 
 _UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
 
@@ -48,6 +49,21 @@ def count(path: str, layout: Layout) -> int:
         rows = sum(1 for _ in lines(path, layout)) if layout.quotes else readers.count_lines(path)
         return max(rows - (layout.columns is None), 0)
     return sum(1 for _ in read(path, (), layout))
+
+
+def columns(path: str, layout: Layout) -> list[str]:
+    """The names of all columns of a csv, tsv, parquet or arrow file, in their order.
+
+    Raises:
+        UserError: There are none, or two of one name, or the file cannot be read.
+    """
+    of_kind = column_names if layout.format_of(path) in _UNPACKED else header
+    found = of_kind(path, layout)
+    if isinstance(found, BadRecord):
+        raise UserError(str(found))
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise UserError(f'{path}: two columns are called {twice[0]!r}')
+    return found
 
 
 def in_folder(path: str) -> str:
