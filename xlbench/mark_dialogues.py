@@ -24,6 +24,7 @@ same command continues from there.
 """
 
 import argparse
+import contextlib
 import gzip
 import hashlib
 import itertools
@@ -89,7 +90,8 @@ def _mark(args: argparse.Namespace) -> int:
             progress.add()
         os.fsync(file.fileno())
     _write(args, part)
-    os.remove(part)
+    with contextlib.suppress(OSError):  # The output is whole.
+        os.remove(part)
     return total
 
 

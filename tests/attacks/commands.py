@@ -213,37 +213,37 @@ def _rated(scratch: pathlib.Path) -> None:
     annotate.main(SCORE.format(scratch).split())
 
 
-def _published(scratch: pathlib.Path) -> None:
-    for name in ('one', 'two', 'three'):
-        path = scratch / 'mirror' / 'corpora.example' / f'{name}.json'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([name] * 5000), encoding='utf-8')
-
-
 def _mirrored(scratch: pathlib.Path) -> list[str]:
-    """Serves a made-up corpus from this process."""
-    import functools
+    """Serves a made-up corpus from this process, and its memory."""
     import hashlib
     import http.server
     import threading
 
     from xlbench.data import corpora
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
+    contents = {name: json.dumps([name] * 5000).encode() for name in ('one', 'two', 'three')}
+
+    class Server(http.server.BaseHTTPRequestHandler):
         def log_message(self, *_):
             pass
+
+        def do_GET(self):
+            data = contents[self.path.rpartition('/')[2]]
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
     corpus = corpora.Corpus('made_up', 'xquad', 'a corpus of a test', 'https://here', 'none')
     corpus.__dict__['files'] = [
         corpora.File(
-            f'made_up/{path.name}', hashlib.sha256(path.read_bytes()).hexdigest(),
-            path.stat().st_size, f'https://corpora.example/{path.name}',
+            f'made_up/{name}.json', hashlib.sha256(data).hexdigest(), len(data),
+            f'https://corpora.example/{name}',
         )
-        for path in sorted((scratch / 'mirror' / 'corpora.example').iterdir())
+        for name, data in contents.items()
     ]  # fmt: skip
     corpora.CORPORA['made_up'] = corpus
-    handler = functools.partial(Quiet, directory=scratch / 'mirror')
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return [f'--mirror_url=http://127.0.0.1:{server.server_port}']
 
@@ -393,7 +393,7 @@ COMMANDS = {
         'fewshot.attention', '{0}/sweep --lang=de --shots=1 --bucket=0 --output={0}/changes.csv',
         _finished_sweep,
     ),
-    'data get': Command('data', 'get made_up --root={0}/data', _published, stand_in=_mirrored),
+    'data get': Command('data', 'get made_up --root={0}/data', lambda _: None, stand_in=_mirrored),
     'data clean': Command(
         'data', 'clean --source_lang=en --target_lang=de --workers=1 --output={0}/clean.tsv '
         '{0}/corpus.tsv', _pairs, once=True,

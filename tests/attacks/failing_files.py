@@ -403,7 +403,11 @@ class Attack:
         elif code and len(lines) != 1:
             wrong.append(f'said {lines or "nothing"}, code {code}')
         told = os.strerror(number) in said  # A model's card without scores that cannot be read.
-        if code == 0 and not told and (bad := self._compared(end)):
+        # What cannot be removed stays.
+        kept = [f'left behind: {operation.path}']
+        kept += [f'{operation.path}: '] if operation.what == 'remove' else []
+        bad = [x for x in self._compared(end) if not _numberless(x).startswith(tuple(kept))]
+        if code == 0 and not told and bad:
             wrong.append(f'went on, to another end: {bad}')
         again, words = _start(command, self.scratch)
         if command.once and code == 0:
