@@ -336,7 +336,8 @@ def test_speed_cost_and_config_are_folded_away(tmp_path):
                  '&quot;seed&quot;: 0', 'rouge|lang:de|v1', 'jax 0.10.2'):  # fmt: skip
         assert fact in folded, fact
     (path / 'sessions.jsonl').write_text('no JSON')  # It keeps no page away.
-    assert 'no JSON' not in documents.html([section_of(path)])
+    with pytest.warns(match='the page has no costs of .*/run: .*sessions.jsonl:1: not JSON'):
+        assert 'no JSON' not in documents.html([section_of(path)])
 
 
 def test_boxes_have_the_quartiles(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import warnings
 
 from xlbench import errors, sessions
 from xlbench.files import Json
@@ -77,7 +78,8 @@ def _sessions(run: Run) -> list[sessions.Session]:
     """The run's sessions; none where the file is not ours, which must not keep a page away."""
     try:
         return sessions.read(run.workdir)
-    except errors.UserError:
+    except errors.UserError as error:
+        warnings.warn(f'the page has no costs of {run.workdir}: {error}', stacklevel=2)
         return []
 
 
