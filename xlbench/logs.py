@@ -76,7 +76,7 @@ class Log:
             self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
 
     def line(self, text: str) -> None:
-        """One plain line, or a few, to the screen and log.txt; it may quote a server."""
+        """Writes a line, or a few, to the screen and log.txt; control characters become `?`."""
         if self._active:
             text = visible(text)
             print(text, flush=True)

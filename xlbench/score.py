@@ -238,7 +238,7 @@ def _of_files(args: argparse.Namespace) -> _Asked:
 
 
 def _described(task: str) -> dict[str, Json]:
-    """How a declared task is scored, whether or not its data is here; {} for other names."""
+    """Reads how a declared task is scored, with or without its data; {} for other names."""
     try:
         names.check_task(task, 'task', '', '')
     except UserError:

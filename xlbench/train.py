@@ -62,11 +62,12 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """
     # 1. What can be refused at once, and a run that is finished.
     runs.check_config(config)
+    first = jax.process_index() == 0
     if names.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
-        tracking.send_left(config, workdir)
+        if first:
+            tracking.send_left(config, workdir)
         return
-    first = jax.process_index() == 0
     if first:
         tracking.check(config.get('trackers', ()))
     with (

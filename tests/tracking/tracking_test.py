@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import struct
 import threading
+import time
 
 import pytest
 import tiny
@@ -198,6 +199,19 @@ def test_no_step_waits_for_a_tracker(tmp_path, use, monkeypatch):
     assert 'has not ended within 0.05 s; unsent.jsonl keeps' in line
     assert told == []
     open_again.set()
+
+
+def test_a_tracker_that_keeps_up_is_never_behind(tmp_path, use, monkeypatch):
+    told = use(Remembering)
+    monkeypatch.setattr(following, 'MOST_BEHIND', 3)
+    trackers = tracking.Trackers(['Remembering'], str(tmp_path), CONFIG)
+    for step in range(1, 10):
+        trackers.write(step, {'loss': 1.0}, {})
+        until = time.monotonic() + 30
+        while told[-1:] != [(step, {'loss': 1.0}, {})] and time.monotonic() < until:
+            time.sleep(0.001)
+    trackers.close(True, print)
+    assert trackers.notes() == ['tracked by Remembering: a place'] and told[-1] == ('close', True)
 
 
 class Deaf(Remembering):

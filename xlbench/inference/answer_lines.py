@@ -1,4 +1,4 @@
-"""What xlbench.predict reads and writes, in the order of the input: text, JSONL, CoNLL, tables."""
+"""Reads the inputs of xlbench.predict and writes its answers: text, JSONL, CoNLL and tables."""
 
 import collections
 import csv
@@ -317,7 +317,7 @@ def shower(
     if format in TABLES:
         if given not in TABLES:
             raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
-        return _table_shower(format, added_columns(model, scores, count))
+        return _table_shower(format, added_columns(model, scores, count), count)
     if isinstance(model, Tagger):
         return _tag_shower(given, format, scores)
     if format in _BLOCKS:
@@ -380,7 +380,7 @@ def cells(values: Iterable[Json], format: str) -> str:
     return line.getvalue()
 
 
-def _table_shower(format: str, added: Sequence[str]) -> Show:
+def _table_shower(format: str, added: Sequence[str], count: int) -> Show:
     """Returns what writes a row with the columns that are added."""
 
     def row(number: int, record: Record, answers: Answers | Classified | Tagged) -> str:
@@ -388,15 +388,14 @@ def _table_shower(format: str, added: Sequence[str]) -> Show:
             numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
             shown = [{'prediction': ' '.join(answers.tags), 'score': numbers}]
         else:
-            found = _labels(answers, len(added)) if isinstance(answers, Classified) else answers
+            found = _labels(answers, count) if isinstance(answers, Classified) else answers[:count]
             shown = [
                 {name: _cell(one, name) for name in ('prediction', 'score', 'log_probability')}
                 for one in found
             ]
-        several = added[0].endswith('_1')
         values = {
-            f'{name}_{i}' if several else name: value
-            for i, one in reversed([*enumerate(shown, 1)])
+            f'{name}_{i}' if count > 1 else name: value
+            for i, one in enumerate(shown, 1)
             for name, value in one.items()
         }
         return cells([*record.values(), *(values.get(name, '') for name in added)], format)

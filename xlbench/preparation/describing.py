@@ -1,4 +1,4 @@
-"""What a task declares, for programs that start without TensorFlow: a process of its own reads it.
+"""Prints what a task declares, for programs that start without TensorFlow.
 
   python -m xlbench.preparation.describing clidsum_xsamsum_en_de           how it is scored
   python -m xlbench.preparation.describing mtg_qg_en_en:train mood_de:dev  whether there are splits

@@ -229,9 +229,10 @@ class _Worker:
                     if self._failed:
                         return
                     self._rows.popleft()
-                    self._before -= 1
-                    if self._before == 0:
-                        self._unsent.replace(self.name, ())
+                    if self._before:
+                        self._before -= 1
+                        if not self._before:
+                            self._unsent.replace(self.name, ())
             if not self._failed:
                 tracker.close(self._finished)
         except (Exception, SystemExit) as error:  # Whatever another's library raises.

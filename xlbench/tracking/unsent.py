@@ -1,4 +1,4 @@
-"""What the trackers of a run have not taken, in WORKDIR/unsent.jsonl until they take it."""
+"""Keeps the rows that a tracker has not taken, in WORKDIR/unsent.jsonl, until it takes them."""
 
 import math
 import os
@@ -91,7 +91,7 @@ class Unsent:
             (self._folder / FILE).unlink(missing_ok=True)
 
     def _lines(self) -> tuple[list[_Line], int]:
-        """Reads the lines, and counts those that are no rows of ours."""
+        """Reads the rows, and counts the lines that are malformed."""
         path, found, unread = foreign.file(self._folder, FILE), [], 0
         if path is None:
             return found, unread
