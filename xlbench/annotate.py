@@ -115,7 +115,7 @@ def _fit(args: argparse.Namespace) -> int:
     from xlbench.judgement import fitting
     from xlbench.metrics import fitted_rating
 
-    output, heads = args.output, [f'{{"format":"{fitted_rating.FORMAT}"']
+    output, heads = args.output, ['{"format":"xlbench fitted rating ']
     files.check_own(output, 'a fitted rating', heads=heads)
     metrics = _words(args.metrics) or list(fitting.METRICS)
     data = fitting.read(args.ratings, metrics, args.lang)

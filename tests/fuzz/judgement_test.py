@@ -74,12 +74,13 @@ def test_ratings_and_regressors(tmp_path):
     whole.write_text(text)
     data = fitting.read([str(whole)], ['chrf', 'distinct'], 'de')
     kept, _ = fitting.fit(data, 'Tone', ['chrf', 'distinct'], 0)
-    models = [fitting.fitted(name, data.x, data.ratings['Tone'], 0) for name in fitting.NAMES]
+    names = [*fitted_rating.REGRESSORS]
     with cases.reader('fitted ratings', 60) as reader:
         for seed in reader.seeds:
-            kept.model = models[seed % len(models)]
+            kept.regressor = names[seed % len(names)]
             said = harmed(file, fitted_rating.encode(kept), seed)
             fitted_rating.load.cache_clear()
             with reader.case(seed, said), np.errstate(all='ignore'):
                 fit = fitted_rating.load(str(file))
-                fit.model.predict(np.zeros((3, len(fit.features))))
+                fitted_rating._of_file.cache_clear()
+                fitted_rating._of_file(str(file)).predict(np.zeros((3, len(fit.features))))

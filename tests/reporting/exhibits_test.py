@@ -2,6 +2,7 @@
 
 import csv
 import json
+import operator
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -12,8 +13,7 @@ import scipy.stats
 from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.errors import UserError
-from xlbench.judgement import fitting
-from xlbench.metrics import fitted_rating, regressors
+from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, results
 from xlbench.reporting.exhibits import making, ratings
 from xlbench.reporting.figures import Figure
@@ -147,7 +147,8 @@ def linear_rating(path, weights):
         format=fitted_rating.FORMAT, target='mean', regressor='LinearRegression',
         metrics=['distinct'], features=['distinct_1', 'distinct_2'], fitted_on='made up',
         sha256='0' * 64, pearson={}, langs=['en'], versions={}, seed=0,
-        model=regressors.Linear(weights, 1.0),
+        x=(x := [[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]]),
+        y=[1 + sum(map(operator.mul, row, weights)) for row in x],
     )  # fmt: skip
     path.write_bytes(fitted_rating.encode(fit))
     return str(path)
@@ -198,7 +199,7 @@ def test_regressors_and_scores_correlate_with_ratings(runs, rated, capsys):
     lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     values = {(line['exhibit'], line['row'], line['column']): line['value'] for line in lines}
     regressors_of = [column for name, row, column in values if (name, row) == ('Table 3', 'mean')]
-    assert regressors_of == list(fitting.NAMES)
+    assert regressors_of == list(fitted_rating.REGRESSORS)
     assert float(values['Figure 2', 'rouge_l', 'Relevance']) > 0.5
     assert ('Figure 2', 'fitted_rating', 'mean') in values
     assert all(-1 <= float(value) <= 1 for value in values.values())

@@ -9,14 +9,14 @@ import importlib.metadata
 import math
 import random
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from xlbench import __version__
 from xlbench.errors import UserError, printable
-from xlbench.metrics import fitted_rating, regressors
-from xlbench.metrics.fitted_rating import FORMAT, Fit
+from xlbench.metrics import fitted_rating
+from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, FittedRegressor, fitted
 from xlbench.reporting.exhibits.judged import Fits
 from xlbench.reporting.exhibits.ratings import MEAN, read_texts
 from xlbench.reporting.notes import SAMPLE_DATA
@@ -24,10 +24,6 @@ from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
 METRICS = ('sacrebleu', 'multilingual_rouge', 'chrf', 'distinct')
-NAMES = (
-    'AdaBoost', 'Bagging', 'DecisionTree', 'ExtraTrees', 'GradientBoosting', 'KNeighbors',
-    'LinearRegression', 'RandomForest', 'SVR',
-)  # fmt: skip
 _SHARE = 0.2  # Of the examples that choose a regressor, and as many that test it.
 _LEAST = 3  # Texts on which a correlation says anything at all.
 _NEIGHBORS = 5  # scikit-learn's default.
@@ -127,12 +123,12 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     y = data.ratings[target][test]
     of_test = {name: correlation(values, y) for name, values in tested.items()}
     last = list(of_test.values())[-1].pearson
-    kept = _kept(data, (target, metrics, seed), best[target], last)
+    kept = _kept(data, (target, metrics, seed), best[target][:2], train, last)
     counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(
         'Pearson correlation of each regressor with the ratings that choose',
-        tuple(Column('', name) for name in NAMES),
+        tuple(Column('', name) for name in REGRESSORS),
         tuple(rows),
         'target',
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
@@ -176,12 +172,13 @@ def correlations(data: Data, seed: int) -> Fits:
 def _kept(
     data: Data,
     asked: tuple[str, Sequence[str], int],
-    best: tuple[str, float, regressors.Regressor],
+    best: tuple[str, float],
+    train: Sequence[int],
     tested: float,
 ) -> Fit:
     """Builds the content of the best regressor's file."""
     target, metrics, seed = asked
-    regressor, pearson, model = best
+    regressor, pearson = best
     return Fit(
         format=FORMAT,
         target=target,
@@ -198,16 +195,17 @@ def _kept(
             'numpy': np.__version__,
         },
         seed=seed,
-        model=model,
+        x=data.x[train].tolist(),
+        y=data.ratings[target][train].tolist(),
     )
 
 
 def _best(
     x: np.ndarray, y: np.ndarray, sides: tuple[list[int], list[int]], seed: int
-) -> tuple[tuple[str, float, regressors.Regressor | None], dict[str, float]]:
+) -> tuple[tuple[str, float, FittedRegressor | None], dict[str, float]]:
     """The regressor that correlates best: its name, the correlation, itself; and those of all."""
     train, choose = sides
-    models = {name: fitted(name, x[train], y[train], seed) for name in NAMES}
+    models = {name: fitted(name, x[train], y[train], seed) for name in REGRESSORS}
     pearsons = {
         name: correlation(model.predict(x[choose]), y[choose]).pearson
         for name, model in models.items()
@@ -240,76 +238,3 @@ def _split(data: Data, seed: int) -> tuple[list[int], list[int], list[int]]:
             f'them fit, choose and test, and {_NEIGHBORS}, {_LEAST} and {_LEAST} are needed'
         )
     return sides[0], sides[1], sides[2]
-
-
-def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> regressors.Regressor:
-    """One of the nine, fitted with scikit-learn's defaults.
-
-    Args:
-        name: One of `NAMES`.
-        x: [text, feature], not scaled.
-        y: [text], ratings.
-        seed: Of those that draw.
-
-    Raises:
-        UserError: scikit-learn is not installed.
-    """
-    try:
-        from sklearn import ensemble, linear_model, svm, tree
-    except ImportError:
-        raise UserError(
-            "fitting needs the package scikit-learn: python -m uv pip install -e '.[ratings]'"
-        ) from None
-    if name == 'LinearRegression':
-        model = linear_model.LinearRegression().fit(x, y)
-        return regressors.Linear(model.coef_.tolist(), float(model.intercept_))
-    if name == 'KNeighbors':
-        # It remembers the points, and nothing has to be fitted.
-        return regressors.Neighbors(x.tolist(), y.tolist(), _NEIGHBORS)
-    if name == 'SVR':
-        model = svm.SVR().fit(x, y)
-        weights = model.dual_coef_[0].tolist()
-        gamma = 1 / (x.shape[1] * x.var()) if x.var() else 1.0  # What gamma='scale' stands for.
-        return regressors.SupportVectors(
-            model.support_vectors_.tolist(), weights, float(model.intercept_[0]), float(gamma)
-        )
-    place = tree if name == 'DecisionTree' else ensemble
-    model = getattr(place, f'{name}Regressor')(random_state=seed).fit(x, y)
-    if name == 'DecisionTree':
-        return regressors.Trees([_tree(model)], 'mean')
-    if name == 'GradientBoosting':
-        trees = [_tree(estimator) for estimator in model.estimators_[:, 0]]
-        start = float(np.ravel(model.init_.constant_)[0])
-        return regressors.Trees(trees, 'sum', [model.learning_rate] * len(trees), start)
-    trees = list(map(_tree, model.estimators_))
-    if name == 'Bagging':  # Each tree has the features in an order of its own.
-        for one, order in zip(trees, model.estimators_features_, strict=True):
-            one.features = [int(order[i]) if i >= 0 else i for i in one.features]
-    if name == 'AdaBoost':
-        weights = model.estimator_weights_[: len(trees)].tolist()
-        return regressors.Trees(trees, 'median', weights)
-    return regressors.Trees(trees, 'mean')
-
-
-class _Nodes(Protocol):
-    feature: np.ndarray
-    threshold: np.ndarray
-    children_left: np.ndarray
-    children_right: np.ndarray
-    value: np.ndarray
-
-
-class _FittedTree(Protocol):
-    tree_: _Nodes
-
-
-def _tree(model: _FittedTree) -> regressors.Tree:
-    """A tree of scikit-learn's as numbers."""
-    nodes = model.tree_
-    return regressors.Tree(
-        nodes.feature.tolist(),
-        nodes.threshold.tolist(),
-        nodes.children_left.tolist(),
-        nodes.children_right.tolist(),
-        nodes.value[:, 0, 0].tolist(),
-    )

@@ -15,7 +15,6 @@ from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.fitted_rating import FittedRating
 from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
-from xlbench.metrics.meteor_nltk import MeteorNltk
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MeanRouge, MultilingualRouge
 from xlbench.metrics.specs import from_spec, to_spec
@@ -33,7 +32,6 @@ __all__ = [
     'FittedRating',
     'MeanRouge',
     'Meteor',
-    'MeteorNltk',
     'MrsRouge',
     'MrsValidationRouge',
     'MultilingualRouge',

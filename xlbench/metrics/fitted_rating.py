@@ -1,24 +1,44 @@
 """A rating that a regressor predicts from automatic scores, fitted on what judges said.
 
 The idea is from arXiv:2108.07140, section 4.3. The paper's own data, settings and model are not
-published, so these numbers cannot be compared with the paper's. A file says what it was fitted on,
-and so does the signature of every score.
+published, so these numbers cannot be compared with the paper's. A file has the scores and ratings
+of the texts that it is fitted to, and the regressor is fitted to them again where it is asked: so
+nothing in it can run. It says what it was fitted on, and so does the signature of every score.
 """
 
 import dataclasses
 import functools
+import importlib.metadata
+import importlib.util
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 import numpy as np
 
 from xlbench import errors, files, limits
 from xlbench.errors import UserError
-from xlbench.metrics import named, pairs, regressors
+from xlbench.metrics import named, pairs
 from xlbench.metrics.suite import Suite
 
-FORMAT = 'xlbench fitted rating 1'
+FORMAT = 'xlbench fitted rating 2'
+# scikit-learn's regressors with its defaults (arXiv:2108.07140, appendix): name -> module, class.
+REGRESSORS = {
+    'AdaBoost': ('ensemble', 'AdaBoostRegressor'),
+    'Bagging': ('ensemble', 'BaggingRegressor'),
+    'DecisionTree': ('tree', 'DecisionTreeRegressor'),
+    'ExtraTrees': ('ensemble', 'ExtraTreesRegressor'),
+    'GradientBoosting': ('ensemble', 'GradientBoostingRegressor'),
+    'KNeighbors': ('neighbors', 'KNeighborsRegressor'),
+    'LinearRegression': ('linear_model', 'LinearRegression'),
+    'RandomForest': ('ensemble', 'RandomForestRegressor'),
+    'SVR': ('svm', 'SVR'),
+}
+_NO_SEED = ('KNeighbors', 'LinearRegression', 'SVR')
+_NO_PACKAGE = (
+    "a fitted rating needs the package scikit-learn: python -m uv pip install -e '.[ratings]'"
+)
+_MOST_TEXTS = 20_000  # Nobody rates more, and each use of a file fits them again.
 _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
@@ -37,7 +57,8 @@ class Fit(msgspec.Struct):
         langs: ISO codes of the texts.
         versions: Of what fitted it.
         seed: Of the split and the regressor.
-        model: Its numbers.
+        x: [text, feature], the scores of the texts that it is fitted to.
+        y: [text], their ratings.
     """
 
     format: str
@@ -51,7 +72,8 @@ class Fit(msgspec.Struct):
     langs: list[_Word]
     versions: dict[str, str]
     seed: int
-    model: regressors.Regressor
+    x: Annotated[list[list[float]], msgspec.Meta(min_length=1, max_length=_MOST_TEXTS)]
+    y: list[float]
 
 
 @functools.cache
@@ -64,11 +86,53 @@ def load(path: str) -> Fit:
     fit = files.read_json(path, Fit, limits.JSON_BYTES)
     if fit.format != FORMAT:
         raise UserError(
-            f'{path} is not a fitted rating: its format is '
-            f'{errors.shortened(fit.format)}'
+            f'{path} is not a fitted rating: its format is {errors.shortened(fit.format)}, not '
+            f'{FORMAT}; make it with xlbench.annotate fit'
         )
-    regressors.check(fit.model, len(fit.features), path)
+    if fit.regressor not in REGRESSORS:
+        raise errors.unknown(f'regressor of {path}', fit.regressor, REGRESSORS)
+    if len(fit.x) != len(fit.y) or any(len(row) != len(fit.features) for row in fit.x):
+        raise UserError(f'{path}: scores and ratings do not fit its {len(fit.features)} features')
     return fit
+
+
+class FittedRegressor(Protocol):
+    """A regressor of scikit-learn's."""
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Predictions [n] for features [n, feature]."""
+        ...
+
+
+def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> FittedRegressor:
+    """Fits one of `REGRESSORS`.
+
+    Args:
+        name: Which one.
+        x: [text, feature], not scaled.
+        y: [text], ratings.
+        seed: Of those that draw.
+
+    Raises:
+        UserError: scikit-learn is not installed, or cannot fit these numbers.
+    """
+    place, kind = REGRESSORS[name]
+    try:
+        regressor = getattr(importlib.import_module(f'sklearn.{place}'), kind)
+    except ImportError:
+        raise UserError(_NO_PACKAGE) from None
+    seeded = {} if name in _NO_SEED else {'random_state': seed}
+    try:
+        return regressor(**seeded).fit(x, y)
+    except ValueError as error:
+        message = f'{name} cannot be fitted to these numbers: {errors.located(error)}'
+        raise UserError(message) from None
+
+
+@functools.cache
+def _of_file(path: str) -> FittedRegressor:
+    fit = load(path)
+    return fitted(fit.regressor, np.array(fit.x), np.array(fit.y), fit.seed)
 
 
 def encode(fit: Fit) -> bytes:
@@ -99,6 +163,10 @@ def features(
     return names, np.array([list(row.values()) for row in rows])
 
 
+def _is_here() -> bool:
+    return importlib.util.find_spec('sklearn') is not None
+
+
 def _suite(metrics: Sequence[str], lang: str) -> Suite:
     return Suite('ratings', [named.spec(name, lang) for name in metrics])
 
@@ -121,8 +189,9 @@ class FittedRating:
         return not _suite(load(self.path).metrics, self.lang).of_one_reference
 
     def missing(self) -> list[str]:
-        """Lists the missing needs of its metrics, a line each, with the command to type."""
-        return _suite(load(self.path).metrics, self.lang).missing()
+        """Lists what it and its metrics need and lack, a line each, with the command to type."""
+        lines = [] if _is_here() else [_NO_PACKAGE]
+        return lines + _suite(load(self.path).metrics, self.lang).missing()
 
     @property
     def signature(self) -> str:
@@ -134,7 +203,7 @@ class FittedRating:
             'features': '+'.join(fit.features),
             'lang': self.lang,
             'fitted_on': f'{fit.fitted_on} ({fit.sha256[:12]})',
-            'sklearn': fit.versions.get('scikit-learn', 'unknown'),
+            'sklearn': importlib.metadata.version('scikit-learn') if _is_here() else 'none',
         }
         words = [f'{name}:{value.replace("|", "/")}' for name, value in parts.items()]
         return '|'.join(['fitted_rating', *words])
@@ -155,4 +224,4 @@ class FittedRating:
                 f'{self.path} takes the scores {", ".join(fit.features)}, and its metrics now give '
                 f'{", ".join(names)}; fit it again'
             )
-        return [{'fitted_rating': float(value)} for value in fit.model.predict(x)]
+        return [{'fitted_rating': float(value)} for value in _of_file(self.path).predict(x)]

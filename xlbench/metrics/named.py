@@ -17,7 +17,6 @@ from xlbench.metrics.contract import Metric, Spec
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
-from xlbench.metrics.meteor_nltk import MeteorNltk
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MeanRouge, MultilingualRouge
 from xlbench.metrics.specs import to_spec
@@ -42,7 +41,6 @@ _OTHERS: dict[str, Callable[[], Metric]] = {
     'chrf++': ChrFPlusPlus,
     'classification': Classification,
     'chunk_f1': ChunkF1,
-    'meteor_nltk': MeteorNltk,
     'tag_accuracy': TagAccuracy,
     'mrs_validation_rouge': MrsValidationRouge,
 }

@@ -26,7 +26,7 @@ UNSCORED = ('-NONE-', 'NFP', 'AFX')
 CUT = '<CUT>'
 PAD = '<PAD>'  # The class of fsxlt/code's taggers that no word has; see HeadConfig.pad_label.
 OUTSIDE = 'O'
-VERSIONS = ('0.0.12', '1.2.2')
+_SEQEVAL = '0.0.12'  # The version whose chunks are counted; it is of the time of the paper.
 
 
 def split(text: str) -> list[str]:
@@ -67,21 +67,16 @@ class Chunks:
 
     A tag is a letter and a type: B-PER is B and PER. B and S begin a chunk, E and S end one, O and
     '.' are outside, and otherwise a chunk goes on while the type stays. A tag without '-', such as
-    the part of speech NOUN, has a letter and a type as well, so a run of equal tags is a chunk;
-    only SCONJ and SYM begin one each time. The versions differ in what its type is:
-
-      0.0.12  the whole tag, NOUN; it is of the time of the paper
-      1.2.2   the tag without its letter, so that SCONJ and CCONJ are of one type; '_' if that is
-              nothing, the type that O has as well, so that there is no border between X and O
-
-    Both take all sentences as one sequence with an O between them; so does this.
+    the part of speech NOUN, is a type as a whole, so that a run of equal tags is a chunk; only
+    SCONJ and SYM begin one each time. (Since version 1.0 its first letter is no part of the type,
+    and SCONJ and CCONJ are of one type.) All sentences are one sequence with an O between them.
     """
 
-    def __init__(self, tags: Sequence[str], version: str = VERSIONS[0]):
+    def __init__(self, tags: Sequence[str]):
         """Tag i is `tags[i]`; -1 is an O, between sentences too."""
-        states = [_state(tag, version) for tag in tags]
+        states = [_state(tag) for tag in tags]
         # The last two rows: what is before the first tag, and the O that -1 stands for.
-        states += [(OUTSIDE, ''), _state(OUTSIDE, version)]
+        states += [(OUTSIDE, ''), _state(OUTSIDE)]
         self._before_all = len(tags)
         kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in states))}
         self._kinds = np.array([kinds[kind] for _, kind in states])
@@ -129,12 +124,9 @@ class Chunks:
         return begins, self._ends[before, after][..., 1:]
 
 
-def _state(tag: str, version: str) -> tuple[str, str]:
+def _state(tag: str) -> tuple[str, str]:
     """The letter and the type of a tag."""
-    if version == '0.0.12':
-        return tag[0], tag.rpartition('-')[2]
-    rest = tag[1:]
-    return tag[0], (rest.partition('-')[2] if '-' in rest else rest) or '_'
+    return tag[0], tag.rpartition('-')[2]
 
 
 def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
@@ -179,14 +171,14 @@ class ChunkF1:
     No chunk on either side gives 0.
 
     Attributes:
-        seqeval: The version of the package whose chunks are counted; see `Chunks`.
+        seqeval: The version of the package whose chunks are counted, as manifests have it.
     """
 
-    seqeval: str = VERSIONS[0]
+    seqeval: str = _SEQEVAL
 
     def __post_init__(self):
-        if self.seqeval not in VERSIONS:
-            raise errors.unknown('version of seqeval', self.seqeval, VERSIONS)
+        if self.seqeval != _SEQEVAL:
+            raise errors.unknown('version of seqeval', self.seqeval, [_SEQEVAL])
 
     @property
     def signature(self) -> str:
@@ -226,7 +218,7 @@ class ChunkF1:
             )
             for side in (0, 1)
         )
-        compared = Chunks(list(numbers), self.seqeval).compare(gold, predicted)
+        compared = Chunks(list(numbers)).compare(gold, predicted)
         firsts = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences[:-1])])
         counts = np.stack([np.add.reduceat(where.astype(int), firsts) for where in compared])
         examples = np.stack(f1(*counts), -1)
