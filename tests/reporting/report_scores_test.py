@@ -228,6 +228,40 @@ def test_a_missing_language_leaves_no_average(tmp_path):
     assert rows['less']['qg en'] == '50.0'
 
 
+def test_a_system_on_a_further_pair_takes_the_averages_from_nobody(tmp_path):
+    """A chain on en-de beside multilingual runs, of one task and of three."""
+    everything = MTG.scenario('multi_multitask')
+    paths = [
+        write_workdir(
+            tmp_path / name, lambda step, task, v=value: v, tasks=everything.evaluate,
+            mixture=everything.mixture, baselines=False, info={'config': {'lr': value}},
+        )
+        for name, value in (('one', 40.0), ('two', 50.0))
+    ]  # fmt: skip
+    chain = {'config': {'system': 'chain', 'seed': 0}, 'scored': {'mtg_qg_en_de': {}}}
+    paths.append(
+        write_workdir(
+            tmp_path / 'chain', lambda step, task: 60.0, tasks=['mtg_qg_en_de'], baselines=False,
+            info=chain,
+        )
+    )  # fmt: skip
+    section = section_of(*paths)
+    rows = rows_of(section)
+    for group in ('sg', 'qg', 'tg', ''):
+        place = f'{group} avg'.strip()
+        assert [rows[name][place] for name in ('one', 'two', 'chain')] == ['40.0', '50.0', '-']
+    assert [note for note in section.notes if 'average' in note] == [
+        'The average of qg is without en-de, as no run was scored on all of its columns.'
+    ]
+    # A run that has all keeps the whole average, and the others are without one.
+    tasks = [*MTG.scenario('multi', 'qg').evaluate, 'mtg_qg_en_de']
+    whole = write_workdir(tmp_path / 'all', lambda step, task: 70.0, tasks=tasks, baselines=False)
+    section = section_of(*paths, whole)
+    rows = rows_of(section)
+    assert rows['all']['qg avg'] == '70.0' and rows['one']['qg avg'] == '-'
+    assert not any('average' in note for note in section.notes)
+
+
 def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
     path = write_workdir(
         tmp_path / 'run', lambda step, task: 50.0, tasks=('own_de', 'own_fr'), mixture='own'

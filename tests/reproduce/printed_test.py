@@ -335,10 +335,15 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
     assert filled['QG', 'mT5', 'de->de'] == ['9.88', '33.3', '0.123', '-', '-', '0.956', '-']
     del filled['QG', 'mT5', 'de->de']
     assert {*itertools.chain(*filled.values())} == {'-'}
+    assert [note for note in sheet.notes if note.startswith('No run')] == [
+        'No run has bertscore, bleurt, ensemble.',
+        'No run fills the rows SG, TG, M-BERT, XLM, mBART, en->en, fr->fr, es->es.',
+    ]
     task, mixture = 'mrs_retrieval_de_de', 'mrs_mono_retrieval_de'
     run = write_run(tmp_path / 'b', {'mrs_rouge': 4.567}, task, mixture)
     sheet = shown_of('mrs', '3', {'mBERT-mono-de': [run]}, tmp_path)
     assert sheet.cells[2][:2] == ['.0457', '-']
+    assert 'No run fills the columns Zero-Shot, MT, Multilingual.' in sheet.notes
     task = 'clidsum_xmediasum40ksummarize_en_zh'
     run = write_run(tmp_path / 'c', {'rouge_1': 20.04, 'rouge_2': 5.0}, task)
     sheet = shown_of('clidsum', '7', {'mBART+AcI+MT': [run]}, tmp_path)
@@ -388,6 +393,10 @@ def test_sweeps_fill_the_papers_form(tmp_path):
         if line.labels == ('DE',)
     )
     assert german == ['45.00', '55.00 ±7.07', '-', '-']
+    others = 'EN, AF, AR, BG, EL, ES, ET, EU, FA, FI, FR, HE, HI, HU, ID, IT, JA, KO, MR, NL, PT, '
+    gaps = (f'No run fills the rows {others}RU, TA, TE, TR, UR, VI, ZH.',
+            'No run fills the columns K=2, K=4.')  # fmt: skip
+    assert sheet.notes[:2] == gaps
 
 
 def test_a_stand_in_has_rows_of_its_own_name():

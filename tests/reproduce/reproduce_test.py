@@ -89,6 +89,18 @@ def test_every_sweep_of_the_sample_can_be_run_and_that_of_table_5_keeps_its_mode
     assert tuple(config_of(untrained.arguments).adapt.languages) == ('de', 'fr', 'es')
 
 
+def test_steps_shorten_sweeps_in_epochs_buckets_and_shots():
+    def adapt(share, name='table 13'):
+        sweep = steps_of(FEWSHOT, name, Settings('RUNS', steps=share))[-1]
+        return config_of(sweep.arguments).adapt
+
+    whole, half, few = map(adapt, (1.0, 0.5, 0.01))
+    assert (whole.epochs, tuple(whole.buckets), tuple(whole.shots)) == (15, (0, 6), (1, 2, 4))
+    assert (half.epochs, tuple(half.buckets), tuple(half.shots)) == (8, (0, 3), (1, 2))
+    assert (few.epochs, tuple(few.buckets), tuple(few.shots)) == (1, (0, 2), (1,))
+    assert tuple(adapt(0.01, 'figure 1').buckets) == (1,)  # Of one bucket and 40 seeds.
+
+
 def test_runs_are_shown_in_scenarios_that_train_on_what_they_train_on():
     settings = Settings('RUNS', 'paper')
     for recipe in (MTG, MRS):

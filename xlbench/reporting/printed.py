@@ -99,7 +99,44 @@ def of_systems(
     of_runs = [of for one in systems.values() for run in one.scores for of in run.values()]
     lacking = [s for s in asked if not any(_OURS.get(s, s) in scores for scores in of_runs)]
     said = [f'No run has {", ".join(lacking)}.'] if lacking else []
+    said += gaps(form, cells, lacking)
     return Sheet(benchmark.name, form, cells, (*form.notes, *said, *notes), 'our runs')
+
+
+def gaps(form: Form, cells: Sequence[Sequence[str]], lacking: Sequence[str] = ()) -> list[str]:
+    """Names the rows and the columns of a table in which there is nothing, each group once.
+
+    Args:
+        form: Of the table.
+        cells: Its texts, row by row.
+        lacking: Scores whose columns are named elsewhere.
+    """
+    empty = [[not cell.strip('- /') for cell in row] for row in cells]
+    if all(map(all, empty)):
+        return ['No run fills any cell.']
+    heads = [column.path for column in form.columns]
+    known = [place for place, of in enumerate(form.columns) if set(of.scores) <= {*lacking}]
+    named = (
+        (
+            'rows',
+            [[one for one in of.labels if one] for of in form.lines],
+            list(map(all, empty)),
+            [],
+        ),
+        ('columns', heads, [all(one) for one in zip(*empty, strict=True)], known),
+    )
+    said = []
+    for what, paths, is_empty, left_out in named:
+        missing = {place for place, one in enumerate(is_empty) if one} - {*left_out}
+        names: list[str] = []
+        for part in dict.fromkeys(itertools.chain(*itertools.zip_longest(*paths))):
+            alike = {place for place, path in enumerate(paths) if part in path}
+            if alike & missing and all(is_empty[place] for place in alike):
+                names.append(part)
+                missing -= alike
+        names += [' '.join(filter(None, paths[place])) for place in sorted(missing)]
+        said += [f'No run fills the {what} {", ".join(names)}.'] if names else []
+    return said
 
 
 def _pairs(benchmark: Benchmark, key: Key) -> Sequence[tuple[str, str]]:

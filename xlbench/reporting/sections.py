@@ -168,7 +168,8 @@ def _section(
     names = {name for pick in picks for r in pick.results.values() for name in r.scores}
     order = tuple(benchmark.scores if benchmark else ()) or _order(picks)
     scores = tuple(score for score in order if score in names) or _order(picks)
-    columns = _columns(benchmark, {task for pick in picks for task in pick.results})
+    columns, unequal = _columns(benchmark, picks, systems)
+    notes += unequal
     counts = _counts(systems, columns)
     if len(counts) > 1:
         notes.append(_not_comparable(counts))
@@ -198,8 +199,11 @@ def _tasks_of(benchmark: benchmarks.Benchmark, picks: Sequence[Pick]) -> list[st
     return [task for task in benchmark.tasks if task in known]
 
 
-def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[Column, ...]:
-    """A column per task and language pair, an average per task, and one over all."""
+def _columns(
+    benchmark: benchmarks.Benchmark | None, picks: Sequence[Pick], systems: Sequence[System]
+) -> tuple[tuple[Column, ...], list[str]]:
+    """A column per task and language pair, an average per task, one over all; and notes on them."""
+    tasks = {task for pick in picks for task in pick.results}
     known = benchmark.task_names() if benchmark else ()
     order = [task for task in known if task in tasks]
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -213,15 +217,38 @@ def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[C
             groups.setdefault(clean(group), []).append((lang, name))
         else:
             groups.setdefault(clean(name), []).append(('score', name))
-    columns = []
+    columns: list[Column] = []
+    averaged: list[str] = []
+    notes = []
     for group, members in groups.items():
+        every = tuple(name for _, name in members)
         columns += [Column(group, label, (name,)) for label, name in members]
+        averaged += (shared := _averaged(every, systems))
         if len(members) > 1:
-            columns.append(Column(group, 'avg', tuple(name for _, name in members)))
+            columns.append(Column(group, 'avg', shared))
+        if left := [label for label, name in members if name not in shared]:
+            said = f'The average of {group} is without {", ".join(left)}'
+            notes.append(f'{said}, as no run was scored on all of its columns.')
     if len(groups) > 1:
-        everything = tuple(name for members in groups.values() for _, name in members)
-        columns.append(Column('', 'avg', everything))
-    return tuple(columns)
+        columns.append(Column('', 'avg', tuple(averaged)))
+    return tuple(columns), notes
+
+
+def _averaged(tasks: tuple[str, ...], systems: Sequence[System]) -> tuple[str, ...]:
+    """The tasks that an average is over: all, or if no run has all, those that most runs share.
+
+    So a system that was scored on a further pair of languages takes the average from nobody else.
+    """
+    scored = [[set(run) & set(tasks) for run in s.scores] for s in systems if s.kind == 'run']
+    parts = [part for of_system in scored for part in of_system]
+    if not parts or any(len(part) == len(tasks) for part in parts):
+        return tasks
+
+    def worth(part: set[str]) -> tuple[int, int]:
+        return sum(any(part <= has for has in of_system) for of_system in scored), len(part)
+
+    best = max((part for part in parts if len(part) > 1), key=worth, default=set(tasks))
+    return tuple(task for task in tasks if task in best)
 
 
 def _main_score(run: Run) -> str:

@@ -202,7 +202,8 @@ def _of_groups(
         return None if number is None else f'{number:.2f}'
 
     form = forms[0]
-    cells, said = form.cells(value), (*form.notes, *notes)
+    cells = form.cells(value)
+    said = (*form.notes, *printed.gaps(form, cells), *notes)
     made = Sheet(FEWSHOT.name, form, cells, said, 'our sweeps')
     official = any(system.data == 'official' for system in systems)
     number = table.name.partition(' ')[2]
@@ -242,7 +243,9 @@ def _judged(
     said = [f'{len(rated)} judged texts.']
     said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
     said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    sheet = Sheet(benchmark.name, form, form.cells(value), tuple(said), 'our judges')
+    cells = form.cells(value)
+    said += printed.gaps(form, cells)
+    sheet = Sheet(benchmark.name, form, cells, tuple(said), 'our judges')
     return Shown(sheets=(sheet,))
 
 

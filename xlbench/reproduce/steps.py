@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
@@ -233,7 +233,12 @@ def _smaller(line: list[str], program: str, settings: Settings) -> Iterator[str]
     config = config_of(line)
     if program == 'fewshot':
         if settings.steps != 1:
-            yield f'--config.adapt.epochs={max(1, round(config.adapt.epochs * settings.steps))}'
+            adapt, share = config.adapt, settings.steps
+            yield f'--config.adapt.epochs={len(_share(range(adapt.epochs), share, 1))}'
+            yield f'--config.adapt.shots=({",".join(map(str, _share(adapt.shots, share, 1)))},)'
+            if not any(flag.startswith('--config.adapt.buckets=') for flag in line):
+                buckets = _share(range(*adapt.buckets), share, 2)  # Two have a deviation.
+                yield f'--config.adapt.buckets=({buckets[0]},{buckets[-1] + 1})'
         return
     if settings.steps != 1:
         for name, stage in config.stages.items():
@@ -241,3 +246,8 @@ def _smaller(line: list[str], program: str, settings: Settings) -> Iterator[str]
             yield f'--config.stages.{name}.num_steps={few}'
     if settings.examples and 'test' in config.evals:
         yield f'--config.evals.test.num_examples={settings.examples}'
+
+
+def _share(items: Sequence[int], share: float, fewest: int) -> Sequence[int]:
+    """The first part of items that has a share of them, and no fewer than `fewest`."""
+    return items[: max(fewest, round(len(items) * share))]
