@@ -18,7 +18,7 @@ from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
 from xlbench.progress import quantity
-from xlbench.training import checkpoints, memory, messages, objectives, occurring
+from xlbench.training import checkpoints, memory, messages, objectives, vocab_rows
 from xlbench.training.experiment import Data, stage_batches
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
@@ -153,7 +153,9 @@ def _row_lines(config: ConfigDict, data: Data, job: programs.Job) -> Iterator[st
     if all(pair in data for pair in pairs):
         vocabulary = tokenizers.load(config.data.vocabulary, config.data.root)
         params = job.state.params
-        rows = occurring.rows(config, data, params, job.mask, job.model.config, vocabulary)
+        rows = vocab_rows.trained_vocab_rows(
+            config, data, params, job.mask, job.model.config, vocabulary
+        )
         yield from messages.of_rows(rows)
     elif config.get('embedding_rows') == 'occurring':
         yield 'of the token table, only rows that occur in the training data are trained'

@@ -102,7 +102,7 @@ class Counting:
 
     decoder_only = False
     reads_languages = False
-    fixed = ('cross', 'cross_mask', 'places')
+    fixed = ('cross', 'cross_mask', 'positions')
 
     def __init__(self, model):
         self.model, self.rows, self.rooms = model, [], []

@@ -374,7 +374,7 @@ def test_language_tokens(tmp_path):
     params = random_params(train_step.params_like(module, objectives.build(), mesh)[0])
     known = Languages.of(tokenizer, {})
     options = decoding.Options(max_length=3)
-    opened = loading.Opened(module, params, tokenizer, objectives.build(), {}, known, options)
+    opened = loading.LoadedModel(module, params, tokenizer, objectives.build(), {}, known, options)
     mbart = generator.Model('mbart', opened, mesh, batch_size=2, max_input_length=8)
     mark = mbart.mark('en', 'de')
     source, target = tokenizer.prefix_ids('en', 'de')
@@ -428,9 +428,10 @@ def test_every_option_is_a_flag_with_a_description():
     for flag in ('--early_stopping=yes', '--banned=a', '--top_k=x', '--mesh=rows=2'):
         with pytest.raises(UserError, match=flag[2:].partition('=')[0]):
             commands.predict_flags(['predict', 'm', flag], '')
-    assert commands.predict_flags(
-        ['predict', 'm', '--mesh=data=-1,tensor=2'], ''
-    ).mesh == {'data': -1, 'tensor': 2}
+    assert commands.predict_flags(['predict', 'm', '--mesh=data=-1,tensor=2'], '').mesh == {
+        'data': -1,
+        'tensor': 2,
+    }
 
 
 # --------------------------------------------------------------------------------- the command line
@@ -647,9 +648,7 @@ def test_a_packed_input_that_is_damaged_is_one_line():
 
     inputs = answer_lines.Inputs(Broken(b'one\n'), 'in.txt.gz', 'text', lambda text: ({}, text), 2)
     assert [text for text in inputs if text] == ['one']
-    assert str(inputs.error) == (
-        'in.txt.gz:2: cannot be read: Error -3 while decompressing data'
-    )
+    assert str(inputs.error) == ('in.txt.gz:2: cannot be read: Error -3 while decompressing data')
 
 
 @pytest.mark.parametrize(

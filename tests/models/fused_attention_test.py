@@ -85,7 +85,7 @@ def packed(rng_seed: int = 1):
 def packed_texts(dtype: str):
     """Both attentions of packed texts with relative positions."""
     ids = packed()[1]
-    return both(masks.Seen(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype=dtype)
+    return both(masks.MaskSpec(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype=dtype)
 
 
 def test_packed_texts_with_relative_positions():
@@ -103,7 +103,7 @@ def test_bfloat16_within_its_noise():
 
 def test_causal_packed_texts_with_relative_positions():
     ids = packed()[1]
-    seen, mask = masks.Seen(ids, ids, True), masks.causal_mask(K, ids)
+    seen, mask = masks.MaskSpec(ids, ids, True), masks.causal_mask(K, ids)
     close(both(seen, mask, K, K, bias=True, heads=1, head_dim=128), 1e-5)
 
 
@@ -201,8 +201,8 @@ def test_a_gpu_s_kernels(monkeypatch):
     """Results and gradients as on TPUs: relative positions, packed texts, causal, a source."""
     monkeypatch.setattr(choice, 'INTERPRETED', 'gpu')
     ids, source = packed()
-    close(both(masks.Seen(source, source), masks.segment_mask(source), K, K, bias=True), 1e-5)
-    seen, mask = masks.Seen(source, source, True), masks.causal_mask(K, source)
+    close(both(masks.MaskSpec(source, source), masks.segment_mask(source), K, K, bias=True), 1e-5)
+    seen, mask = masks.MaskSpec(source, source, True), masks.causal_mask(K, source)
     close(both(seen, mask, K, K, bias=True, heads=1, head_dim=32), 1e-5)
     seen = masks.seen_source(Q, ids, source)
     close(both(seen, masks.source_mask(ids, source), Q, K, heads=1), 1e-5)
@@ -220,7 +220,9 @@ def test_gpus_take_their_kernels_on_request(monkeypatch):
         choice.check(config(attention='fused', head_dim=80))
 
     def loss(x, bias, ids):
-        out = fused_lib.fused_attention(x, x, x, bias, masks.Seen(ids, ids, True), 64, 'bfloat16')
+        out = fused_lib.fused_attention(
+            x, x, x, bias, masks.MaskSpec(ids, ids, True), 64, 'bfloat16'
+        )
         return jnp.sum(out.astype(jnp.float32))
 
     shapes = ((2, 640, 128), 'bfloat16'), ((2, 1280), 'float32'), ((2, 640), 'int32')
@@ -241,7 +243,7 @@ for topology in ('v5p:2x2x1', 'v6e:2x2'):
     mesh = partitioning.make_mesh(data=2, tensor=2, devices=devices.devices_of(topology)[:4])
 
     def loss(x, bias, ids):
-        out = fused_attention(x, x, x, bias, masks.Seen(ids, ids, True), 64, jnp.bfloat16)
+        out = fused_attention(x, x, x, bias, masks.MaskSpec(ids, ids, True), 64, jnp.bfloat16)
         return jnp.sum(out.astype(jnp.float32))
 
     shapes = ((4, 640, 256), 'bfloat16'), ((4, 1280), 'float32'), ((4, 640), 'int32')

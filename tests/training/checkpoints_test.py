@@ -544,16 +544,20 @@ def test_what_a_run_knows_of_its_stages_is_compared():
     begun = record.stages_begun([('a', 5), ('b', 5)])
     assert begun == {'a': 0, 'b': 5}
 
-    def doubt(**fields):
-        return Progress(**dict(stage='b', position=Position(0, 2)) | fields).doubt(7, begun)
+    def inconsistency(**fields):
+        return Progress(**dict(stage='b', position=Position(0, 2)) | fields).inconsistency(7, begun)
 
-    assert doubt(chosen={'a': 3}) == doubt(best=Best(6, 1.0)) == doubt() == ''
-    assert 'not reached in 2 steps' in doubt(position=Position(1, 2))
-    assert "step 5 as chosen for stage 'b'" in doubt(chosen={'b': 5})
-    assert "step 3 as chosen for stage 'b'" in doubt(chosen={'a': 3, 'b': 3})
-    assert "chosen for stage 'c'" in doubt(chosen={'c': 3})
-    assert "chosen for stage 'b'" in doubt(stage='a', position=Position(0, 5), chosen={'b': 6})
-    assert doubt(stage='c') == ''  # Whoever reads it names the stages that there are.
+    assert (
+        inconsistency(chosen={'a': 3}) == inconsistency(best=Best(6, 1.0)) == inconsistency() == ''
+    )
+    assert 'not reached in 2 steps' in inconsistency(position=Position(1, 2))
+    assert "step 5 as chosen for stage 'b'" in inconsistency(chosen={'b': 5})
+    assert "step 3 as chosen for stage 'b'" in inconsistency(chosen={'a': 3, 'b': 3})
+    assert "chosen for stage 'c'" in inconsistency(chosen={'c': 3})
+    assert "chosen for stage 'b'" in inconsistency(
+        stage='a', position=Position(0, 5), chosen={'b': 6}
+    )
+    assert inconsistency(stage='c') == ''  # Whoever reads it names the stages that there are.
 
 
 def test_names_that_leave_the_folder_are_not_followed(workdir):

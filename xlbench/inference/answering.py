@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from xlbench.errors import UserError
 from xlbench.in_flight import in_flight
-from xlbench.inference.loading import Languages, Opened
+from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.parallel.length_batches import LengthBatches
 
 # Texts that are sorted by length together, in batches; the first answers come after one.
@@ -40,7 +40,7 @@ class Answerer(Generic[Asked, Answer]):
     languages: Languages
 
     def __init__(
-        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
+        self, name: str, opened: LoadedModel, mesh: Mesh, *, batch_size: int, max_input_length: int
     ):
         self.name, self.languages = name, opened.known
         self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0

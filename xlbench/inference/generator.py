@@ -16,7 +16,7 @@ from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
 from xlbench.inference.answering import Answerer, check_list
 from xlbench.inference.answers import Example, Prediction, Reranker
-from xlbench.inference.loading import Opened
+from xlbench.inference.loading import LoadedModel
 from xlbench.trees import Params
 
 # (params, batch, key of samples, copies of kernels) -> the texts of each row
@@ -46,7 +46,7 @@ class Model(Answerer[Example, list[Prediction]]):
       options: how it decodes unless a call says otherwise.
     """
 
-    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+    def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.options = opened.options
         tokenizer = opened.tokenizer

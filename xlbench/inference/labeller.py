@@ -16,7 +16,7 @@ from xlbench.data import features, prepared
 from xlbench.errors import UserError, unknown
 from xlbench.inference.answering import Answerer, check_list
 from xlbench.inference.answers import Classified, Tagged
-from xlbench.inference.loading import Languages, Opened
+from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.metrics.tagging import CUT
 from xlbench.trees import Params
 
@@ -37,7 +37,7 @@ class _Labeller(Answerer[Texts, Answer]):
       labels: that it chooses from.
     """
 
-    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+    def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.languages = Languages()  # Nothing tells such a model a language.
         self.labels = opened.labels
@@ -73,9 +73,7 @@ class _Labeller(Answerer[Texts, Answer]):
         if lang is not None and lang not in rows:
             raise unknown(f'language of {self.name}', lang, rows)
 
-    def stream(
-        self, examples: Iterable[Texts | None], lang: str | None = None
-    ) -> Iterator[Answer]:
+    def stream(self, examples: Iterable[Texts | None], lang: str | None = None) -> Iterator[Answer]:
         """The answer to each example, in the order of the examples, while later ones are computed.
 
         Args:
@@ -159,7 +157,7 @@ class Classifier(_Labeller[Classified]):
       num_texts: of an input, 1 or 2; None where nothing says it.
     """
 
-    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+    def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         counts = {task.get('texts') for task in opened.tasks.values() if task.get('trained')}
         self.num_texts: int | None = counts.pop() if counts in ({1}, {2}) else None

@@ -13,7 +13,7 @@ from xlbench.errors import UserError
 from xlbench.inference.answering import check_list
 from xlbench.inference.answers import Example
 from xlbench.inference.generator import Model
-from xlbench.inference.loading import Opened
+from xlbench.inference.loading import LoadedModel
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.trees import Params
 
@@ -33,7 +33,7 @@ class LanguageModel(Model):
       max_positions: tokens of a text, inputs and answers together.
     """
 
-    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+    def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.tokenizer = opened.tokenizer
         self.max_positions: int = opened.model.config.max_positions

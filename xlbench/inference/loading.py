@@ -97,7 +97,7 @@ class Languages:
 
 
 @dataclasses.dataclass(frozen=True)
-class Opened:
+class LoadedModel:
     """A model with all that its folder says of it.
 
     Attributes:
@@ -132,7 +132,7 @@ class Opened:
     forces_first: bool = True
 
 
-def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
+def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
     """Reads the model that a user names.
 
     Args:
@@ -168,7 +168,7 @@ def _split_step(spec: str) -> tuple[pathlib.Path, str]:
 
 def _open_workdir(
     workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]
-) -> Opened:
+) -> LoadedModel:
     about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
     for key in ('model', 'objective', 'lora'):
@@ -190,7 +190,7 @@ def _open_workdir(
     # What xlbench.convert writes has neither evals nor tasks.
     block = next(iter(eval_blocks(config)), {})
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
-    opened = Opened(
+    opened = LoadedModel(
         model=model,
         params=params,
         tokenizer=tokenizer,
@@ -219,7 +219,7 @@ def _labels(workdir: pathlib.Path, about: Mapping[str, Json]) -> tuple[str, ...]
     return tuple(labels)
 
 
-def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
+def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
     folder = hub.local_folder(spec)
     notes = exported.Notes.read(folder)
     sentences = None if notes else sentence_files.read(folder)
@@ -257,7 +257,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         if sentences:  # It has no response sets of its own.
             lengths['targets'] = longest
             run = {'workdir': folder, 'config': ConfigDict({'evals': {}})}
-    return Opened(
+    return LoadedModel(
         model=model,
         params=params,
         tokenizer=tokenizer,

@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 from xlbench import config as config_lib, files, foreign, locks, runs
 from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.inference.loading import Opened
+from xlbench.inference.loading import LoadedModel
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
@@ -50,7 +50,7 @@ class SearchableSets:
     def __init__(
         self,
         name: str,
-        opened: Opened,
+        opened: LoadedModel,
         mesh: Mesh,
         encoder: TextEncoder,
         *,

@@ -21,7 +21,7 @@ from xlbench.errors import UserError
 from xlbench.inference import loading
 from xlbench.inference.answering import Answerer, check_list, chunks
 from xlbench.inference.answers import Example, Suggestion
-from xlbench.inference.loading import Languages, Opened
+from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.inference.response_vectors import Searchable, SearchableSets
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.text_encoder import TextEncoder
@@ -48,7 +48,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
     def __init__(
         self,
         name: str,
-        opened: Opened,
+        opened: LoadedModel,
         mesh: Mesh,
         *,
         batch_size: int,

@@ -28,7 +28,7 @@ from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exporting
 from xlbench.progress import quantity
-from xlbench.training import occurring
+from xlbench.training import vocab_rows
 
 # '▁' opens a word of SentencePiece's, '##' goes on with one of WordPiece's.
 _SHORT = re.compile(r'(##)?.|<0x[0-9A-F]{2}>', re.DOTALL)
@@ -61,7 +61,7 @@ def trim(source: str, target: pathlib.Path, mixtures: Sequence[str], root: str) 
     ensure(needed, root=root, vocabulary=source)
     opened = [task for pair in needed for task in open_mixture(root, source, *pair)[0]]
     tasks = {task.name: task for task in opened}
-    seen = occurring.seen(list(tasks.values()), ('inputs', 'targets'))
+    seen = vocab_rows.ids_seen(list(tasks.values()), ('inputs', 'targets'))
     kept = _kept(pieces, np.flatnonzero(seen), content)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -10,9 +10,16 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from xlbench.models import cpu_kernels
-from xlbench.models.dense import Dense, Dropout, Initializer, fan_in_normal, kept, unstack
+from xlbench.models.dense import (
+    Dense,
+    Dropout,
+    Initializer,
+    fan_in_normal,
+    keep_for_backward,
+    unstack,
+)
 from xlbench.models.fused import choice
-from xlbench.models.masks import Seen
+from xlbench.models.masks import MaskSpec
 from xlbench.models.placement import constrain
 
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
@@ -58,17 +65,17 @@ def dot_product_attention(
 
 def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
     like = jnp.zeros((0,), q.dtype)
-    q, k, v = (cpu_kernels.plain(x.astype(matmul_dtype)) for x in (q, k, v))
-    q, *addends = cpu_kernels.apart(q, bias, mask)
+    q, k, v = (cpu_kernels.materialize(x.astype(matmul_dtype)) for x in (q, k, v))
+    q, *addends = cpu_kernels.optimization_barrier(q, bias, mask)
     logits = cpu_kernels.dot_heads(q, k, (3, 3))
     for addend in addends:
         logits = logits if addend is None else logits + addend
     # With these three kept, remat 'dots' makes the weights anew in one product and one pass.
-    largest = kept(jnp.max(logits, axis=-1, keepdims=True))
+    largest = keep_for_backward(jnp.max(logits, axis=-1, keepdims=True))
     weights = jnp.exp(logits - largest).astype(matmul_dtype)
-    (summed,) = cpu_kernels.apart(weights)
-    total = kept(jnp.sum(summed, axis=-1, keepdims=True, dtype=jnp.float32))
-    out = kept((cpu_kernels.dot_heads(weights, v, (3, 2)) / total).astype(like.dtype))
+    (summed,) = cpu_kernels.optimization_barrier(weights)
+    total = keep_for_backward(jnp.sum(summed, axis=-1, keepdims=True, dtype=jnp.float32))
+    out = keep_for_backward((cpu_kernels.dot_heads(weights, v, (3, 2)) / total).astype(like.dtype))
     return out, (q, k, v, bias, mask, weights, total, out, like)
 
 
@@ -77,13 +84,13 @@ def _attention_bwd(matmul_dtype, saved, g):
     g = g.astype(jnp.float32) / total
     # The softmax's own gradient takes the mean of d_weights off: sum_k weights d_weights = g . out.
     mean = jnp.sum(g * out, axis=-1, keepdims=True)
-    g = cpu_kernels.plain(g.astype(matmul_dtype))
+    g = cpu_kernels.materialize(g.astype(matmul_dtype))
     d_v = cpu_kernels.dot_turned(weights, g)
     d_logits = weights * (cpu_kernels.dot_heads(g, v, (3, 3)) - mean)
     d_logits = d_logits.astype(matmul_dtype)
     d_bias = None
     if bias is not None:
-        (summed,) = cpu_kernels.apart(d_logits)
+        (summed,) = cpu_kernels.optimization_barrier(d_logits)
         d_bias = (
             summed.astype(jnp.float32)
             if bias.shape[0] == q.shape[0]
@@ -215,11 +222,11 @@ class Attention(nn.Module):
         k: jax.Array,  # [batch, heads, keys, head_dim]
         v: jax.Array,  # [batch, heads, keys, head_dim]
         bias: jax.Array | None = None,  # [1 or batch, heads, queries, keys], float32; see `_fused`
-        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, queries, keys]
+        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, queries, keys]
         train: bool = False,
     ) -> jax.Array:  # [batch, queries, out_features]
         """Averages of values, weighted by the softmax of logits plus bias and mask."""
-        if isinstance(mask, Seen):
+        if isinstance(mask, MaskSpec):
             return self.out(self._fused(q, k, v, bias, mask, train))
         if self.shared_dropout or not train:
             # One mask for all queries may as well drop the values.
@@ -239,7 +246,7 @@ class Attention(nn.Module):
         k: jax.Array,  # [batch, heads, keys, head_dim]
         v: jax.Array,  # [batch, heads, keys, head_dim]
         bias: jax.Array | None,  # [heads, queries + keys], by difference of positions
-        seen: Seen,
+        seen: MaskSpec,
         train: bool,
     ) -> jax.Array:  # [batch, queries, joined_kv]
         """The same without an array [queries, keys]; the dropout is that of values."""
@@ -262,7 +269,7 @@ class SelfAttention(Attention):
         self,
         x: jax.Array,  # [batch, length, embed]
         bias: jax.Array | None = None,  # [1 or batch, heads, length, length], or see `_fused`
-        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, length, length]
+        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, length]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
@@ -317,7 +324,7 @@ class CrossAttention(Attention):
         self,
         x: jax.Array,  # [batch, length, embed]
         encoded: jax.Array,  # [batch, inputs, embed]
-        mask: jax.Array | Seen | None = None,  # broadcasts to [batch, heads, length, inputs]
+        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, inputs]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position of x attends to all of the source that its mask leaves it."""

@@ -180,16 +180,16 @@ class Stack(transformer.Stack):
             self.final_norm = LayerNorm(cfg.norm_epsilon)
         self.dropout = transformer.dropout(cfg)
 
-    def places(self, max_length: int) -> jax.Array:
+    def position_cache(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""
         if self.config.learned_positions:
             return self.position_embedder.table(max_length)
         cfg = self.config
         return jnp.asarray(sinusoids(max_length, cfg.emb_dim, to_the_last=cfg.ssru))
 
-    def enter(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
+    def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
-        table = self.places(tokens.shape[1])
+        table = self.position_cache(tokens.shape[1])
         if positions is None:
             return self._sum(tokens, jnp.arange(tokens.shape[1])[None], table[None], train)
         return self._sum(tokens, positions, place(look_up(table, positions)), train)
@@ -208,7 +208,7 @@ class Stack(transformer.Stack):
         x = x + positions.astype(x.dtype)
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
 
-    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim], normed where the config says so."""
         return self.final_norm(x) if self.config.pre_norm else x
 
@@ -232,10 +232,10 @@ class Decoder(Stack, transformer.Decoder):
         super().setup()
         self.layers = transformer.layers(self.layer, self.config, self.config.num_decoder_layers)
 
-    def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
+    def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
         index = cache['index']
-        position = lax.dynamic_slice_in_dim(cache['places'], index, 1)
+        position = lax.dynamic_slice_in_dim(cache['positions'], index, 1)
         return self._sum(tokens, index[None, None], position[None], train=False)
 
     def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:

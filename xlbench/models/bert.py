@@ -115,7 +115,7 @@ class Stack(transformer.Stack):
         self.embeddings_norm = norm(cfg)
         self.dropout = transformer.dropout(cfg)
 
-    def enter(
+    def embed(
         self,
         tokens: jax.Array,  # [batch, length]
         positions: jax.Array | None,  # broadcasts to [batch, length]; None: 0, 1, 2, ...
@@ -161,13 +161,13 @@ class Bert(Stack, transformer.Encoder):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see `enter`
+        languages: jax.Array | None = None,  # [batch, length], see `embed`
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
-        x = self.run(self.enter(tokens, positions, train, type_ids, languages), mask, train)
+        x = self.run(self.embed(tokens, positions, train, type_ids, languages), mask, train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
         return x
@@ -185,7 +185,7 @@ class Bert(Stack, transformer.Encoder):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see `enter`
+        languages: jax.Array | None = None,  # [batch, length], see `embed`
     ) -> jax.Array:  # [batch, heads, length], float32
         """The attention of the first token in the topmost layer; a sum is 1.
 
@@ -193,7 +193,7 @@ class Bert(Stack, transformer.Encoder):
         of attention.py.
         """
         mask = segment_mask(segment_ids)
-        x = self.enter(tokens, positions, False, type_ids, languages)
+        x = self.embed(tokens, positions, False, type_ids, languages)
         *below, top = self.layers
         for layer in below:
             x = layer(x, None, None, mask, None, False)

@@ -14,17 +14,17 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
 
-# Whether kernels that `product` gets are views of what `inputs_first` has made.
-READS_INPUTS_FIRST = contextvars.ContextVar('READS_INPUTS_FIRST', default=False)
+# Whether kernels that `product` gets are views of what `transposed_copy` has made.
+READS_TRANSPOSED = contextvars.ContextVar('READS_TRANSPOSED', default=False)
 
 
-def inputs_first(kernel: jax.Array) -> jax.Array:
+def transposed_copy(kernel: jax.Array) -> jax.Array:
     """A kernel [*out, in] -> a copy [in, *out], as it lies in memory.
 
     XLA:CPU multiplies a few dozen rows with it in 0.8 of the time, unless they are a multiple of
     16; in time for many steps of decoding the copy costs less.
     """
-    return plain(jnp.moveaxis(kernel, -1, 0))
+    return materialize(jnp.moveaxis(kernel, -1, 0))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -36,7 +36,7 @@ def product(x: jax.Array, kernel: jax.Array, matmul_dtype: DTypeLike) -> jax.Arr
     """
     rows, features = x.size // x.shape[-1], x.shape[-1]
     few = x.size < kernel.size and 2 * rows < features
-    if (kernel.ndim > 2 or x.ndim == 2) and few and not READS_INPUTS_FIRST.get():
+    if (kernel.ndim > 2 or x.ndim == 2) and few and not READS_TRANSPOSED.get():
         # A decoding step, or a head over some rows. With x first, XLA:CPU would write a transposed
         # copy of a stacked kernel at every step, and take 1.4 times as long for a single one in
         # float32; so the kernel comes first, and the small result is turned. With more rows the
@@ -69,7 +69,7 @@ def _product_bwd(matmul_dtype, saved, g):
         rows, features = x.size // x.shape[-1], x.shape[-1]
         x, g = x.reshape(rows, features), g.reshape(rows, -1)
         dkernel = _dot(written_transpose(x), g, ((1,), (0,)), matmul_dtype, jnp.float32)
-        return written_transpose(plain(dkernel)).reshape(kernel.shape)
+        return written_transpose(materialize(dkernel)).reshape(kernel.shape)
 
     if jnp.dtype(matmul_dtype) == jnp.bfloat16 and x.size < g.size:
         # XLA:CPU multiplies bfloat16 only where the left operand lies by rows: it would write down
@@ -100,10 +100,10 @@ def dot_turned(a: jax.Array, b: jax.Array) -> jax.Array:
     On a CPU b, the smaller one, is written turned and stands first, and so the result is turned.
     """
     turned = dot_heads(written_transpose(b), a, (3, 2))
-    return jnp.swapaxes(plain(turned), 2, 3)
+    return jnp.swapaxes(materialize(turned), 2, 3)
 
 
-def plain(x: jax.Array) -> jax.Array:
+def materialize(x: jax.Array) -> jax.Array:
     """x, on a CPU laid out in the order of its axes before anything reads it.
 
     XLA turns a transpose into another layout or folds it into the product that reads it, and
@@ -118,10 +118,10 @@ def plain(x: jax.Array) -> jax.Array:
 
 def written_transpose(x: jax.Array) -> jax.Array:
     """[..., m, n] -> [..., n, m]; on a CPU as a copy in memory."""
-    return plain(jnp.swapaxes(x, -1, -2))
+    return materialize(jnp.swapaxes(x, -1, -2))
 
 
-def apart(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
+def optimization_barrier(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
     """The arrays; on a CPU what reads them is not merged with what else reads the same.
 
     XLA writes down whatever two readers share, such as a bias that is broadcast to a batch in each

@@ -23,7 +23,7 @@ from xlbench.models.fused import choice
 Initializer = Callable[..., jax.Array]
 
 KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (loops.REMAT).
-kept = functools.partial(checkpoint_name, name=KEPT)
+keep_for_backward = functools.partial(checkpoint_name, name=KEPT)
 
 
 # Whether the layers that are traced are rounds of a loop.
@@ -78,7 +78,9 @@ class Dense(nn.Module):
         if self.stack:
             shape, axes = (self.stack, *shape), ('stack', *axes)
         init = nn.with_logical_partitioning(self.kernel_init, axes)
-        y = kept(product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype))
+        y = keep_for_backward(
+            product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
+        )
         if self.use_bias:
             init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
             y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)

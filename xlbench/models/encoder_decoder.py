@@ -44,16 +44,16 @@ class Decoder(bert.Stack, transformer.Decoder):
         super().setup()
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
 
-    def places(self, max_length: int) -> None:
+    def position_cache(self, max_length: int) -> None:
         """Nothing; raises UserError where there are fewer positions."""
         self.position_embedder.check_length(max_length)
 
-    def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
+    def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
         languages = cache.get('languages')
         if languages is not None:  # [batch, 1]; the beams of an example side by side.
             languages = jnp.repeat(languages, tokens.shape[0] // languages.shape[0], axis=0)
-        return self.enter(tokens, cache['index'][None, None], False, languages=languages)
+        return self.embed(tokens, cache['index'][None, None], False, languages=languages)
 
 
 class LmHead(nn.Module):

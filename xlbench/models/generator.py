@@ -40,7 +40,13 @@ class Generator(nn.Module):
 
     config: TransformerConfig
     decoder_only: ClassVar[bool] = False
-    fixed: ClassVar[Sequence[str]] = ('cross', 'cross_mask', 'prompt_mask', 'places', 'languages')
+    fixed: ClassVar[Sequence[str]] = (
+        'cross',
+        'cross_mask',
+        'prompt_mask',
+        'positions',
+        'languages',
+    )
 
     @property
     def reads_languages(self) -> bool:
@@ -128,7 +134,7 @@ class Generator(nn.Module):
 
     def take_examples(self, cache: Cache, examples: jax.Array) -> Cache:
         """The cache of some examples [n]; each may come once."""
-        of_all = {name: cache[name] for name in ('index', 'places') if name in cache}
+        of_all = {name: cache[name] for name in ('index', 'positions') if name in cache}
         of_each = {name: value for name, value in cache.items() if name not in of_all}
         taken = jax.tree.map(lambda x: x.at[examples].get(mode='promise_in_bounds'), of_each)
         return {**taken, **of_all}
@@ -207,7 +213,7 @@ class Generator(nn.Module):
     def copies(self, params: Params) -> list[jax.Array]:
         """The kernels outside the encoder in the form in which few rows are multiplied fastest."""
         leaves = jax.tree_util.tree_leaves_with_path(params)
-        return [cpu_kernels.inputs_first(x) for path, x in leaves if _is_copied(path, x)]
+        return [cpu_kernels.transposed_copy(x) for path, x in leaves if _is_copied(path, x)]
 
     @nn.nowrap
     def steps(
@@ -229,7 +235,7 @@ class Generator(nn.Module):
             params = jax.tree.unflatten(
                 tree, [next(views) if _is_copied(path, x) else x for path, x in leaves]
             )
-            with contexts.setting(cpu_kernels.READS_INPUTS_FIRST, True):
+            with contexts.setting(cpu_kernels.READS_TRANSPOSED, True):
                 return self.apply({'params': params}, cache, tokens, method='decode_step')
 
         return step

@@ -22,7 +22,7 @@ from xlbench.models import generator, masks, transformer
 from xlbench.models.attention import KeysValues
 from xlbench.models.dense import ACTIVATIONS, Initializer
 from xlbench.models.embeddings import Embedding
-from xlbench.models.masks import Seen
+from xlbench.models.masks import MaskSpec
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
 
@@ -91,7 +91,7 @@ class Layer(transformer.Layer):
     def prefill(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        mask: jax.Array | Seen,  # [1 or batch, 1, length, length], 0 or MASKED
+        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
         q, k, v = self.attention.project(self.attention_norm(x))
@@ -129,11 +129,11 @@ class Decoder(transformer.Decoder):
           UserError: a row is longer than positions go.
         """
         mask, positions = self.look_back(tokens, segment_ids, train)
-        return self.run(self.enter(tokens, positions, train), mask, train)
+        return self.run(self.embed(tokens, positions, train), mask, train)
 
     def look_back(
         self, tokens: jax.Array, segment_ids: jax.Array | None, train: bool = False
-    ) -> tuple[jax.Array | Seen, jax.Array]:
+    ) -> tuple[jax.Array | MaskSpec, jax.Array]:
         """Returns the attention mask of each token, and its position in its text.
 
         Args:
@@ -153,19 +153,19 @@ class Decoder(transformer.Decoder):
             return masks.causal_mask(length, segment_ids, fused=True), positions
         return masks.mask_bias(seen), positions
 
-    def enter(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
+    def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens) + self.position_embedder(positions)
         return self.dropout(x, train)
 
-    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim], normed."""
         return self.final_norm(x)
 
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
         """Tokens [batch, length] -> keys and values of each layer."""
         mask, positions = self.look_back(tokens, segment_ids)
-        x, past = self.enter(tokens, positions, train=False), []
+        x, past = self.embed(tokens, positions, train=False), []
         for layer in self.layers:
             x, keys_values = layer.prefill(x, mask)
             past.append(keys_values)
@@ -198,14 +198,14 @@ class Decoder(transformer.Decoder):
             'cross': [None] * len(encoded),
             'cross_mask': None,
             'prompt_mask': masks.mask_bias(there[:, None, None, :]),
-            'places': jnp.sum(there, axis=1, dtype=jnp.int32),  # Of each row's first new token.
+            'positions': jnp.sum(there, axis=1, dtype=jnp.int32),  # Of each row's first new token.
         }
 
-    def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
+    def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] behind the inputs and the cache's tokens -> [rows, 1, emb_dim]."""
         beams = cache['origin'].shape[1]
-        positions = jnp.repeat(cache['places'], beams)[:, None] + cache['index']
-        return self.enter(tokens, positions, train=False)
+        positions = jnp.repeat(cache['positions'], beams)[:, None] + cache['index']
+        return self.embed(tokens, positions, train=False)
 
 
 class Gpt2(generator.Generator):
@@ -222,12 +222,10 @@ class Gpt2(generator.Generator):
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.decoder.token_embedder.embedding
 
-    def take_examples(
-        self, cache: transformer.Cache, examples: jax.Array
-    ) -> transformer.Cache:
+    def take_examples(self, cache: transformer.Cache, examples: jax.Array) -> transformer.Cache:
         """The cache of some examples [n]; each may come once."""
         taken = super().take_examples(cache, examples)
-        return {**taken, 'places': cache['places'][examples]}  # Each example has one.
+        return {**taken, 'positions': cache['positions'][examples]}  # Each example has one.
 
     def states(
         self,

@@ -1,4 +1,4 @@
-"""Masks of attention: as an array that is added to logits, or in short form as `Seen`."""
+"""Masks of attention: as an array that is added to logits, or in short form as `MaskSpec`."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ ABSENT = -1e30
 
 
 @struct.dataclass
-class Seen:
+class MaskSpec:
     """Attention mask without an array [queries, keys], for fused attention.
 
     Attributes:
@@ -40,10 +40,10 @@ def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Arra
     return constrain(same, 'batch', None, 'length', None)
 
 
-def segment_mask(segments: jax.Array | None, fused: bool = False) -> jax.Array | Seen | None:
+def segment_mask(segments: jax.Array | None, fused: bool = False) -> jax.Array | MaskSpec | None:
     """Segments [batch, length] -> what tokens see of their own: [batch, 1, length, length]."""
     if fused:
-        return Seen(segments, segments)
+        return MaskSpec(segments, segments)
     return None if segments is None else mask_bias(same_segment(segments, segments))
 
 
@@ -54,10 +54,12 @@ def causally_seen(length: int, segments: jax.Array | None) -> jax.Array:
     return seen if segments is None else seen & same_segment(segments, segments)
 
 
-def causal_mask(length: int, segments: jax.Array | None, fused: bool = False) -> jax.Array | Seen:
+def causal_mask(
+    length: int, segments: jax.Array | None, fused: bool = False
+) -> jax.Array | MaskSpec:
     """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
     if fused:
-        return Seen(segments, segments, causal=True)
+        return MaskSpec(segments, segments, causal=True)
     return mask_bias(causally_seen(length, segments))
 
 
@@ -77,11 +79,11 @@ def seen_source(
     targets: int,
     segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
     source_segments: jax.Array | None,  # [batch, inputs]
-) -> Seen:
+) -> MaskSpec:
     """Builds the mask of `source_mask` for fused attention."""
     if source_segments is None:
-        return Seen()
+        return MaskSpec()
     if segments is not None:
-        return Seen(segments, source_segments)
+        return MaskSpec(segments, source_segments)
     is_there = (source_segments > 0).astype(jnp.int32)
-    return Seen(jnp.ones((len(is_there), targets), jnp.int32), is_there)
+    return MaskSpec(jnp.ones((len(is_there), targets), jnp.int32), is_there)

@@ -76,9 +76,7 @@ def view_positions(segment_ids: jax.Array) -> jax.Array:
 # ------------------------------------------------------------------------ the weights of the views
 
 
-def uniform(
-    rng: jax.Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32
-) -> jax.Array:
+def uniform(rng: jax.Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32) -> jax.Array:
     """Draws kernels [..., in] as PyTorch's LSTM and linear layers do: up to 1 / sqrt(in)."""
     return jax.random.uniform(rng, shape, dtype, -1, 1) * shape[-1] ** -0.5
 
@@ -243,7 +241,7 @@ class Decoder(bart.Decoder):
 class Encoder(bart.Encoder):
     """BART's encoder; positions suffice for a view, of which a row has two."""
 
-    def places(self, max_length: int) -> jax.Array:
+    def position_cache(self, max_length: int) -> jax.Array:
         """The positions of the longest view in a row, [at most max_length, emb_dim] float32."""
         most = self.config.max_positions
         if max_length > VIEWS * most:
@@ -251,7 +249,7 @@ class Encoder(bart.Encoder):
                 f'a row of {max_length} tokens does not fit a model with {most} positions for each '
                 f'of {VIEWS} views; set the lengths of inputs to {VIEWS * most} or less'
             )
-        return super().places(min(max_length, most))
+        return super().position_cache(min(max_length, most))
 
 
 class MultiViewBart(bart.Bart):

@@ -122,7 +122,7 @@ class Stack(transformer.Stack):
             return self.relpos_bias.by_difference(length, length)
         return self.relpos_bias(length, length)
 
-    def enter(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
+    def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         """Tokens [batch, length] -> [batch, length, emb_dim]; positions are those of the row."""
         del positions
         return self.dropout(self.token_embedder(tokens), train)
@@ -139,7 +139,7 @@ class Encoder(Stack, transformer.Encoder):
         self.encoder_norm = RMSNorm()
         self.dropout = transformer.dropout(cfg)
 
-    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim], normed."""
         return self.dropout(self.encoder_norm(x), train)
 
@@ -155,11 +155,11 @@ class Decoder(Stack, transformer.Decoder):
         self.decoder_norm = RMSNorm()
         self.dropout = transformer.dropout(cfg)
 
-    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim], normed."""
         return self.dropout(self.decoder_norm(x), train)
 
-    def places(self, max_length: int) -> jax.Array:
+    def position_cache(self, max_length: int) -> jax.Array:
         """The bias of every difference of positions, [heads, 2 * max_length]."""
         return self.relpos_bias.by_difference(max_length, max_length)
 
@@ -169,9 +169,9 @@ class Decoder(Stack, transformer.Decoder):
         [1, heads, 1, places].
         """
         _, beams, room = cache['origin'].shape
-        max_length = cache['places'].shape[1] // 2  # Of the text, which the cache may grow to.
+        max_length = cache['positions'].shape[1] // 2  # Of the text, which the cache may grow to.
         start = max_length - 1 - cache['index']
-        bias = lax.dynamic_slice_in_dim(cache['places'], start, room, axis=1)
+        bias = lax.dynamic_slice_in_dim(cache['positions'], start, room, axis=1)
         return jnp.repeat(bias, beams, axis=1)[None, :, None]
 
 

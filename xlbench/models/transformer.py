@@ -21,7 +21,7 @@ from xlbench.models import loops, masks
 from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.dense import Dropout, Mlp, positions_shared
 from xlbench.models.fused import choice
-from xlbench.models.masks import Seen, mask_bias
+from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.placement import place
 
 DTYPES = ('float32', 'bfloat16')
@@ -157,8 +157,8 @@ class Layer(nn.Module):
         x: jax.Array,  # [batch, length, emb_dim]
         encoded: jax.Array | None,  # [batch, inputs, emb_dim], the source
         bias: jax.Array | None,  # relative positions, see Stack.bias
-        mask: jax.Array | Seen | None,  # [1 or batch, 1, length, length], 0 or MASKED
-        cross_mask: jax.Array | Seen | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+        mask: jax.Array | MaskSpec | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        cross_mask: jax.Array | MaskSpec | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """The layer for whole texts."""
@@ -217,7 +217,7 @@ class Stack(nn.Module):
 
     config: TransformerConfig
 
-    def enter(
+    def embed(
         self,
         tokens: jax.Array,  # [batch, length]
         positions: jax.Array | None,  # broadcasts to [batch, length]; None: 0, 1, 2, ...
@@ -226,7 +226,7 @@ class Stack(nn.Module):
         """Tokens -> what the first layer reads."""
         raise NotImplementedError
 
-    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim] -> what the stack gives."""
         del train
         return x
@@ -246,16 +246,16 @@ class Stack(nn.Module):
     def run(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        mask: jax.Array | Seen | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        mask: jax.Array | MaskSpec | None,  # [1 or batch, 1, length, length], 0 or MASKED
         train: bool,
         encoded: jax.Array | None = None,  # [batch, inputs, emb_dim]
-        cross_mask: jax.Array | Seen | None = None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+        cross_mask: jax.Array | MaskSpec | None = None,  # [batch, 1, 1 or length, inputs]
     ) -> jax.Array:  # [batch, length, emb_dim]
         """All layers for whole texts."""
-        bias = self.bias(x.shape[1], isinstance(mask, Seen))
+        bias = self.bias(x.shape[1], isinstance(mask, MaskSpec))
         arguments = (encoded, bias, mask, cross_mask, train)
         x = loops.run(self.layers, self.config.scan_layers, x, arguments)
-        return self.leave(x, train)
+        return self.normalize(x, train)
 
 
 class Encoder(Stack):
@@ -271,7 +271,7 @@ class Encoder(Stack):
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = masks.segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
-        return self.run(self.enter(tokens, positions, train), mask, train)
+        return self.run(self.embed(tokens, positions, train), mask, train)
 
 
 class Cache(TypedDict, total=False):
@@ -289,7 +289,7 @@ class Cache(TypedDict, total=False):
       cross_mask: [batch, 1, 1, inputs], 0 or MASKED; None where nothing is padding.
       prompt_mask: [batch, 1, 1, inputs], 0 or MASKED, of a model without an encoder: which of the
         first places of `self` hold a token of the inputs, for all beams.
-      places: what a family's positions need.
+      positions: what a family's positions need.
       languages: [batch, 1], rows of a table, of an XLM that has one.
     """
 
@@ -299,7 +299,7 @@ class Cache(TypedDict, total=False):
     cross: list[KeysValues]
     cross_mask: jax.Array | None
     prompt_mask: jax.Array
-    places: jax.Array
+    positions: jax.Array
     languages: jax.Array
 
 
@@ -323,14 +323,14 @@ class Decoder(Stack):
         train: bool = False,
         **about: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> states of the last layer; `about` is what else `enter` reads."""
+        """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
         length = tokens.shape[1]
         mask = masks.causal_mask(length, segment_ids, self.takes_fused(tokens, length, train))
         if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
             cross_mask = masks.seen_source(length, segment_ids, encoder_segment_ids)
         else:
             cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
-        x = self.enter(tokens, positions, train, **about)
+        x = self.embed(tokens, positions, train, **about)
         return self.run(x, mask, train, encoded, cross_mask)
 
     def source_mask(
@@ -343,14 +343,14 @@ class Decoder(Stack):
         del encoded
         return masks.source_mask(segment_ids, encoder_segment_ids)
 
-    def places(self, max_length: int) -> jax.Array | None:
+    def position_cache(self, max_length: int) -> jax.Array | None:
         """The entries of the cache that the positions of up to max_length tokens need."""
         del max_length
         return None
 
-    def enter_step(self, cache: Cache, tokens: jax.Array) -> jax.Array:
+    def embed_step(self, cache: Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
-        return self.enter(tokens, cache['index'][None, None], train=False)
+        return self.embed(tokens, cache['index'][None, None], train=False)
 
     def bias_step(self, cache: Cache) -> jax.Array | None:
         """The bias of relative positions on a step's logits, [1, heads, 1, places]."""
@@ -378,18 +378,18 @@ class Decoder(Stack):
             'self': [empty for _ in self.layers],
             'cross': cross,
             'cross_mask': self.source_mask(encoded, None, encoder_segment_ids),
-            'places': self.places(max_length),
+            'positions': self.position_cache(max_length),
         }
 
     def step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows, 1] -> states of the last layer [rows, 1, emb_dim], and the cache."""
-        x, bias = self.enter_step(cache, tokens), self.bias_step(cache)
+        x, bias = self.embed_step(cache, tokens), self.bias_step(cache)
         cache, mask, place = _next_token(cache)
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
             x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], place)
             grown.append(past)
-        return self.leave(x, train=False), {**cache, 'self': grown}
+        return self.normalize(x, train=False), {**cache, 'self': grown}
 
 
 def _next_token(cache: Cache) -> tuple[Cache, jax.Array, jax.Array]:

@@ -2,12 +2,15 @@
 
 import collections
 import contextlib
+import functools
+import importlib
+import threading
 from typing import NamedTuple
 
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import logs, names, tracking
+from xlbench import logs, machine, names, tracking
 from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
@@ -16,11 +19,10 @@ from xlbench.parallel.watchdog import Watch
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
-    later,
     messages,
     nonfinite,
-    occurring,
     train_step as train_step_lib,
+    vocab_rows,
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
 from xlbench.training.evaluation import Evaluation
@@ -32,8 +34,8 @@ from xlbench.trees import Params
 STEPS_AHEAD = 2
 
 
-class Flight(NamedTuple):
-    """A step that was dispatched, and has not been seen to end.
+class InFlightStep(NamedTuple):
+    """A step that was dispatched, and whose end nobody has waited for yet.
 
     Attributes:
       step: its number.
@@ -75,7 +77,7 @@ class Trainer:
         self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
-        self.rows = occurring.rows(
+        self.rows = vocab_rows.trained_vocab_rows(
             config,
             experiment.data,
             experiment.shapes,
@@ -89,7 +91,7 @@ class Trainer:
         self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
         self.state: train_step_lib.TrainState | None = None
         self.progress = Progress()
-        self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
+        self.in_flight: collections.deque[InFlightStep] = collections.deque()  # Oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
         self.evaluation = Evaluation(
             config, workdir, experiment.evals, self.log, interruption, watch
@@ -100,7 +102,7 @@ class Trainer:
     def resume(self) -> None:
         """Takes up the newest checkpoint that can be read, if there is one."""
         with self.watch.paused('reading a checkpoint'):
-            while (step := self.checkpoints.newest(self.log.line, self._doubt)) is not None:
+            while (step := self.checkpoints.newest(self.log.line, self._inconsistency)) is not None:
                 try:
                     self._restore(step)
                     return
@@ -110,11 +112,11 @@ class Trainer:
                     self.log.line(str(error))
         self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
 
-    def _doubt(self, step: int, progress: Progress) -> str:
+    def _inconsistency(self, step: int, progress: Progress) -> str:
         """Says which part of a checkpoint's progress is impossible in this run."""
         if unknown := set(progress.due) - set(self.experiment.evals):
             return f'it names unknown evaluations: {", ".join(map(repr, sorted(unknown)))}'
-        return progress.doubt(step, self._begun)
+        return progress.inconsistency(step, self._begun)
 
     def _restore(self, step: int) -> None:
         stage = checkpoints_lib.read_progress(self.workdir, step).stage
@@ -128,7 +130,7 @@ class Trainer:
         begun = self._begun[stage]
         self.log.rewind(step, again=again, after=begun, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
-        if line := self.progress.divide_best(stage, self._begun):
+        if line := self.progress.split_best_by_stage(stage, self._begun):
             self.log.line(line)
         if changed := names.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
@@ -234,14 +236,18 @@ class Trainer:
                 batch = next(batches)
             batch = partitioning.put_batch(batch, self.experiment.mesh)
             self.state, metrics = train_step(self.state, batch)
+            # The copy begins now; the value is read STEPS_AHEAD steps later, when it has arrived.
             metrics['finite'].copy_to_host_async()
-            self.flying.append(Flight(step, batches, self.progress.position, metrics))
+            self.in_flight.append(InFlightStep(step, batches, self.progress.position, metrics))
+            # Behind this batch: a checkpoint of this step goes on with the next one.
             self.progress.position = Position(**batches.position())
-            self._land(STEPS_AHEAD)
-            later.begin()
+            self._wait_for_steps(STEPS_AHEAD)
+            # After the first dispatch, so that no step waits for these imports.
+            _import_orbax_in_background()
             last = step == end_step
             if step % config.log_every == 0 or last:
                 self._log_window(name, step, clock, train_step.flops)
+            # A run that is told to end while it evaluates saves what is still due of this step.
             self.progress.due = self.evaluation.due(step, last)
             scored = self._evaluate(name, step, clock)
             if scored or step % self.checkpoints.every == 0 or last:
@@ -249,18 +255,18 @@ class Trainer:
             self.checkpoints.check()
             self.interruption.check()
 
-    def _land(self, ahead: int = 0) -> None:
+    def _wait_for_steps(self, ahead: int = 0) -> None:
         """Waits for all steps but the newest `ahead`, and stops at one that is not finite."""
-        while len(self.flying) > ahead:
-            flight = self.flying.popleft()
+        while len(self.in_flight) > ahead:
+            flight = self.in_flight.popleft()
             finite = bool(flight.metrics['finite'])
             self.watch.done(flight.step)
             if finite:
                 self.window.append(flight.metrics)
             else:
-                self._leave_out(flight)
+                self._skip_step(flight)
 
-    def _leave_out(self, flight: Flight) -> None:
+    def _skip_step(self, flight: InFlightStep) -> None:
         """Writes down a step that was not finite, with its examples.
 
         Raises:
@@ -284,7 +290,7 @@ class Trainer:
         )
 
     def _log_window(self, name: str, step: int, clock: logs.Clock, flops: float | None) -> None:
-        self._land()
+        self._wait_for_steps()
         window, self.window = self.window, []
         if not window:  # All steps were left out.
             return
@@ -304,7 +310,7 @@ class Trainer:
 
     def _save(self, step: int) -> None:
         """Begins to save a step; of one that is saved already its progress, if that has changed."""
-        self._land()
+        self._wait_for_steps()
         with self.watch.paused('saving'):
             self.checkpoints.save(step, self.state, self.progress)
 
@@ -326,7 +332,7 @@ class Trainer:
         """Runs what is due; whether the score that chooses the best checkpoint was among it."""
         scored = False
         while due := self.progress.due:
-            self._land()
+            self._wait_for_steps()
             with clock.paused():
                 scores = self.evaluation.run(due[0], self.state.params, step, stage)
             if self.evaluation.chooses(due[0]):
@@ -360,3 +366,16 @@ class Trainer:
         """Waits for checkpoints; frees threads and files."""
         self.checkpoints.close()
         self.log.close()
+
+
+@functools.cache
+def _import_orbax_in_background() -> None:
+    """Imports what saves checkpoints in a thread, which takes a second; collects garbage again."""
+    machine.collect_as_ever()
+
+    def load() -> None:
+        # Whoever needs the module imports it again, and gets the error there.
+        with contextlib.suppress(Exception):
+            importlib.import_module('xlbench.training.checkpoints.orbax_manager')
+
+    threading.Thread(target=load, name='imports').start()

@@ -27,7 +27,7 @@ from xlbench.training.train_step import CompiledMemory
 MOST_LAYERS = 256
 
 
-class Need(NamedTuple):
+class MemoryTerm(NamedTuple):
     """Bytes that something takes, at the least.
 
     Attributes:
@@ -52,11 +52,11 @@ def device(mesh: Mesh) -> int | None:
 def check(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for sizes that no device of the mesh has the memory for."""
     limit = device(mesh)
-    for need in needs(config, dict(mesh.shape)):
-        if limit and need.device > limit:
+    for term in memory_terms(config, dict(mesh.shape)):
+        if limit and term.device > limit:
             raise UserError(
-                f'{need.what} needs at least {quantity(need.device, "B")} on each device, '
-                f'which has {quantity(limit, "B")}; {need.advice}'
+                f'{term.what} needs at least {quantity(term.device, "B")} on each device, '
+                f'which has {quantity(limit, "B")}; {term.advice}'
             )
 
 
@@ -124,7 +124,7 @@ def advising(advice: str) -> Iterator[None]:
         raise UserError(f'{trouble.reason}; {advice}') from error
 
 
-def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
+def memory_terms(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[MemoryTerm]:
     """Yields the memory that the run of a checked config needs.
 
     Args:
@@ -135,41 +135,41 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
       UserError: the model's fields cannot be.
     """
     model = config_of(config.model)
-    yield from _needs_of_parameters(config, axes, model)
+    yield from _parameter_terms(config, axes, model)
     blocks = [config_lib.batches_of(config, name) for name in config.stages]
     for block in blocks or [dict(config.batches)]:
-        yield _need_of_batch(block, config, axes, model)
-    yield from _needs_of_evaluations(config, axes, model)
+        yield _batch_term(block, config, axes, model)
+    yield from _evaluation_terms(config, axes, model)
 
 
-def _needs_of_parameters(
+def _parameter_terms(
     config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
-) -> Iterator[Need]:
+) -> Iterator[MemoryTerm]:
     count = least_parameters(model)
     # Of a table of which some rows are trained, the least is that none is.
     table = model.vocab_size * model.emb_dim
     moved = count - (table if config.get('embedding_rows') == 'occurring' else 0)
     held = axes.get('fsdp', 1) * axes.get('tensor', 1)
     state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
-    yield Need(
+    yield MemoryTerm(
         f'a model of {quantity(count)} parameters with its optimizer state',
         (4 * count + state * moved) / held,
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )
     rank, layers = config.lora.get('rank', 0), num_layers(model)
-    yield Need(
+    yield MemoryTerm(
         f'LoRA of rank {rank}',
         4 * rank * model.emb_dim * layers / held,
         'take a smaller config.lora.rank',
     )
 
 
-def _need_of_batch(
+def _batch_term(
     batches: Mapping[str, Setting],
     config: ConfigDict,
     axes: Mapping[str, int],
     model: TransformerConfig,
-) -> Need:
+) -> MemoryTerm:
     cut = _row_shares(axes) * axes.get('sequence', 1) * axes.get('tensor', 1)
     rows, parts = batches['batch_size'], config.accumulate
     if chunk := config.objective.get('chunk_rows'):
@@ -184,20 +184,20 @@ def _need_of_batch(
         depth += widths['targets'] * num_layers(model, 'decoder')
     if tuple(config.trainable) != ('.*',):
         depth = widths['inputs']
-    return Need(
+    return MemoryTerm(
         f'a batch of {rows:,} rows of {widths["inputs"]:,} tokens',
         2 * rows * depth * model.emb_dim / cut / max(1, parts),
         'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
     )
 
 
-def _needs_of_evaluations(
+def _evaluation_terms(
     config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
-) -> Iterator[Need]:
+) -> Iterator[MemoryTerm]:
     shares = _row_shares(axes)
     writes_text = objectives.build(**config.objective).writes_text
     for name, block in config.evals.items():
-        yield Need(
+        yield MemoryTerm(
             f'a batch of {block.batch_size:,} rows of config.evals.{name}',
             2 * block.batch_size * model.emb_dim / shares,
             f'take a smaller config.evals.{name}.batch_size',
@@ -207,7 +207,7 @@ def _needs_of_evaluations(
             options = Options(**lengths | dict(block.get('decoding') or {}))
             size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
             rows = block.batch_size * options.hypotheses
-            yield Need(
+            yield MemoryTerm(
                 f'decoding {rows:,} texts of {options.max_length:,} tokens at once, in '
                 f'config.evals.{name},',
                 4 * rows * options.max_length * size / shares / axes.get('tensor', 1),

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from xlbench.models.dense import kept
+from xlbench.models.dense import keep_for_backward
 from xlbench.models.fused import choice, gpu, tpu
-from xlbench.models.masks import Seen
+from xlbench.models.masks import MaskSpec
 
 _FEATURES = ('batch', None, 'joined_kv')
 _STATISTICS = ('batch', 'heads', None, None)
@@ -45,7 +45,7 @@ def fused_attention(
     k: jax.Array,  # [batch, keys, heads * head_dim]
     v: jax.Array,  # [batch, keys, heads * head_dim]
     by_difference: jax.Array | None,  # [heads, queries + keys], see RelativePositions
-    seen: Seen,
+    seen: MaskSpec,
     head_dim: int,
     matmul_dtype: DTypeLike,
 ) -> jax.Array:  # [batch, queries, heads * head_dim]
@@ -63,7 +63,7 @@ def _fused_fwd(q, k, v, by_difference, seen, head_dim, matmul_dtype):
     )  # fmt: skip
     local = functools.partial(_one_device().forward, head_dim, seen.causal, like.dtype)
     outs = (_FEATURES, _STATISTICS, _STATISTICS)
-    out, largest, total = map(kept, _on_each_device(local, _INPUTS, outs)(*inputs))
+    out, largest, total = map(keep_for_backward, _on_each_device(local, _INPUTS, outs)(*inputs))
     return out, (inputs, seen, out, largest, total, like)
 
 

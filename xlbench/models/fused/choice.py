@@ -18,9 +18,9 @@ LANES = 128  # Numbers side by side in a TPU's register.
 POWERS = (16, 32, 64, 128, 256)
 # From so many logits of a head on 'auto' takes the fused one: fewer are no burden, and would not
 # fill its blocks.
-WORTH = 1 << 16
+MIN_LOGITS = 1 << 16
 # Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
-MOST = 1 << 13
+MAX_LENGTH = 1 << 13
 # Whose kernels other devices run, in jax's interpreter and slowly: 'tpu' or 'gpu', for tests.
 INTERPRETED = ''
 
@@ -64,20 +64,20 @@ def kernels() -> str:
     return here if here in ('tpu', 'gpu') else INTERPRETED
 
 
-def obstacle(cfg: Sizes, train: bool) -> str:
+def why_unsupported(cfg: Sizes, train: bool) -> str:
     """Why a model cannot have fused attention on the devices at hand; '' where it can."""
     if not kernels():
         return f'its kernels are for TPUs and GPUs, and these are {platform()} devices'
     if parts('length') > 1:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
-    if why := _obstacle_of_heads(cfg):
+    if why := _why_heads_unsupported(cfg):
         return why
     if train and not cfg.shared_dropout:
         return 'config.model.shared_dropout=False drops single weights, which its kernel does not'
     return ''
 
 
-def _obstacle_of_heads(cfg: Sizes) -> str:
+def _why_heads_unsupported(cfg: Sizes) -> str:
     """Why kernels cannot take the heads that a device has; '' where they can."""
     heads, cut = cfg.num_heads, parts('heads')
     on_each = f' of which a device has {heads / cut:g}' if cut > 1 else ''
@@ -100,10 +100,10 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
     if cfg.attention == 'plain' or rows % parts('batch'):
         return False
     if kernels() == 'gpu':  # Nobody has timed these kernels, so that they are taken on request.
-        return cfg.attention == 'fused' and not obstacle(cfg, train)
-    if queries + keys > MOST or (cfg.attention == 'auto' and queries * keys < WORTH):
+        return cfg.attention == 'fused' and not why_unsupported(cfg, train)
+    if queries + keys > MAX_LENGTH or (cfg.attention == 'auto' and queries * keys < MIN_LOGITS):
         return False
-    return not obstacle(cfg, train)
+    return not why_unsupported(cfg, train)
 
 
 def share_of_peak(kernel: str) -> float | None:
@@ -125,7 +125,7 @@ def share_of_peak(kernel: str) -> float | None:
 
 def check(cfg: Sizes) -> None:
     """Raises UserError where a config asks for fused attention that cannot be."""
-    if cfg.attention == 'fused' and (why := obstacle(cfg, train=True)):
+    if cfg.attention == 'fused' and (why := why_unsupported(cfg, train=True)):
         raise UserError(
             f"config.model.attention='fused' is impossible: {why}; with 'auto' the run takes plain "
             'attention instead'
@@ -138,12 +138,14 @@ def describe(cfg: Sizes) -> str:
         return 'attention: plain, as config.model.attention says'
     if cfg.attention == 'auto' and not kernels():
         return ''
-    if why := obstacle(cfg, train=True):
+    if why := why_unsupported(cfg, train=True):
         return f'attention: plain; the fused one is not possible, because {why}'
     if cfg.attention == 'auto' and kernels() == 'gpu':
         return (
             'attention: plain; config.model.attention=fused selects the fused kernels, which have '
             'not been timed on GPUs'
         )
-    short = f'; plain below {WORTH:,} pairs of query and key' if cfg.attention == 'auto' else ''
+    short = (
+        f'; plain below {MIN_LOGITS:,} pairs of query and key' if cfg.attention == 'auto' else ''
+    )
     return f'attention: fused{short}'

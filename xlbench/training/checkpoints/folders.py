@@ -65,7 +65,7 @@ def read_progress(workdir: str, step: int) -> Progress:
     """The progress that was saved with a step; UserError if it is damaged."""
     try:
         progress = record.read(folder_of(workdir, step)).progress
-        reason = progress.doubt(step)
+        reason = progress.inconsistency(step)
     except Damage as error:
         reason = str(error)
     if reason:

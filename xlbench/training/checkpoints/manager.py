@@ -90,7 +90,9 @@ class Checkpoints:
     def newest(
         self,
         say: Callable[[str], None] = print,
-        doubt: Callable[[int, Progress], str] = lambda step, progress: progress.doubt(step),
+        inconsistency: Callable[[int, Progress], str] = lambda step, progress: (
+            progress.inconsistency(step)
+        ),
     ) -> int | None:
         """The newest checkpoint that is not known to be damaged; the same on all processes.
 
@@ -98,7 +100,7 @@ class Checkpoints:
 
         Args:
           say: is told, on process 0, of each checkpoint that was set aside.
-          doubt: what cannot be so in the progress of a step, in words; '' if all of it can.
+          inconsistency: what cannot be so in the progress of a step, in words; '' if all of it can.
 
         Returns:
           a step, or None if the run has not saved any yet.
@@ -106,7 +108,7 @@ class Checkpoints:
         Raises:
           UserError: there were checkpoints, and none is whole. To begin from nothing is a choice.
         """
-        step = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
+        step = self._set_damaged_aside(say, inconsistency) if jax.process_index() == 0 else None
         step = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if step is None else step)))
         if self._opened is not None:
             self._opened.reload()
@@ -122,12 +124,12 @@ class Checkpoints:
         return None
 
     def _set_damaged_aside(
-        self, say: Callable[[str], None], doubt: Callable[[int, Progress], str]
+        self, say: Callable[[str], None], inconsistency: Callable[[int, Progress], str]
     ) -> int | None:
         for step in reversed(steps(self._workdir)):
             folder = folder_of(self._workdir, step)
             reason = damage(self._workdir, step)
-            if not (reason := reason or doubt(step, record.read(folder).progress)):
+            if not (reason := reason or inconsistency(step, record.read(folder).progress)):
                 files.remove_leftovers(folder)
                 if record.is_earlier(folder):
                     say(

@@ -90,7 +90,7 @@ class Progress(msgspec.Struct):
     skipped: Count = 0
     chosen: dict[str, Count] = {}
 
-    def doubt(self, step: int, begun: Mapping[str, int] | None = None) -> str:
+    def inconsistency(self, step: int, begun: Mapping[str, int] | None = None) -> str:
         """Says which part of this progress is impossible at `step`; '' if none is.
 
         Args:
@@ -120,7 +120,7 @@ class Progress(msgspec.Struct):
                     return f'it names step {at} as chosen for stage {stage!r}'
         return ''
 
-    def divide_best(self, stage: str, begun: Mapping[str, int]) -> str:
+    def split_best_by_stage(self, stage: str, begun: Mapping[str, int]) -> str:
         """Gives the best checkpoint of all stages, which earlier versions kept, to its stage.
 
         Of a stage before, it stays that stage's; the best of this one begins with what comes.
@@ -261,7 +261,7 @@ def damage(folder: str | os.PathLike, step: int) -> str:
                 return f'{name} has {there} bytes instead of {size}'
             if digest and digest != _digest(folder, name):
                 return f'{name} is not what was written (its checksum differs)'
-        return record.progress.doubt(step)
+        return record.progress.inconsistency(step)
     except FileNotFoundError as error:
         return f'{_relative(error, folder)} is missing'
     except errors.Unreadable:

@@ -25,7 +25,7 @@ _TABLES = {
 _AT_ONCE = 4096  # Examples that are read together.
 
 
-def rows(
+def trained_vocab_rows(
     config: ConfigDict,
     data: Data,
     shapes: Shapes,
@@ -57,7 +57,7 @@ def rows(
         for task in stage_data(data, stage)[0]
     }
     sides = ('inputs', 'targets') if family == 'dual_encoder' else ('inputs',)
-    seen_ids = seen(list(tasks.values()), sides)
+    seen_ids = ids_seen(list(tasks.values()), sides)
     # What batches and models add to examples.
     for side in ('left', 'right'):
         seen_ids[list(getattr(of_model, f'{side}_prefix', ()))] = True
@@ -67,7 +67,7 @@ def rows(
     return Rows.of(np.flatnonzero(seen_ids), sizes)
 
 
-def seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
+def ids_seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
     """[vocabulary] bool: whether an id stands in some example's `sides`, as far as it has them."""
     ids = np.zeros(tasks[0].manifest['vocabulary']['size'], bool)
     total = sum(len(task) for task in tasks)
