@@ -1,13 +1,12 @@
 """What the doctor says of a machine that works, and of machines that do not."""
 
-import http.server
 import pathlib
 import sys
-import threading
 import tomllib
 from importlib import metadata
 
 import jax
+import partners
 import pytest
 
 from xlbench import doctor
@@ -146,23 +145,12 @@ def test_an_idle_accelerator_is_a_note(monkeypatch):
 def test_the_hub_is_asked_and_not_guessed(monkeypatch):
     statuses = iter((200, 403))
 
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self.send_response(next(statuses))
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
     monkeypatch.delenv('HF_HUB_OFFLINE', raising=False)
     monkeypatch.delenv('TRANSFORMERS_OFFLINE', raising=False)
-    with http.server.HTTPServer(('127.0.0.1', 0), Answer) as server:
-        address = f'http://127.0.0.1:{server.server_port}'
+    with partners.serving(lambda request: request.send(status=next(statuses))) as address:
         monkeypatch.setenv('HF_ENDPOINT', address)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         for _ in range(2):
             assert doctor._hub_state() == f'{address} answers: public models can be fetched'
-        server.shutdown()
     assert doctor._hub_state().startswith(f'{address} does not answer (')
     monkeypatch.setenv('HF_ENDPOINT', 'no address')
     assert 'does not answer' in doctor._hub_state()

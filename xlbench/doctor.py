@@ -13,16 +13,16 @@ import re
 import shutil
 import sys
 import tomllib
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
 
-from xlbench import errors, machine
+from xlbench import errors, machine, web
 
 _PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
 _LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.
 _LOW_MEMORY = 3 << 30  # bytes
+_PATIENCE = 3.0  # Seconds that the hub has to answer.
 # TensorFlow goes by several names; any of them is the module `tensorflow`.
 _TENSORFLOW = ('tensorflow', 'tensorflow-cpu', 'tf-nightly')
 # Packages that only xlbench.prepare uses; a machine with prepared data can do without.
@@ -264,12 +264,9 @@ def _hub_state() -> str:
             return f'offline by {name}: only models in the cache'
     address = os.environ.get('HF_ENDPOINT') or 'https://huggingface.co'
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, method='HEAD'), timeout=3):
-            pass
-    except urllib.error.HTTPError:
-        pass  # It answered.
+        web.ask(urllib.request.Request(address, method='HEAD'), _PATIENCE, most=0)
     except (OSError, ValueError) as error:
-        reason = ' '.join(str(getattr(error, 'reason', error)).split())[:100]
+        reason = errors.printable(getattr(error, 'reason', error), 100)
         return f'{address} does not answer ({reason}): only models in the cache'
     return f'{address} answers: public models can be fetched'
 

@@ -9,6 +9,7 @@
   XLBENCH_MAX_ANSWERS_BYTES     4 MiB   a judge's answers, which their page saved
   XLBENCH_MAX_JSON_DEPTH           64   lists and objects inside each other
   XLBENCH_MAX_DOWNLOAD_BYTES   32 GiB   an archive that is downloaded, whose size nobody knows
+  XLBENCH_MAX_DOWNLOAD_SECONDS 86,400   the time for one file that is downloaded
   XLBENCH_MAX_EXPANSION           100   bytes that come out of a packed file, for each byte in it;
                                         the first MiB is free
   XLBENCH_MAX_EXPANDED_BYTES  256 GiB   all that comes out of a packed file or an archive
@@ -83,11 +84,12 @@ CONFIG_BYTES = Limit('XLBENCH_MAX_CONFIG_BYTES', 64 << 20)
 ANSWERS_BYTES = Limit('XLBENCH_MAX_ANSWERS_BYTES', 4 << 20)
 JSON_DEPTH = Limit('XLBENCH_MAX_JSON_DEPTH', 64)
 DOWNLOAD_BYTES = Limit('XLBENCH_MAX_DOWNLOAD_BYTES', 32 << 30)
+DOWNLOAD_SECONDS = Limit('XLBENCH_MAX_DOWNLOAD_SECONDS', 24 * 3600)
 EXPANSION = Limit('XLBENCH_MAX_EXPANSION', 100)
 EXPANDED_BYTES = Limit('XLBENCH_MAX_EXPANDED_BYTES', 256 << 30)
 ALL = (
-    LINE_BYTES, JSON_BYTES, CONFIG_BYTES, ANSWERS_BYTES, JSON_DEPTH, DOWNLOAD_BYTES, EXPANSION,
-    EXPANDED_BYTES,
+    LINE_BYTES, JSON_BYTES, CONFIG_BYTES, ANSWERS_BYTES, JSON_DEPTH, DOWNLOAD_BYTES,
+    DOWNLOAD_SECONDS, EXPANSION, EXPANDED_BYTES,
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ SILENT = {
     'completion': 'prints alone',
     'tasks.xtreme': 'TFDS writes, into a folder of its own that appears when it is whole',
 }
+_SERVED: list = []
 _TASK = """
 from xlbench import pipeline
 
@@ -216,23 +217,12 @@ def _rated(scratch: pathlib.Path) -> None:
 def _mirrored(scratch: pathlib.Path) -> list[str]:
     """Serves a made-up corpus from this process, and its memory."""
     import hashlib
-    import http.server
-    import threading
+
+    import partners
 
     from xlbench.data import corpora
 
     contents = {name: json.dumps([name] * 5000).encode() for name in ('one', 'two', 'three')}
-
-    class Server(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-        def do_GET(self):
-            data = contents[self.path.rpartition('/')[2]]
-            self.send_response(200)
-            self.send_header('Content-Length', str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
 
     corpus = corpora.Corpus('made_up', 'xquad', 'a corpus of a test', 'https://here', 'none')
     corpus.__dict__['files'] = [
@@ -243,9 +233,9 @@ def _mirrored(scratch: pathlib.Path) -> list[str]:
         for name, data in contents.items()
     ]  # fmt: skip
     corpora.CORPORA['made_up'] = corpus
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Server)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return [f'--mirror_url=http://127.0.0.1:{server.server_port}']
+    served = partners.serving(lambda request: request.send(contents[request.path.split('/')[-1]]))
+    _SERVED.append(served)  # Until this process ends.
+    return [f'--mirror_url={served.__enter__()}']
 
 
 def _pairs(scratch: pathlib.Path) -> None:

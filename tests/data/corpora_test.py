@@ -1,19 +1,14 @@
 """Where corpora are: listed, downloaded from a server of this machine, checked."""
 
-import contextlib
-import functools
-import gzip
 import hashlib
-import http.server
 import io
 import json
 import pathlib
 import random
 import tarfile
-import threading
-import time
 import zipfile
 
+import partners
 import pytest
 
 from xlbench import errors
@@ -36,15 +31,12 @@ def mirror(tmp_path):
     folder = tmp_path / 'mirror'
     (folder / HOST).mkdir(parents=True)
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
+    def answer(request):
+        path = folder / request.path[1:]
+        request.send(path.read_bytes()) if path.is_file() else request.send(status=404)
 
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield folder / HOST, f'http://127.0.0.1:{server.server_port}'
-        server.shutdown()
+    with partners.serving(answer) as address:
+        yield folder / HOST, address
 
 
 def published(path: str, content: bytes) -> File:
@@ -242,96 +234,12 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
 
 
-# What comes first, and then again and again.
-STUCK = {
-    'head': (b'HTTP/1.1 200 OK\r\nX: ', b'x'),
-    'promise': (b'', b'HTTP/1.1 100 Continue\r\n\r\n'),
-    'trailer': (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n', b'a: b\r\n'),
-}
-
-
-class Liar(http.server.BaseHTTPRequestHandler):
-    """Answers each path in a way of its own."""
-
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        kind = self.path.rpartition('/')[2].partition('.')[0]
-        if kind in STUCK:
-            with contextlib.suppress(OSError):
-                self.wfile.write(STUCK[kind][0])
-                for _ in range(1 << 10):
-                    self.wfile.write(STUCK[kind][1])
-                    time.sleep(0.005)
-            return
-        if kind == 'elsewhere':
-            self.send_response(302)
-            self.send_header('Location', '/short')
-            self.end_headers()
-            with contextlib.suppress(OSError):
-                for _ in range(1 << 10):
-                    self.wfile.write(bytes(1 << 10))
-                    time.sleep(0.005)
-            return
-        self.send_response(200)
-        length = {'short': 2000, 'longer': 5000, 'vast': 1 << 50}.get(kind)
-        if length:
-            self.send_header('Content-Length', str(length))
-        if kind == 'packed':
-            self.send_header('Content-Encoding', 'gzip')
-        self.end_headers()
-        if kind == 'packed':
-            self.wfile.write(gzip.compress(bytes(1 << 20)))
-        elif kind == 'drips':
-            with contextlib.suppress(OSError):
-                for _ in range(100):
-                    self.wfile.write(b'x')
-                    time.sleep(0.02)
-        elif kind == 'endless':
-            with contextlib.suppress(OSError):
-                for _ in range(1 << 12):
-                    self.wfile.write(bytes(1 << 16))
-        else:
-            self.wfile.write(bytes(1000))
-
-
-@pytest.mark.parametrize(
-    ('kind', 'known', 'message'),
-    [
-        ('endless', True, 'more than the 2,000 bytes of the published file'),
-        ('endless', False, 'XLBENCH_MAX_DOWNLOAD_BYTES'),
-        ('vast', False, 'has 1,125,899,906,842,624 bytes.*XLBENCH_MAX_DOWNLOAD_BYTES'),
-        ('longer', True, 'it has 5,000 bytes, and the published file 2,000'),
-        ('short', True, 'IncompleteRead'),
-        ('short', False, 'IncompleteRead'),
-        ('packed', True, 'the server packs it .*gzip'),
-        ('packed', False, 'the server packs it .*gzip'),
-        ('drips', True, 'fewer than 1024 bytes a second came'),
-        ('drips', False, 'fewer than 1024 bytes a second came'),
-        ('head', True, r'nothing came for 0\.5 s'),
-        ('promise', True, r'nothing came for 0\.5 s'),
-        ('trailer', True, r'nothing came for 0\.5 s'),
-        ('elsewhere', True, 'IncompleteRead'),
-    ],
-)
-def test_servers_that_lie_drip_or_overflow(monkeypatch, tmp_path, kind, known, message):
-    monkeypatch.setattr(download, '_PATIENCE', 0.3)
-    monkeypatch.setattr(download, '_SILENCE', 0.5)
-    monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
-    if known:
-        file = File(f'{kind}.json', hashlib.sha256(b'').hexdigest(), 2000, f'https://{HOST}/{kind}')
-        add(monkeypatch, file)
-    else:
-        add(monkeypatch, archives=[Archive(f'https://{HOST}/{kind}.tar', 'x', 'x')])
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Liar) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address, begin = f'http://127.0.0.1:{server.server_port}', time.monotonic()
-        with pytest.raises(errors.UserError, match=message) as caught:
-            list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
-        server.shutdown()
-    assert '\n' not in str(caught.value) and time.monotonic() - begin < 3
-    assert sum(p.stat().st_size for p in (tmp_path / 'data').rglob('*') if p.is_file()) < 1000
+def test_a_server_that_declares_another_size(mirror, monkeypatch, tmp_path):
+    folder, address = mirror
+    add(monkeypatch, published('a.json', squad(1)))
+    (folder / 'a.json').write_bytes(squad(2))
+    with pytest.raises(errors.UserError, match='bytes, and the published file'):
+        list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
 
 
 def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):

@@ -1,16 +1,29 @@
-"""What programs keep between two starts, and what engines answer, while it is harmed."""
+"""What programs keep between two starts, and what others answer, while it is harmed.
 
-import http.server
+Every client of a server is given all hostile servers of tests/support/partners.py, and every engine
+that is a program all hostile programs.
+"""
+
+import hashlib
 import json
 import pathlib
 import random
+import re
 import shlex
-import threading
+import time
+from concurrent import futures
 
+import huggingface_hub.constants
+import partners
 import pytest
 import workdir_files
 
+from xlbench import doctor, errors
 from xlbench.benchmarks.experiments import RECIPES
+from xlbench.data import corpora, download
+from xlbench.errors import UserError
+from xlbench.huggingface import hub
+from xlbench.parallel import environment
 from xlbench.reproduce import steps
 from xlbench.reproduce.state import State
 from xlbench.tracking import unsent
@@ -19,6 +32,7 @@ from xlbench.zoo import __main__ as zoo, page
 
 from . import cases, mutate
 
+ROOT = pathlib.Path(__file__).parents[2]
 TEXTS = [f'text {i}' for i in range(30)]
 
 
@@ -86,37 +100,16 @@ def test_a_page_of_the_zoo(tmp_path):
                 page.read(data, 'zoo.md')
 
 
-class Answers(http.server.BaseHTTPRequestHandler):
-    """Sends what it is given."""
-
-    body = b''
-
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers['Content-Length']))
-        self.send_response(200)
-        self.send_header('Content-Length', str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
-
-
-@pytest.fixture
-def address():
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f'http://127.0.0.1:{server.server_port}'
-        server.shutdown()
-
-
-def test_answers_of_a_server(address, monkeypatch):
+def test_answers_of_a_server(monkeypatch):
     monkeypatch.setattr(servers, '_PAUSES', ())
-    engine = servers.LibreTranslate(address)
     whole = json.dumps({'translatedText': ['eins', 'zwei', 'drei']}).encode()
-    with cases.reader('answers of a server', 60) as reader:
+    with (
+        partners.serving(lambda request: request.send(data)) as address,
+        cases.reader('answers of a server', 60) as reader,
+    ):
+        engine = servers.LibreTranslate(address)
         for seed in reader.seeds:
-            said, Answers.body = mutate.harmed(whole, random.Random(seed))
+            said, data = mutate.harmed(whole, random.Random(seed))
             with reader.case(seed, said) as case:
                 answers = engine.translate(TEXTS[:3], 'en', 'de')
             if case.accepted:
@@ -150,3 +143,164 @@ def _put(path: pathlib.Path, whole: bytes) -> None:
         path.rmdir()
     path.unlink(missing_ok=True)
     path.write_bytes(whole)
+
+
+# -------------------------------------------------------------------- clients of hostile servers
+
+
+def _download_of_a_file(address, folder):
+    file = corpora.File('a.json', hashlib.sha256(b'').hexdigest(), 2000, 'https://here/a')
+    _download(address, folder, files=[file])
+
+
+def _download_of_an_archive(address, folder):
+    archive = corpora.Archive('https://here/a.tar', 'x', 'x')
+    _download(address, folder, archives=[archive])
+
+
+def _download(address, folder, files=(), **fields):
+    corpus = corpora.Corpus('made_up', 'xquad', 'a corpus', 'https://here', 'none', **fields)
+    corpus.__dict__['files'] = list(files)
+    try:
+        list(download.get(corpus, str(folder), address))
+    finally:
+        left = [path for path in folder.rglob('*') if path.is_file() and path.suffix != '.tar']
+        assert not left and sum(path.stat().st_size for path in folder.rglob('*.tar')) <= 100_000
+
+
+def _languages(address, folder):
+    servers.LibreTranslate(address, timeout=0.3).check('en', 'de')
+
+
+def _translations(address, folder):
+    answers = servers.LibreTranslate(address, timeout=0.3).translate(['one', 'two'], 'en', 'de')
+    assert len(answers) == 2
+    raise UserError(' '.join(one.reason for one in answers))
+
+
+def _doctor(address, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('HF_ENDPOINT', address)
+        patch.delenv('HF_HUB_OFFLINE', raising=False)
+        patch.delenv('TRANSFORMERS_OFFLINE', raising=False)
+        raise UserError(doctor._hub_state())
+
+
+def _metadata(address, folder):
+    variables = {'GCE_METADATA_IP': address.removeprefix('http://')}
+    raise UserError(f'it is {environment.find(variables)}')
+
+
+def _hub(address, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(huggingface_hub.constants, 'ENDPOINT', address)
+        patch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', False)
+        with pytest.raises(UserError, match='hub'):
+            hub.check_name('made/up')
+        if folder.name not in _SLOW:  # It is waited for as long as something comes.
+            hub.fetch('made/up', ['config.json'], [('config.json',)])
+        raise UserError('it is not there')
+
+
+_SLOW = {
+    'hangs', 'drips its head', 'promises', 'drips', 'drips when busy', 'drips behind its end',
+    'overflows', 'leads in a circle',
+}  # fmt: skip
+# What they say, where it is known.
+_DOWNLOADS = {
+    'hangs': r'nothing came for 0\.5 s|timed out', 'drips its head': r'nothing came for 0\.5 s',
+    'promises': r'nothing came for 0\.5 s', 'drips behind its end': r'nothing came for 0\.5 s',
+    'drips': 'fewer than 1024 bytes a second came', 'packs': 'the server packs it .*gzip',
+    'ends early': 'IncompleteRead', 'leads in a circle': 'it leads elsewhere 10 times',
+}  # fmt: skip
+_LATE = r'gave no answer in 1 tries: it took more than 0\.3 s'
+_SERVERS = dict.fromkeys(
+    ('drips', 'drips its head', 'drips when busy', 'drips behind its end', 'promises'), _LATE
+) | {'overflows': 'an answer of more than 100,000 bytes'}
+CLIENTS = {
+    'xlbench.data.download': (
+        (_download_of_a_file, _DOWNLOADS | {
+            'overflows': 'more than the 2,000 bytes of the published file',
+            'has a vast answer': 'has 1,125,899,906,842,624 bytes, and the published file 2,000',
+        }),
+        (_download_of_an_archive, _DOWNLOADS | {
+            'overflows': 'XLBENCH_MAX_DOWNLOAD_BYTES',
+            'has a vast answer': 'has 1,125,899,906,842,624 bytes.*XLBENCH_MAX_DOWNLOAD_BYTES',
+        }),
+    ),
+    'xlbench.translation.servers': ((_languages, _SERVERS), (_translations, _SERVERS)),
+    'xlbench.doctor': ((_doctor, {'drips its head': 'does not answer .it took more than'}),),
+    'xlbench.parallel.environment': ((_metadata, {'hangs': 'it is None'}),),
+    'xlbench.huggingface.hub': ((_hub, {}),),
+}  # fmt: skip
+
+
+def test_every_client_is_given_the_hostile_servers():
+    """Whoever asks a server is in the list; the libraries of trackers have threads of their own."""
+    clients = r'^ *import (urllib\.request|requests|http\.client|httpx|huggingface_hub as hub)\b'
+    found = {
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in (ROOT / 'xlbench').rglob('*.py')
+        if re.search(clients, path.read_text(encoding='utf-8'), re.MULTILINE)
+    }
+    assert {name for name in found if not name.endswith('.web')} == CLIENTS.keys()
+
+
+@pytest.mark.parametrize(
+    ('client', 'known'),
+    [row for rows in CLIENTS.values() for row in rows],
+    ids=[client.__name__[1:] for rows in CLIENTS.values() for client, _ in rows],
+)
+def test_hostile_servers(client, known, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, '_PATIENCE', 0.3)
+    monkeypatch.setattr(download, '_SILENCE', 0.5)
+    monkeypatch.setattr(servers, '_PAUSES', ())
+    monkeypatch.setattr(servers, '_MOST_BYTES', 100_000)
+    monkeypatch.setattr(doctor, '_PATIENCE', 0.2)
+    monkeypatch.setattr(environment, '_PATIENCE', 0.2)
+    monkeypatch.setattr(environment.importlib.util, 'find_spec', lambda name: name)
+    monkeypatch.setattr(hub, 'ASK', 0.1)
+    monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
+
+    def meet(name):
+        folder, begin = tmp_path / name, time.monotonic()
+        folder.mkdir()
+        with partners.serving(partners.SERVERS[name]) as address:
+            try:
+                client(address, folder)
+            except UserError as error:
+                said = str(error)
+            except Exception as error:
+                said = str(errors.plain(error) or f'\n{error!r}')
+            else:
+                said = '\nnothing is wrong'
+        line = said.isprintable() and said and len(said) < cases.LONGEST
+        fits = re.search(known.get(name, ''), said) and time.monotonic() - begin < 5
+        return '' if line and fits else f'{name}: {said!r}, {time.monotonic() - begin:.1f} s'
+
+    at_once = 1 if client in (_hub, _doctor) else len(partners.SERVERS)
+    with futures.ThreadPoolExecutor(at_once) as pool:
+        wrong = [one for one in pool.map(meet, partners.SERVERS) if one]
+    assert not wrong, '\n'.join(wrong)
+
+
+def test_a_download_that_goes_on_and_on_is_given_up(tmp_path, monkeypatch):
+    """Also one that is never slow."""
+    monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_SECONDS', '1')
+    head = b'HTTP/1.1 200 OK\r\n\r\n'
+    with (
+        partners.serving(lambda request: request.repeat(head, bytes(1 << 10), 0.01)) as address,
+        partners.one_line(4, 'takes too long: at most 1 seconds are allowed'),
+    ):
+        _download_of_an_archive(address, tmp_path)
+
+
+@pytest.mark.parametrize('name', partners.PROGRAMS)
+def test_hostile_programs(name, monkeypatch):
+    monkeypatch.setattr(programs, '_MOST_BYTES', 1 << 16)
+    command = f'/bin/sh -c {shlex.quote(partners.PROGRAMS[name])}'
+    begin = time.monotonic()
+    answers = programs.Program(command, timeout=1.0).translate(['one', 'two'], 'en', 'de')
+    assert len(answers) == 2 and time.monotonic() - begin < 20
+    for answer in answers:
+        partners.check_line(answer.reason)

@@ -2,16 +2,15 @@
 
 import concurrent.futures
 import contextlib
-import http.server
 import os
 import pathlib
 import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 
+import partners
 import pytest
 import quick_compilation
 
@@ -210,24 +209,17 @@ SLICE = {
     ],
 )
 def test_found_in_the_metadata_of_a_tpu_vm(metadata, place, monkeypatch):
-    class Server(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            root, _, key = self.path.rpartition('/')
-            known = root == '/computeMetadata/v1/instance/attributes' and key in metadata
-            self.send_response(200 if known and self.headers['Metadata-Flavor'] else 404)
-            self.end_headers()
-            self.wfile.write(metadata.get(key, 'nothing').encode())
-
-        def log_message(self, *_):
-            pass
+    def answer(request):
+        root, _, key = request.path.rpartition('/')
+        known = root == '/computeMetadata/v1/instance/attributes' and key in metadata
+        status = 200 if known and request.headers['Metadata-Flavor'] else 404
+        request.send(metadata.get(key, 'nothing').encode(), status)
 
     monkeypatch.setattr(environment.importlib.util, 'find_spec', lambda name: name)
-    with http.server.HTTPServer(('127.0.0.1', 0), Server) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f'127.0.0.1:{server.server_port}'
+    with partners.serving(answer) as address:
+        address = address.removeprefix('http://')
         assert environment.find({'GCE_METADATA_IP': address}) == place
         assert environment.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
-        server.shutdown()
     assert environment.find({'GCE_METADATA_IP': address}) is None  # No such server.
 
 

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 
+import partners
 import pytest
 import tiny
 from ml_collections import ConfigDict
@@ -256,13 +257,21 @@ def test_what_a_tracker_has_not_taken_is_sent_later(tmp_path, use, monkeypatch):
     assert len(told) == 4
 
 
-def test_what_a_server_says_does_not_steer_the_terminal(tmp_path, use, monkeypatch, capsys):
-    use(Remembering)
-    place = '\x1b]0;mine\x07 \x9b2J https://there\u202e\r/run'
-    monkeypatch.setattr(Remembering, 'start', lambda *_: tracking.Tracked('7', place))
-    said = live(tmp_path, ['Remembering'])
-    assert said == ['tracked by Remembering: ?]0;mine? ?2J https://there??/run']
+@pytest.mark.parametrize('name', partners.TRACKERS)
+def test_no_tracker_harms_a_run(tmp_path, use, monkeypatch, capsys, name):
+    hostile = type('Hostile', (Remembering,), {'told': [], **partners.TRACKERS[name]})
+    monkeypatch.setattr(following, 'PATIENCE', 0.3)
+    told = use(Remembering, hostile)
+    for begun in (False, True):
+        del told[:]
+        begin = time.monotonic()
+        live(tmp_path, ['Hostile', 'Remembering'], begun=begun, finished=True)
+        assert time.monotonic() - begin < 3
+        assert [row[0] for row in told] == ['start', 1, 2, 3, 2, 'close']
+    said = (tmp_path / 'log.txt').read_text().splitlines()
     assert capsys.readouterr().out.splitlines() == said
+    for line in said:
+        partners.check_line(line)
 
 
 def test_wandb_on_a_full_disk_fails_aloud(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Translation: engines, what is kept, the order of texts, files, and everything that may fail."""
 
 import contextlib
-import http.server
 import json
 import os
 import pathlib
@@ -10,9 +9,10 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
+import types
 
+import partners
 import pytest
 import shouting
 import tiny
@@ -157,47 +157,31 @@ def test_real_apertium_keeps_lines_apart():
 # ----------------------------------------------------------------------------------- servers
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """LibreTranslate's interface; the server's attributes say how it misbehaves."""
-
-    def do_GET(self):
-        assert self.path == '/languages'
-        self._answer(200, [{'code': 'en', 'name': 'English', 'targets': ['es', 'de']}])
-
-    def do_POST(self):
-        assert self.path == '/translate'
-        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
-        self.server.bodies.append(body)
-        if self.server.busy:
-            self.server.busy -= 1
-            self._answer(429, {'error': 'slow down'})
-        elif any('bad' in text for text in body['q']):
-            self._answer(400, {'error': 'I do not <b>translate</b> that'})
-        elif self.server.strange:
-            self._answer(200, self.server.strange)
-        else:
-            self._answer(200, {'translatedText': [f'{body["target"]}:{t}' for t in body['q']]})
-
-    def log_message(self, *_):
-        pass
-
-    def _answer(self, code, content):
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(code)
-        self.send_header('Content-Length', str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
 @pytest.fixture
 def server(monkeypatch):
+    """LibreTranslate's interface; the attributes say how it misbehaves."""
     monkeypatch.setattr(servers, '_PAUSES', (0.0, 0.0))
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) as server:
-        server.bodies, server.busy, server.strange = [], 0, None
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        server.url = f'http://127.0.0.1:{server.server_port}'
-        yield server
-        server.shutdown()
+    state = types.SimpleNamespace(bodies=[], busy=0, strange=None)
+
+    def answer(request):
+        if request.path == '/languages':
+            request.send([{'code': 'en', 'name': 'English', 'targets': ['es', 'de']}])
+            return
+        assert request.path == '/translate'
+        body = json.loads(request.body)
+        state.bodies.append(body)
+        if state.busy:
+            state.busy -= 1
+            request.send({'error': 'slow down'}, status=429)
+        elif any('bad' in text for text in body['q']):
+            request.send({'error': 'I do not <b>translate</b> that'}, status=400)
+        elif state.strange:
+            request.send(state.strange)
+        else:
+            request.send({'translatedText': [f'{body["target"]}:{t}' for t in body['q']]})
+
+    with partners.serving(answer) as state.url:
+        yield state
 
 
 def test_a_server(server, monkeypatch):
@@ -224,9 +208,8 @@ def test_a_server_that_is_not_there_or_is_another_one(server):
         server.strange = strange
         (answer,) = jobs.translate(['x'], server.url, 'en', 'es')
         assert isinstance(answer, engines.Failure) and '\n' not in answer.reason
-    closed = f'http://127.0.0.1:{server.server_port}'
-    server.shutdown()
-    server.server_close()
+    with partners.serving(None) as closed:
+        pass
     with pytest.raises(UserError, match='gave no answer in 3 tries'):
         jobs.translate(['x'], closed, 'en', 'es')
 

@@ -108,7 +108,8 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
     def bad(why: str) -> UserError:
         return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
 
-    name, count, counted, since = os.path.basename(path), 0, 0, time.monotonic()
+    name, count, counted, begun = os.path.basename(path), 0, 0, time.monotonic()
+    since = begun
     with contextlib.closing(_answer(address)) as answer, open(path, 'wb') as file:
         headers = next(answer)
         if (packed := headers.get('Content-Encoding', 'identity')) != 'identity':
@@ -128,6 +129,8 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
                     raise limits.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
                 file.write(block)
                 progress.add(len(block))
+                if time.monotonic() - begun > limits.DOWNLOAD_SECONDS.value:
+                    raise limits.DOWNLOAD_SECONDS.exceeded(f'{address} takes too long', 'seconds')
                 if (seconds := time.monotonic() - since) > _PATIENCE:
                     if count - counted < _LEAST * seconds:
                         raise bad(f'fewer than {_LEAST} bytes a second came for {seconds:.0f} s')

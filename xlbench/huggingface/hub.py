@@ -16,7 +16,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from xlbench import foreign
+from xlbench import errors, foreign, web
 from xlbench.errors import UserError
 from xlbench.huggingface import sentence_files, tensors
 
@@ -111,9 +111,11 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
             f'{names[0]} of {spec!r} is not in the Hugging Face cache and the hub cannot be '
             'reached (HF_HUB_OFFLINE set, or no connection); give a folder with its files'
         ) from None
-    except (OSError, hub_errors.HfHubHTTPError) as error:
-        reason = str(error).strip().partition('\n')[0] or type(error).__name__
-        raise UserError(f'{spec!r} cannot be fetched from the hub: {reason}') from None
+    except UserError:
+        raise
+    except Exception as error:  # Of the network, the disk, or an answer that is none.
+        said = errors.printable(str(error).strip().partition('\n')[0] or type(error).__name__)
+        raise UserError(f'{spec!r} cannot be fetched from the hub: {said}') from None
 
 
 def check_name(spec: str) -> None:
@@ -132,7 +134,8 @@ def check_name(spec: str) -> None:
     try:
         cached = hub.try_to_load_from_cache(repository, CONFIG, revision=revision or None)
         if not isinstance(cached, str):
-            hub.HfApi().model_info(repository, revision=revision or None, timeout=ASK)
+            where = dict(revision=revision or None, timeout=ASK)
+            web.within(2 * ASK, lambda: hub.HfApi().model_info(repository, **where))
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):

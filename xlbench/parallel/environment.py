@@ -5,15 +5,16 @@ the tasks of a SLURM job for those of the step, gives each process one GPU only,
 where it found what.
 """
 
-import contextlib
 import dataclasses
-import http.client
 import importlib.util
 import re
+import urllib.request
 from collections.abc import Mapping
 
+from xlbench import errors, web
 from xlbench.errors import UserError
 
+_PATIENCE = 5.0  # Seconds that a server of metadata has to answer.
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
 
 
@@ -67,8 +68,9 @@ def find(environ: Mapping[str, str]) -> Place | None:
             f'{name}={place.get(key, "")!s}' for key, name in zip(keys, VARIABLES, strict=True)
         )
         raise UserError(
-            f'{values}{where} do not name a process; set host:port, the number of processes, and '
-            f'the number of this one from 0; or {VARIABLES[1]}=auto alone, on a cluster'
+            f'{errors.printable(values, 400)}{where} do not name a process; set host:port, the '
+            'number of processes, and the number of this one from 0; or '
+            f'{VARIABLES[1]}=auto alone, on a cluster'
         )
     return Place(
         place['coordinator'],
@@ -159,7 +161,7 @@ def _tpu_vm(environ: Mapping[str, str]) -> dict:
         # Hosts, or triples name:id:host, with commas.
         hosts = _metadata(server, 'worker-network-endpoints').split(',')
         several = re.search(r"MEGASCALE_NUM_SLICES: *'?[2-9]", _metadata(server, 'tpu-env'))
-    except (OSError, http.client.HTTPException):
+    except (OSError, ValueError):
         return {}
     if several or not (worker and hosts[0]):
         return {}
@@ -173,12 +175,10 @@ def _tpu_vm(environ: Mapping[str, str]) -> dict:
 
 def _metadata(server: str, key: str) -> str:
     """Asks for one of the machine's metadata; '' if there is none."""
-    connection = http.client.HTTPConnection(server, timeout=5)
-    with contextlib.closing(connection):
-        path = f'/computeMetadata/v1/instance/attributes/{key}'
-        connection.request('GET', path, headers={'Metadata-Flavor': 'Google'})
-        answer = connection.getresponse()
-        return answer.read().decode().strip() if answer.status == 200 else ''
+    address = f'http://{server}/computeMetadata/v1/instance/attributes/{key}'
+    request = urllib.request.Request(address, headers={'Metadata-Flavor': 'Google'})
+    status, content = web.ask(request, _PATIENCE, most=1 << 20, direct=True)
+    return content.decode(errors='replace').strip() if status == 200 else ''
 
 
 CLUSTERS = (_slurm, _open_mpi, _gke_tpu, _kubernetes, _tpu_vm)

@@ -110,7 +110,7 @@ class Trackers:
                 path = foreign.file(self._run.workdir, FILE)
                 self._identities = files.read_json(path, dict[str, _Identity]) if path else {}
             if identity and self._identities.get(name) != identity:
-                self._identities[name] = identity
+                self._identities[name] = files.check_type(identity, _Identity, 'name of the run')
                 text = msgspec.json.format(msgspec.json.encode(self._identities), indent=1)
                 files.write(pathlib.Path(self._run.workdir) / FILE, text + b'\n')
             return self._identities.get(name, '')

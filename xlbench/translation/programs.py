@@ -5,15 +5,15 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.errors import UserError
-from xlbench.translation import engines
+from xlbench.translation import engines, guard
 from xlbench.translation.engines import Failure
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
@@ -23,9 +23,8 @@ _MOST_BYTES = 1 << 26  # That a program may write for a batch.
 _LEAST_SECONDS = 30.0  # That a part of a batch has, where the whole one has more.
 _MOST_BROKEN = 20  # Runs in a row; the search for one bad text of a batch has 9.
 _LOOK = 0.05  # Seconds between looks at what it has written.
-# Ends its group, with all that the program has started, when this process has ended: then nobody
-# holds the other end of the pipe.
-_WATCHED = '{ read -r _ < "$0"; kill -9 0; } 2>/dev/null & exec "$@"'
+# Ends the program, and all that it has started, when this process has ended.
+_GUARD = [sys.executable, '-I', '-S', guard.__file__]
 
 
 class Broken(Exception):
@@ -132,17 +131,18 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
         )
         source.write(text)
         source.seek(0)
-        stack.callback(os.close, theirs)
         try:
-            # A group of its own, because such programs are often scripts that start a pipeline.
             process = subprocess.Popen(
-                ['/bin/sh', '-c', _WATCHED, f'/dev/fd/{ours}', *words],
+                [*_GUARD, str(ours), *words],
                 stdin=source,
                 stdout=answer,
                 stderr=complaint,
-                start_new_session=True,
+                start_new_session=True,  # What is sent to our group does not end the guard.
                 pass_fds=(ours,),
             )
+        except BaseException:
+            os.close(theirs)
+            raise
         finally:
             os.close(ours)
         try:
@@ -154,7 +154,7 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
                 if process.returncode is None and time.monotonic() > deadline:
                     raise Broken(f'took more than {seconds:g} s')
         finally:
-            _end_group(process)
+            os.close(theirs)  # The guard ends what is left, and itself.
             process.wait()
         for file in (answer, complaint):
             file.seek(0)
@@ -225,11 +225,3 @@ def _package_version(mode: str) -> str:
         if version := _output('dpkg-query', '-W', '-f=${Version}', name):
             return f' {version}'
     return ''
-
-
-def _end_group(process: subprocess.Popen) -> None:
-    """Ends whatever the program has started and left."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()

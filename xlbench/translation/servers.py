@@ -1,19 +1,15 @@
 """Engines behind the HTTP interface of LibreTranslate (https://docs.libretranslate.com)."""
 
-import http.client
 import json
 import os
-import queue
-import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
-from xlbench import errors
+from xlbench import errors, web
 from xlbench.errors import UserError
 from xlbench.translation.engines import Failure, given
 
@@ -118,8 +114,8 @@ class LibreTranslate:
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
             try:
-                status, content = _within(self._timeout, request)
-            except (OSError, http.client.HTTPException) as error:
+                status, content = web.ask(request, self._timeout, _MOST_BYTES)
+            except OSError as error:
                 why = str(getattr(error, 'reason', '') or error)
             else:
                 if status in _BUSY:
@@ -138,53 +134,6 @@ class LibreTranslate:
             f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
             'server, then the same command again: finished translations are kept'
         )
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no server elsewhere; the library would first read all of its answer, however long."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Gives no other request."""
-
-
-def _within(seconds: float, request: urllib.request.Request) -> tuple[int, bytes]:
-    """The status and the answer to a request, of which at most a block too much is read.
-
-    The timeout of a socket is for each read, and a server that sends a byte a second has no end.
-
-    Raises:
-      OSError, http.client.HTTPException: there is none in time.
-    """
-    deadline = time.monotonic() + seconds
-    done: queue.SimpleQueue[tuple[int, bytes] | Exception] = queue.SimpleQueue()
-    opener = urllib.request.build_opener(_Stay)
-
-    def ask() -> None:
-        try:
-            content = bytearray()
-            try:
-                answer = opener.open(request, timeout=seconds)
-            except urllib.error.HTTPError as error:
-                answer = error  # Which has an answer, too.
-            with answer:
-                while len(content) <= _MOST_BYTES and time.monotonic() < deadline:
-                    if not (block := answer.read1(1 << 16)):
-                        break
-                    content += block
-            if time.monotonic() >= deadline:
-                raise TimeoutError(f'it took more than {seconds:g} s')
-            done.put((answer.status, bytes(content)))
-        except Exception as error:  # It is raised where somebody waits for it.
-            done.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        answer = done.get(timeout=max(0.0, deadline - time.monotonic()))
-    except queue.Empty:
-        raise TimeoutError(f'it took more than {seconds:g} s') from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
 
 
 def _complaint(content: bytes) -> str:

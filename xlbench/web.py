@@ -1,0 +1,85 @@
+"""Asks a server that may lie, drip or never end; its answer has a time and a size all the same."""
+
+import contextlib
+import http.client
+import queue
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import TypeVar
+
+_BLOCK = 1 << 16
+T = TypeVar('T')
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no server elsewhere; the library would first read all of its answer, however long."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Gives no other request."""
+
+
+def ask(
+    request: urllib.request.Request, seconds: float, most: int, *, direct: bool = False
+) -> tuple[int, bytes]:
+    """Sends a request, and returns the status and the content of the answer.
+
+    The timeout of a socket is for each read, and a server that sends a byte a second has no end:
+    here the whole answer, its head included, has to come in time.
+
+    Args:
+        request: With its headers and data.
+        seconds: For the whole answer.
+        most: Bytes that are read of the content; at most a block more is returned.
+        direct: Without the proxy that the environment may name.
+
+    Raises:
+        OSError: There is no answer in time, or none of HTTP.
+    """
+    proxy = [urllib.request.ProxyHandler({})] if direct else []
+    deadline = time.monotonic() + seconds
+
+    def work() -> tuple[int, bytes]:
+        try:
+            answer = urllib.request.build_opener(_Stay, *proxy).open(request, timeout=seconds)
+        except urllib.error.HTTPError as error:
+            answer = error  # Which has an answer, too.
+        content = bytearray()
+        with answer:
+            while len(content) <= most and time.monotonic() < deadline:
+                if not (block := answer.read1(_BLOCK)):
+                    break
+                content += block
+        return answer.status, bytes(content)
+
+    try:
+        return within(seconds, work)
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(f'no answer of HTTP: {type(error).__name__} {error}'.strip()) from error
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Returns what a function does, or raises what it raises, if that comes in time.
+
+    Raises:
+        TimeoutError: It does not, and goes on in its thread, which does not keep the process alive.
+    """
+    done: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((True, work()))
+        except Exception as error:  # It is raised where somebody waits for it.
+            done.put((False, error))
+
+    begin = time.monotonic()
+    threading.Thread(target=run, daemon=True).start()
+    with contextlib.suppress(queue.Empty):
+        well, result = done.get(timeout=seconds)
+        if not well:
+            raise result
+        if time.monotonic() - begin < seconds:
+            return result
+    raise TimeoutError(f'it took more than {seconds:g} s')
