@@ -10,7 +10,7 @@ import pytest
 
 from xlbench import errors
 from xlbench.data import bitext
-from xlbench.data.bitext import cleaning, seen, texts
+from xlbench.data.bitext import cleaning, texts
 
 GOOD = [
     ('The old bridge over the river is closed today.', 'Die alte Brücke über den Fluss ist zu.'),
@@ -75,7 +75,7 @@ def test_impossible_rules(change, message):
 def test_what_was_there_before_is_known():
     """Against a set, over many additions, with repetitions inside and between them."""
     numbers = np.random.default_rng(0).integers(0, 5000, 20_000).astype(np.uint64)
-    known, before = seen.Seen(), set()
+    known, before = cleaning.Seen(), set()
     for part in np.split(numbers, 100):
         new = known.add(part)
         for number, is_new in zip(part.tolist(), new.tolist(), strict=True):
@@ -83,7 +83,7 @@ def test_what_was_there_before_is_known():
             before.add(number)
     assert len(known._arrays) < 20
     assert not known.add(numbers).any() and known.add(numbers[:0]).shape == (0,)
-    same = seen.hashes([('Ja!', 'Yes'), ('ja', 'yes.'), ('ja', 'no'), ('jay', 'es')])
+    same = cleaning.hashes([('Ja!', 'Yes'), ('ja', 'yes.'), ('ja', 'no'), ('jay', 'es')])
     assert len(set(same.tolist())) == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from xlbench import errors
 from xlbench.data import readers
-from xlbench.data.readers import BadRecord, LeftOut, json_arrays
+from xlbench.data.readers import BadRecord, LeftOut, json_files
 
 TALK = {
     'id': 'a',
@@ -35,7 +35,7 @@ def test_items_of_arrays_are_what_json_says(tmp_path, monkeypatch):
     ]  # fmt: skip
     path = tmp_path / 'a.json'
     for block in (16, 17, 64, 1 << 20):
-        monkeypatch.setattr(json_arrays, '_BLOCK', block)
+        monkeypatch.setattr(json_files, '_BLOCK', block)
         for indent, ascii_only in ((None, True), (2, False)):
             text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
             for data in (text.encode(), b'\xef\xbb\xbf\n ' + text.encode() + b'\n\n'):

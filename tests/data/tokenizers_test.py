@@ -22,7 +22,6 @@ from sentencepiece import sentencepiece_model_pb2
 from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies, vocabulary_files
-from xlbench.data.tokenizers import repeated_words
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
@@ -898,74 +897,3 @@ def test_what_no_token_can_be_added_to(root, folder_of):
     with pytest.raises(errors.UserError, match="unknown vocabulary 'mt6'"):
         tokenizers.check_name('mt6+[summarize]')
     tokenizers.check_name('google/mt5-base+[summarize]')
-
-
-# --- Words that occur again and again.
-
-
-def _mixed_texts(count=600):
-    """Texts of ordinary and of hard words, in all neighbourhoods."""
-    rng = random.Random(0)
-    words = [word for text in tokenizer_files.TEXTS for word in text.split(' ')]
-    texts = (' '.join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(count))
-    return [*tokenizer_files.TEXTS, *texts]
-
-
-@pytest.mark.parametrize(
-    'family', ['mt5', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart', 'pegasus']
-)
-def test_words_that_are_looked_up_have_the_ids_of_the_library(folder_of, family):
-    tokenizer = tokenizers.load(folder_of(family), '')
-    words = repeated_words.RepeatedWords.of(tokenizer._tokenizer)
-    texts = _mixed_texts()
-    expected = repeated_words.library(tokenizer._tokenizer)(texts)
-    for encode in (words.encode_batch, words.encode_batch, tokenizer.encode_batch):
-        found = encode(texts)
-        for text, ids, ours in zip(texts, expected, found, strict=True):
-            assert ours.dtype == np.int32 and ours.flags.writeable
-            assert ours.tolist() == ids.tolist(), text
-    looked_up = sum(words._looked_up(text.split(' ')) is not None for text in texts)
-    assert looked_up > len(texts) / 2
-    # Neither an added token nor a word that a normalizer parts or empties is looked up.
-    added = next(iter(tokenizer._tokenizer.get_added_tokens_decoder().values())).content
-    words.encode_batch([f'x {added}', 'a\u00a0b', 'x \u0301x', 'a\u200b', *texts])
-    for text in (f'x {added}', 'a\u00a0b', 'x \u0301x', 'a\u200b'):
-        assert words._looked_up(text.split(' ')) is None
-
-
-def test_memory_of_words_is_bounded_and_not_used_in_vain(folder_of, monkeypatch):
-    tokenizer = tokenizers.load(folder_of('mt5'), '')._tokenizer
-    words = repeated_words.RepeatedWords.of(tokenizer)
-    words.encode_batch([f'w{number}' for number in range(100)])  # None of them comes again.
-    assert len(words._later) == 1
-    few = [f'w{number % 9} w{number % 7} {"x" * 60}' for number in range(100)]
-    assert [row.tolist() for row in words.encode_batch(few)] == [
-        row.tolist() for row in repeated_words.library(tokenizer)(few)
-    ]
-    assert len(words._later) == 10
-    monkeypatch.setattr(repeated_words, '_MOST_WORDS', 9)
-    words.encode_batch([f'v{number % 9} v{number % 7}' for number in range(100)])
-    assert len(words._later) == 1
-
-
-@pytest.mark.parametrize(
-    ('normalizer', 'pre_tokenizer'),
-    [
-        (None, None),
-        (None, hf.pre_tokenizers.Metaspace(prepend_scheme='first')),
-        (None, hf.pre_tokenizers.Split(' ', 'removed')),
-        (hf.normalizers.Replace('a b', 'c'), hf.pre_tokenizers.WhitespaceSplit()),
-        (hf.normalizers.Prepend('x'), hf.pre_tokenizers.WhitespaceSplit()),
-    ],
-)
-def test_words_are_not_kept_where_steps_may_look_at_several(normalizer, pre_tokenizer):
-    tokenizer = hf.Tokenizer(hf.models.WordLevel({'a': 0, '?': 1}, unk_token='?'))
-    if normalizer:
-        tokenizer.normalizer = normalizer
-    if pre_tokenizer:
-        tokenizer.pre_tokenizer = pre_tokenizer
-    assert repeated_words.RepeatedWords.of(tokenizer) is None
-    tokenizer.normalizer, tokenizer.pre_tokenizer = None, hf.pre_tokenizers.WhitespaceSplit()
-    assert repeated_words.RepeatedWords.of(tokenizer) is not None
-    tokenizer.add_tokens(['a a'])  # Sought across spaces.
-    assert repeated_words.RepeatedWords.of(tokenizer) is None

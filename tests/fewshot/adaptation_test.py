@@ -12,15 +12,9 @@ import pytest
 from flax import traverse_util
 
 from xlbench import errors, machine, models
-from xlbench.fewshot import (
-    adaptation,
-    corpus as corpus_lib,
-    lane_programs,
-    lanes as lanes_lib,
-    room as room_lib,
-)
-from xlbench.fewshot.frozen import FrozenEncoder
-from xlbench.fewshot.lanes import Lane, Recipe
+from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
+from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
+from xlbench.fewshot.settings import Lane, Recipe
 from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
@@ -33,7 +27,7 @@ FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifie
 BUCKETS, ROWS, WIDTH = 5, 6, 12
 # Some gradients are 0 but for rounding (a softmax's keys have a bias); this keeps them small.
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
-TABLE = lanes_lib.EMBEDDING
+TABLE = EMBEDDING
 PROGRAMS = ('begin', 'refill', 'advance', 'predict')
 
 
@@ -299,8 +293,8 @@ def test_examples_that_share_a_row_are_apart():
     assert_same(together, apart)
 
 
-METHODS = [('classification', name) for name in lanes_lib.METHODS]
-METHODS += [('tagging', name) for name in lanes_lib.TAGGING_METHODS]
+METHODS = [('classification', name) for name in settings.METHODS]
+METHODS += [('tagging', name) for name in settings.TAGGING_METHODS]
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'fc')])
@@ -335,7 +329,7 @@ def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
     assert max(differences) > 1e-3
     found = adapter(view, method, **options)
     cached = adapter(view, method)
-    assert found.room(4).lanes_at_once(1000) == 1 < cached.room(4).lanes_at_once(1000)
+    assert found.budget(4).lanes_at_once(1000) == 1 < cached.budget(4).lanes_at_once(1000)
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
@@ -411,24 +405,25 @@ def test_streams_change_nothing():
 
 
 def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):
-    room = adapter('tagging', 'fc').room(4)
+    budget = adapter('tagging', 'fc').budget(4)
     monkeypatch.setattr(machine, 'cores', lambda: 4)
-    assert [room.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
-    assert room.may_compile_beside(2, 2) and not room.may_compile_beside(2, 1)
+    assert [budget.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
+    assert budget.may_compile_beside(2, 2) and not budget.may_compile_beside(2, 1)
     monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
-    assert not room.keep_freed(2, 2)
+    assert not budget.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'one_heap', True)
-    assert room.keep_freed(2, 2)
-    monkeypatch.setattr(machine, 'memory', lambda: 7 * room.bytes(2))
-    assert room.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
-    assert not room.may_compile_beside(2, 2) and not room.keep_freed(2, 2)
+    assert budget.keep_freed(2, 2)
+    monkeypatch.setattr(machine, 'memory', lambda: 7 * budget.bytes(2))
+    assert budget.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
+    assert not budget.may_compile_beside(2, 2) and not budget.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'memory', lambda: None)
-    assert room.streams(100, 2) == 1
-    assert adapter('tagging', 'fc', devices=4).room(4).streams(100, 4) == 1
+    assert budget.streams(100, 2) == 1
+    assert adapter('tagging', 'fc', devices=4).budget(4).streams(100, 4) == 1
+    assert adapter('tagging', 'full').budget(4).streams(100, 1) == 1  # It keeps all cores busy.
     monkeypatch.setattr(machine, 'memory', lambda: 2**30)
-    assert room.streams(100, 2) > 1 and room.keep_freed(2, 1)
+    assert budget.streams(100, 2) > 1 and budget.keep_freed(2, 1)
     monkeypatch.setattr(partitioning, 'is_one_cpu', lambda mesh: False)
-    assert room.streams(100, 2) == 1 and not room.keep_freed(2, 1)
+    assert budget.streams(100, 2) == 1 and not budget.keep_freed(2, 1)
 
 
 def test_parameters_are_returned_where_asked_for():
@@ -483,20 +478,20 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
 
 
 def test_as_many_lanes_as_memory_holds(monkeypatch):
-    room, of_four = (adapter('tagging', 'fc', devices=count).room(4) for count in (1, 4))
-    assert room.lanes_at_once(1000) > 1  # They fit a cache.
-    assert room.lanes_at_once(3) == 3
-    one, two = (room.step_bytes(slots) for slots in (1, 2))
+    budget, of_four = (adapter('tagging', 'fc', devices=count).budget(4) for count in (1, 4))
+    assert budget.lanes_at_once(1000) > 1  # They fit a cache.
+    assert budget.lanes_at_once(3) == 3
+    one, two = (budget.step_bytes(slots) for slots in (1, 2))
     assert two > one
-    limit = (one + 4.5 * (two - one)) / room_lib.MEMORY_SHARE
+    limit = (one + 4.5 * (two - one)) / adaptation.MEMORY_SHARE
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: limit)
-    assert room.lanes_at_once(1000) == 5
-    assert room.lanes_at_once(2) == 2
+    assert budget.lanes_at_once(1000) == 5
+    assert budget.lanes_at_once(2) == 2
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 1)
-    assert room.lanes_at_once(1000) == 1
+    assert budget.lanes_at_once(1000) == 1
     monkeypatch.undo()
     assert of_four.lanes_at_once(6) == 8
-    monkeypatch.setattr(room_lib, 'CPU_CACHE', 1)
+    monkeypatch.setattr(adaptation, 'CPU_CACHE', 1)
     assert of_four.lanes_at_once(6) == 4
 
 
@@ -546,14 +541,14 @@ def test_early_stopping(golden):
     for case in golden('fsxlt_early_stop/'):
         inputs, expected = case['inputs'], case['expected']
         scores = inputs['dev_scores'][: inputs['max_epochs']]
-        found = lanes_lib.early_stopping(scores, inputs['patience'])
+        found = adaptation.early_stopping(scores, inputs['patience'])
         names = ('epochs_run', 'best_epoch_1based', 'best')
         assert found == tuple(expected[name] for name in names), case['name']
 
 
 def test_early_stopping_by_hand():
-    assert lanes_lib.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
-    assert lanes_lib.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
+    assert adaptation.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
+    assert adaptation.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
 
 
 def test_head_of_cosines(golden):

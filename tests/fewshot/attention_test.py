@@ -13,8 +13,7 @@ from scipy import special
 
 from xlbench import models, names
 from xlbench.errors import UserError
-from xlbench.fewshot import attention as command, results
-from xlbench.fewshot.analysis import attention
+from xlbench.fewshot import attention, results
 from xlbench.huggingface import bert as bert_names
 from xlbench.models import bert
 from xlbench.training import checkpoints
@@ -177,7 +176,7 @@ def random_encoder(config):
 
 
 def run(workdir, *flags):
-    command.main(['attention', str(workdir), *flags])
+    attention.main(['attention', str(workdir), *flags])
     with open(workdir / 'attention-mldoc-de-1-3.csv', encoding='utf-8', newline='') as file:
         return list(csv.DictReader(file))
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from xlbench.fewshot import streams
+from xlbench.fewshot import adaptation
 
 
 def test_items_come_while_others_are_waited_for():
@@ -16,16 +16,16 @@ def test_items_come_while_others_are_waited_for():
         met.wait()
         yield name * 2
 
-    assert sorted(streams.merged([both('a'), both('b')])) == ['a', 'aa', 'b', 'bb']
-    assert list(streams.merged([iter((1, 2))])) == [1, 2]
-    assert list(streams.merged([iter(()), iter((3,))])) == [3]
+    assert sorted(adaptation.merged([both('a'), both('b')])) == ['a', 'aa', 'b', 'bb']
+    assert list(adaptation.merged([iter((1, 2))])) == [1, 2]
+    assert list(adaptation.merged([iter(()), iter((3,))])) == [3]
 
 
 def test_a_single_iterator_is_read_by_the_caller():
     def here():
         yield threading.current_thread()
 
-    assert list(streams.merged([here()])) == [threading.current_thread()]
+    assert list(adaptation.merged([here()])) == [threading.current_thread()]
 
 
 def test_an_error_ends_all():
@@ -38,7 +38,7 @@ def test_an_error_ends_all():
         raise ValueError('broken')
 
     with pytest.raises(ValueError, match='broken'):
-        for _ in streams.merged([endless(), broken()]):
+        for _ in adaptation.merged([endless(), broken()]):
             pass
 
 
@@ -49,7 +49,7 @@ def test_closed_in_the_middle():
         while True:
             yield 0
 
-    merged = streams.merged([endless(), endless()])
+    merged = adaptation.merged([endless(), endless()])
     assert next(merged) == 0
     merged.close()
     assert threading.active_count() == before

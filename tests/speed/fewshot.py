@@ -135,7 +135,7 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.fewshot import adaptation, frozen as frozen_lib, lanes as lanes_lib
+    from xlbench.fewshot import adaptation, frozen as frozen_lib, settings
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
 
@@ -174,16 +174,16 @@ def xlbench_step(args: argparse.Namespace):
     if reads_tokens:
         frozen = frozen_lib.FrozenEncoder(model, objective, params, corpus, mesh)
     else:
-        read = lanes_lib.Eval((jax.tree.map(lambda x: x[None], one),), test.take, test.gold)
+        read = frozen_lib.Eval((jax.tree.map(lambda x: x[None], one),), test.take, test.gold)
         frozen = types.SimpleNamespace(
             params=params, shots=lambda *_: shots, evaluated=lambda *_: read
         )
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
-    recipe = lanes_lib.Recipe(method, epochs=epochs)
+    recipe = settings.Recipe(method, epochs=epochs)
     adapter = adaptation.Adapter(model, objective, params, corpus, mesh, recipe, frozen)
     del params
-    lanes = [lanes_lib.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
+    lanes = [settings.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
     chosen = []
 
     def step():
@@ -191,8 +191,8 @@ def xlbench_step(args: argparse.Namespace):
             frozen._shots.clear()
             adapter._data_of = 0, None
         if not chosen:
-            at_once = args.at_once or adapter.room(args.shots).lanes_at_once(args.buckets)
-            streams = args.streams or adapter.room(args.shots).streams(len(lanes), at_once)
+            at_once = args.at_once or adapter.budget(args.shots).lanes_at_once(args.buckets)
+            streams = args.streams or adapter.budget(args.shots).streams(len(lanes), at_once)
             chosen.extend((at_once, streams))
             print(f'{at_once} lanes in each of {streams} streams', file=sys.stderr)
         results = list(adapter.run(args.shots, lanes, chosen[0], streams=chosen[1]))

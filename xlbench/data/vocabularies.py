@@ -28,6 +28,8 @@ class Family:
     Attributes:
       files: what it is built from, without a tokenizer.json.
       tokenizer_class: of transformers, which reads these files.
+      classes: further classes of transformers whose folders are of this family.
+      model_types: of config.json, likewise; two families may share one.
       settings: keys of tokenizer_config.json that change what the class makes.
       unk_id: of unknown text in its SentencePiece models.
       named: special tokens, by their keys in tokenizer_config.json.
@@ -39,10 +41,14 @@ class Family:
         decoders begin with it. Examples have it first all the same; `features.generation` moves it.
       added: tokens behind those of the files, which no text becomes.
       closing: of them, the one that stands behind the end of both sides, where the language would.
+      doubled_ends: whether two ends stand between the texts of a pair, which all have one type
+        (fairseq, roberta/hub_interface.py).
     """
 
     files: tuple[str, ...] = ()
     tokenizer_class: str = ''
+    classes: tuple[str, ...] = ()
+    model_types: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     unk_id: int = 0
     named: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -53,6 +59,7 @@ class Family:
     language_last: bool = False
     added: tuple[str, ...] = ()
     closing: str = ''
+    doubled_ends: bool = False
 
 
 _T5 = dict(eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
@@ -94,14 +101,31 @@ UNICODER_LANGUAGES = tuple(_CODES.split())
 _UNICODER_END = '[EOS]'
 
 FAMILIES = {
-    't5': Family(('spiece.model',), 'T5Tokenizer', unk_id=2, named=_T5),
+    't5': Family(
+        ('spiece.model',),
+        'T5Tokenizer',
+        classes=('MT5Tokenizer',),
+        model_types=('t5', 'mt5', 'umt5'),
+        unk_id=2,
+        named=_T5,
+    ),
     'pegasus': Family(
-        ('spiece.model',), 'PegasusTokenizer', unk_id=2, named=_T5 | dict(mask_token='<mask_2>')
+        ('spiece.model',),
+        'PegasusTokenizer',
+        model_types=('pegasus',),
+        unk_id=2,
+        named=_T5 | dict(mask_token='<mask_2>'),
     ),
     'mbart25': Family(_XLMR, 'MBartTokenizer', **_MBART, language_last=True),
-    'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
+    'mbart50': Family(_XLMR, 'MBart50Tokenizer', model_types=('mbart',), **_MBART),
     'xlm-roberta': Family(
-        _XLMR, 'XLMRobertaTokenizer', named=_FAIRSEQ, source=('bos',), start='bos'
+        _XLMR,
+        'XLMRobertaTokenizer',
+        model_types=('xlm-roberta',),
+        named=_FAIRSEQ,
+        source=('bos',),
+        start='bos',
+        doubled_ends=True,
     ),
     # microsoft/Unicoder, generation/fairseq/tasks/generation_from_pretrained_bart.py: the source is
     # X </s> [EOS], and a decoder is fed [de] X </s> and writes X </s> [EOS].
@@ -120,7 +144,9 @@ FAMILIES = {
     'bert': Family(
         ('vocab.txt',),
         'BertTokenizer',
-        ('unk_token', 'do_lower_case', 'strip_accents', 'tokenize_chinese_chars'),
+        classes=('DistilBertTokenizer',),
+        model_types=('bert', 'distilbert'),
+        settings=('unk_token', 'do_lower_case', 'strip_accents', 'tokenize_chinese_chars'),
         named=_BERT,
         source=('bos', 'target_lang'),
         target=('target_lang',),
@@ -129,7 +155,9 @@ FAMILIES = {
     'bart': Family(
         _BPE,
         'RobertaTokenizer',
-        ('add_prefix_space',),
+        classes=('BartTokenizer',),
+        model_types=('bart',),
+        settings=('add_prefix_space',),
         named=_FAIRSEQ,
         source=('bos',),
         target=('bos',),
@@ -138,20 +166,33 @@ FAMILIES = {
     'roberta': Family(
         _BPE,
         'RobertaTokenizer',
-        ('add_prefix_space',),
+        model_types=('roberta',),
+        settings=('add_prefix_space',),
         named=_FAIRSEQ,
         source=('bos',),
         start='bos',
+        doubled_ends=True,
     ),
-    'gpt2': Family(_BPE, 'GPT2Tokenizer', ('add_prefix_space',), named=_GPT2, start='eos'),
+    'gpt2': Family(
+        _BPE,
+        'GPT2Tokenizer',
+        model_types=('gpt2',),
+        settings=('add_prefix_space',),
+        named=_GPT2,
+        start='eos',
+    ),
     'xlm': Family(
         _BPE,
+        classes=('XLMTokenizer',),
+        model_types=('xlm',),
         named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),
         source=('bos',),
         start='bos',
     ),
     'marian': Family(
         ('source.spm', 'target.spm', 'vocab.json'),
+        classes=('MarianTokenizer',),
+        model_types=('marian',),
         named=_T5,
         source=('target_lang',),
         needs_languages=True,
@@ -161,36 +202,14 @@ FAMILIES = {
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see vocabulary_files.Settings.
 GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
 _CLASSES = {
-    'T5Tokenizer': 't5',
-    'MT5Tokenizer': 't5',
-    'PegasusTokenizer': 'pegasus',
-    'MBart50Tokenizer': 'mbart50',
-    'MBartTokenizer': 'mbart25',
-    'XLMRobertaTokenizer': 'xlm-roberta',
-    'BertTokenizer': 'bert',
-    'DistilBertTokenizer': 'bert',
-    'BartTokenizer': 'bart',
-    'RobertaTokenizer': 'roberta',
-    'GPT2Tokenizer': 'gpt2',
-    'MarianTokenizer': 'marian',
-    'XLMTokenizer': 'xlm',
+    name: family
+    for family, row in FAMILIES.items()
+    for name in (row.tokenizer_class, *row.classes)
+    # BART's and Unicoder's vocabularies are run by the class of another family.
+    if name and (family not in ('bart', 'unicoder') or name in row.classes)
 }
 _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
-_MODEL_TYPES = {
-    't5': 't5',
-    'mt5': 't5',
-    'umt5': 't5',
-    'pegasus': 'pegasus',
-    'mbart': 'mbart50',
-    'xlm-roberta': 'xlm-roberta',
-    'bert': 'bert',
-    'distilbert': 'bert',
-    'bart': 'bart',
-    'roberta': 'roberta',
-    'gpt2': 'gpt2',
-    'marian': 'marian',
-    'xlm': 'xlm',
-}
+_MODEL_TYPES = {kind: family for family, row in FAMILIES.items() for kind in row.model_types}
 
 
 def _of_bert(files: Files, of_class: str | None) -> str:

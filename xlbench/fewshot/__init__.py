@@ -4,16 +4,13 @@
 xlbench.fewshot.report WORKDIR` makes the paper's tables and figures of it, and `python -m
 xlbench.fewshot.attention WORKDIR` makes table 5.
 
-  settings       the block config.adapt, and the groups of adaptations that it asks for
-  lanes          adaptations side by side; the methods of the paper
+  settings       the methods of the paper, the block config.adapt, and what it asks for
   corpus         the buckets of one language as arrays
   eval_sets      dev and test sets as batches
-  source         the source-trained model
+  source         the data of a sweep, and the source-trained model
   frozen         an encoder that stays as it is
   lane_programs  what the devices do with lanes
-  room           the room for lanes in memory, caches and cores
-  streams        iterators that are read side by side, in threads
-  adaptation     adapts one model to one language in one way
+  adaptation     adapts one model to one language in one way, as many lanes as fit at a time
   predictions    files of predicted labels
   results        the rows of a sweep's results, and the journal that they are written to
   workdir        a sweep's config.json
@@ -21,7 +18,7 @@ xlbench.fewshot.attention WORKDIR` makes table 5.
   sweep          a whole sweep
   analysis       what comes of sweeps: tables, figures, attention
   command_lines  the command lines, read without jax
-  attention      the program that makes table 5
+  attention      changes of attention by adapting, and the program that makes table 5
   report         the program that makes tables and figures
 """
 
@@ -34,15 +31,12 @@ __all__ = [
     'eval_sets',
     'frozen',
     'lane_programs',
-    'lanes',
     'predictions',
     'report',
     'results',
-    'room',
     'runner',
     'settings',
     'source',
-    'streams',
     'sweep',
     'workdir',
 ]

@@ -3,7 +3,7 @@
 A lane is one adaptation: a bucket of shots, a learning rate and a seed. One compiled program trains
 a fixed number of lanes side by side, each on one device of the mesh and without communication; a
 lane that ends leaves its slot to the next one. On a CPU several such programs run at the same time
-(`Room.streams`). The result of a lane does not depend on the other lanes.
+(`LaneBudget.streams`). The result of a lane does not depend on the other lanes.
 
 An epoch is one pass over the bucket, by default a single step. After each epoch the development set
 is predicted, still on the device; the best parameters are kept, training stops when they have not
@@ -19,9 +19,11 @@ dropout, and so does `Recipe.frozen_dropout`; dev and test sets are read once ev
 
 import collections
 import dataclasses
+import queue
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from concurrent import futures
+from typing import NamedTuple, TypeVar
 
 import flax.linen as nn
 import jax
@@ -36,26 +38,57 @@ from xlbench.errors import UserError
 from xlbench.fewshot import eval_sets
 from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
-from xlbench.fewshot.frozen import FrozenEncoder, Head, stacked
-from xlbench.fewshot.lane_programs import LaneData, LanePrograms
-from xlbench.fewshot.lanes import (
-    EMBEDDING,
-    METHODS,
-    POOLERS,
-    TAGGING_METHODS,
-    Eval,
-    Lane,
-    Recipe,
-    Result,
-    State,
-    assigned,
-    early_stopping,
-    put,
-)
-from xlbench.fewshot.room import Room
-from xlbench.fewshot.streams import merged
+from xlbench.fewshot.frozen import EMBEDDING, Eval, FrozenEncoder, Head, put, stacked
+from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigned
+from xlbench.fewshot.settings import METHODS, TAGGING_METHODS, Lane, Recipe
 from xlbench.metrics import tagging
+from xlbench.parallel import freed_memory, partitioning
+from xlbench.training import memory
 from xlbench.training.objectives.contract import Objective, Params
+
+Item = TypeVar('Item')
+
+POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
+# Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
+MEMORY_SHARE = 0.8
+CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The result of a lane.
+
+    Attributes:
+      lane: which.
+      dev_score: the best, 0 to 100; None without a development set.
+      best_epoch: its epoch, from 1.
+      epochs: all that were run.
+      curve: [epochs], the development score after each.
+      predicted: [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
+      params: of the best epoch, over the whole vocabulary, where they were asked for.
+    """
+
+    lane: Lane
+    dev_score: float | None
+    best_epoch: int
+    epochs: int
+    curve: tuple[float, ...]
+    predicted: np.ndarray
+    params: Params | None = None
+
+
+def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, float]:
+    """(epochs run, best epoch from 1, its score), were `scores` those after each epoch.
+
+    Only a higher score is better, and the first beats none at all (fsxlt/code, adapt_trainer.py).
+    """
+    best_epoch, best = 0, -1.0
+    for epoch, score in enumerate(scores, 1):
+        if score > best:
+            best_epoch, best = epoch, score
+        if epoch - best_epoch >= patience:
+            return epoch, best_epoch, best
+    return len(scores), best_epoch, best
 
 
 class _Ended(NamedTuple):
@@ -110,7 +143,7 @@ class Adapter:
         self._corpus, self._params = corpus, params
         self.frozen = frozen or FrozenEncoder(model, objective, params, corpus, mesh)
         flat = traverse_util.flatten_dict(self.frozen.params, sep='/')
-        self._rereads = recipe.frozen_dropout and not self._method.encoder
+        self._rereads = recipe.reads_shots_anew
         self._shared, whole = (), None
         if not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
@@ -118,7 +151,9 @@ class Adapter:
             if self._rereads:
                 whole = self._with_head(self.frozen.model)
                 self._shared = {name: flat[name] for name in flat.keys() - trained.keys()}
-            flat, model = trained, self._head(model)
+            flat = trained
+            called = 'label' if self._reads_hidden else 'classify'
+            model = Head(self._with_head(model), called)
         self._trained = flat
         self._chunks = put(tagging.Chunks(corpus.labels).tables, mesh)
         self._data_of: tuple[int, LaneData | None] = (0, None)
@@ -127,22 +162,16 @@ class Adapter:
         self._dispatching = threading.Lock()
 
     def _with_head(self, model: nn.Module) -> nn.Module:
-        """The model with the head that the method trains."""
+        """Returns the model with the head that the method trains."""
         if not self._method.fresh:
             return model
         head = 'cosine' if self._method.cosine else 'linear'
         return model.clone(config=dataclasses.replace(model.config, head=head))
 
-    def _head(self, model: nn.Module) -> Head:
-        """The head that is trained, and which of its methods is called."""
-        return Head(self._with_head(model), 'label' if self._reads_hidden else 'classify')
-
     @property
     def _reads_hidden(self) -> bool:
         """True if the trained part reads hidden states, or a frozen pooler's output."""
         return self._method.pooler or self._of_words
-
-    # ----------------------------------------------------------------------------------- the lanes
 
     def run(
         self,
@@ -173,7 +202,7 @@ class Adapter:
                 raise UserError(f'bucket {lane.bucket} of {shots} shots is empty; leave it out')
         read = self._data(shots), self._test(shots)  # Of both there is one for all streams.
         waiting, streams = collections.deque(lanes), max(streams, 1)
-        keeps = self.room(shots).keep_freed(at_once, streams)
+        keeps = self.budget(shots).keep_freed(at_once, streams)
         yield from merged(
             [self._stream(shots, read, waiting, at_once, keep) for _ in range(streams)]
         )
@@ -183,7 +212,8 @@ class Adapter:
     def compile(self, shots: int, at_once: int) -> None:
         """Compiles what `run` calls.
 
-        It may be called in a thread beside a `run` of other shots, see `Room.may_compile_beside`.
+        It may be called in a thread beside a `run` of other shots, if
+        `LaneBudget.may_compile_beside` says so.
 
         Args:
           shots: of the corpus.
@@ -191,9 +221,9 @@ class Adapter:
         """
         self._programs.compile(self._data(shots), self._test(shots), at_once)
 
-    def room(self, shots: int) -> Room:
+    def budget(self, shots: int) -> 'LaneBudget':
         """Returns how many lanes of a number of shots fit at a time."""
-        return Room(self._programs, self._data(shots), self._mesh, self._rereads)
+        return LaneBudget(self._programs, self._data(shots), self._mesh, self._recipe)
 
     def _stream(
         self,
@@ -218,7 +248,9 @@ class Adapter:
                     break
                 if free.all():
                     state = None  # Before the new one is there: its memory may be needed.
-                state = self._refilled(state, data, slots, free)
+                    state = self._programs.begin(data, assigned(slots))
+                elif (free & running).any():
+                    state = self._programs.refill(state, data, assigned(slots), free)
                 epochs = self._epochs(data, done, running)
                 state, report = self._programs.advance(state, data, epochs)
             yield from self._results(ended, data)  # While the device works.
@@ -235,20 +267,6 @@ class Adapter:
                 kept = self._whole(shots, state, i) if lane in keep else None
                 ended.append(_Ended(lane, report[i], predicted, i, kept))
         yield from self._results(ended, data)
-
-    def _refilled(
-        self,
-        state: State | None,
-        data: LaneData,
-        slots: Sequence[Lane | None],
-        free: np.ndarray,
-    ) -> State:
-        """The lanes of slots, begun in those that were free [slots]."""
-        if state is None:
-            return self._programs.begin(data, assigned(slots))
-        if any(slot and new for slot, new in zip(slots, free, strict=True)):
-            return self._programs.refill(state, data, assigned(slots), free)
-        return state
 
     def _epochs(self, data: LaneData, done: np.ndarray, running: np.ndarray) -> np.int32:
         """Returns how many epochs pass at least before a lane may end.
@@ -290,8 +308,6 @@ class Adapter:
         if self._method.fresh:
             whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
         return traverse_util.unflatten_dict(whole | adapted, sep='/')
-
-    # --------------------------------------------------------------------------------------- data
 
     def _data(self, shots: int) -> LaneData:
         """The data of lanes of so many shots; that of the last number asked for is kept."""
@@ -336,3 +352,130 @@ class Adapter:
         numbers = np.zeros(len(self._corpus.token_ids), np.int32)
         numbers[ids] = np.arange(len(ids))
         return eval_sets.compacted(arrays, numbers)
+
+
+class LaneBudget:
+    """Counts the lanes and programs that run at the same time, for one number of shots.
+
+    Args:
+      programs: that run them.
+      data: that they read.
+      mesh: lanes are cut over its axis 'data'.
+      recipe: what they adapt, and how.
+    """
+
+    def __init__(self, programs: LanePrograms, data: LaneData, mesh: Mesh, recipe: Recipe):
+        self._programs, self._data, self._mesh, self._recipe = programs, data, mesh, recipe
+
+    def lanes_at_once(self, most: int) -> int:
+        """Returns how many lanes to train side by side: as many as a device's memory holds.
+
+        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
+        many as its cache holds, so that their state is not fetched anew at every step.
+
+        Args:
+          most: no more than so many, or the next multiple of the mesh's axis 'data'.
+        """
+        ways = self._mesh.shape['data']
+        limit = partitioning.memory_limit(self._mesh)
+        if limit is None and self._recipe.reads_shots_anew:
+            return ways  # What the encoder makes of one bucket fills the cache.
+        if limit is None:
+            fit = CPU_CACHE * ways // self.bytes(ways)
+        else:
+            one, two = (self.step_bytes(n * ways) for n in (1, 2))
+            fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
+        return ways * int(max(1, min(-(-most // ways), fit)))
+
+    def streams(self, lanes: int, at_once: int) -> int:
+        """Returns how many programs of `at_once` lanes to run at the same time.
+
+        A program is the same however many of it run, so that no result depends on this number.
+
+        Args:
+          lanes: how many there are to adapt.
+          at_once: slots of a program.
+        """
+        # Much of what a head's program does keeps one core busy while the others wait. Products of
+        # a whole model use all cores: on two cores of an EPYC of family 25, two streams took 1.3
+        # times as long as one, and twice the memory.
+        if not partitioning.is_one_cpu(self._mesh) or METHODS[self._recipe.method].encoder:
+            return 1
+        return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
+
+    def may_compile_beside(self, at_once: int, streams: int) -> bool:
+        """Returns whether the next programs may compile beside the running ones, on a CPU.
+
+        Most of a program is compiled on one core, and the streams keep the others busy. Memory has
+        to hold as much as another stream, for the compiler and for what the next lanes read.
+        """
+        return streams > 1 and self._streams_that_fit(at_once) > streams
+
+    def keep_freed(self, at_once: int, streams: int) -> bool:
+        """Lets the process keep what an epoch frees for the next one, on a CPU; whether it does.
+
+        It then needs no new pages for it, which take a tenth of the time of an adaptation.
+        """
+        if not machine.one_heap:
+            return False
+        held = streams * self._stream_bytes(at_once) / MEMORY_SHARE
+        return freed_memory.keep(self._mesh, held, held)
+
+    def bytes(self, slots: int) -> int:
+        """Returns the bytes of the state of so many lanes."""
+        state = self._programs.state_like(self._data, slots)
+        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+
+    def step_bytes(self, slots: int) -> int:
+        """Returns the bytes that `slots` lanes take on each device."""
+        state = self._programs.state_like(self._data, slots)
+        program = self._programs.advance.lower(state, self._data, np.int32(1))
+        return memory.step_bytes(program.compile().memory_analysis())
+
+    def _streams_that_fit(self, at_once: int) -> int:
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known."""
+        return int(MEMORY_SHARE * (machine.memory() or 0) // self._stream_bytes(at_once))
+
+    def _stream_bytes(self, at_once: int) -> int:
+        """Estimates a stream's bytes: gradients and activations need about as much as its state."""
+        return 2 * self.bytes(at_once)
+
+
+def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:
+    """Yields the items of all iterators as they come, each of them read in a thread of its own.
+
+    An error in one of them ends all, and is raised here. When this is closed, each of them is read
+    up to its next item and no further.
+
+    Args:
+      iterators: a single one is read in the caller's thread.
+    """
+    if len(iterators) == 1:
+        yield from iterators[0]
+        return
+    items, stop, end = queue.SimpleQueue(), threading.Event(), object()
+
+    def read(iterator: Iterator[Item]) -> None:
+        try:
+            for item in iterator:
+                items.put(item)
+                if stop.is_set():
+                    break
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            items.put(end)
+
+    with futures.ThreadPoolExecutor(len(iterators)) as pool:
+        reading, left = [pool.submit(read, iterator) for iterator in iterators], len(iterators)
+        try:
+            while left:
+                if (item := items.get()) is end:
+                    left -= 1
+                else:
+                    yield item
+        finally:
+            stop.set()
+    for thread in reading:
+        thread.result()

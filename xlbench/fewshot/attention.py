@@ -14,8 +14,11 @@ change. A CSV file has every token, also with its change per position.
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """
 
+import collections
+import dataclasses
+import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xlbench import commands
 from xlbench.fewshot import command_lines
@@ -23,11 +26,328 @@ from xlbench.fewshot import command_lines
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(command_lines.attention, sys.argv, __doc__)
 
-from xlbench import errors, files, locks
+import jax
+import msgspec
+import numpy as np
+from flax import traverse_util
+
+from xlbench import config as config_lib, errors, files, locks, runs
+from xlbench.benchmarks import topics
+from xlbench.data import features, tokenizers
 from xlbench.errors import UserError
-from xlbench.fewshot.analysis import attention
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Key, Row
+from xlbench.models import bert
 from xlbench.reporting import render
+from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
+from xlbench.training import checkpoints
+from xlbench.training.objectives.classification import about_tokens
+from xlbench.training.objectives.contract import Params
+
+BATCH_SIZE = 32
+
+
+class _Adapted(msgspec.Struct, frozen=True):
+    """`Row.key` behind the task, as config.json of kept parameters has it."""
+
+    language: str
+    shots: int
+    method: str
+    start: str
+    learning_rate: float
+    bucket: int
+    seed: int
+
+
+class _Kept(msgspec.Struct):
+    """The part of that config.json that is read."""
+
+    adapted: _Adapted | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """The change of attention to one token.
+
+    Attributes:
+        token: Its id.
+        change: Percent points of an example's attention, summed over the token's places, the mean
+            over all examples.
+        each: Percent points at one place, the mean over all places.
+        places: How often it is there, in all examples.
+        examples: How many it is in.
+    """
+
+    token: int
+    change: float
+    each: float
+    places: int
+    examples: int
+
+
+def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[Change]:
+    """The change of every token that occurs, the largest increase first.
+
+    Args:
+        tokens: [examples, length] ids, -1 on padding.
+        before: [examples, length], the share of attention of each place, 0 to 1.
+        after: [examples, length], likewise.
+    """
+    rows, columns = np.nonzero(tokens >= 0)
+    ids, number = np.unique(tokens[rows, columns], return_inverse=True)
+    difference = 100.0 * (after - before)[rows, columns].astype(np.float64)
+    total, places = np.bincount(number, difference), np.bincount(number)
+    examples = np.bincount(np.unique(np.stack([number, rows]), axis=1)[0])
+    order = np.lexsort((ids, -total))
+    return [
+        Change(
+            int(ids[i]),
+            float(total[i] / len(tokens)),
+            float(total[i] / places[i]),
+            int(places[i]),
+            int(examples[i]),
+        )
+        for i in order
+    ]
+
+
+def spoilt(gold: np.ndarray, zero_shot: np.ndarray, adapted: np.ndarray) -> np.ndarray:
+    """Numbers of the examples that zero-shot labels right and the adapted model wrong.
+
+    Args:
+        gold: [examples], labels.
+        zero_shot: [examples].
+        adapted: [examples].
+    """
+    return np.flatnonzero((zero_shot == gold) & (adapted != gold))
+
+
+def first_attention(
+    encoder: bert.Bert, params: Params, batches: Sequence[Mapping[str, np.ndarray]]
+) -> np.ndarray:
+    """[rows of all batches, length]: the first token's attention, the mean over heads."""
+
+    @jax.jit
+    def of_batch(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+        weights = encoder.apply(
+            {'params': params},
+            batch['encoder_input_tokens'],
+            batch['encoder_segment_ids'],
+            **about_tokens(encoder, batch),
+            method='first_attention',
+        )
+        return weights.mean(1)
+
+    return np.concatenate([of_batch(params, batch) for batch in batches])
+
+
+def kept(sweep: Sweep) -> dict[Key, pathlib.Path]:
+    """`Row.key` of each adaptation whose parameters are there -> their workdir."""
+    paths = {}
+    for group in _folders(sweep.workdir / 'adapted'):
+        for workdir in _folders(group):
+            path = workdir / 'config.json'
+            if path.exists() and (adapted := files.read_json(path, _Kept).adapted):
+                paths[msgspec.structs.astuple(adapted)] = workdir
+    return {row.key: paths[row.key[1:]] for row in sweep.rows if row.key[1:] in paths}
+
+
+def _folders(folder: pathlib.Path) -> list[pathlib.Path]:
+    return [folder / name for name in files.names(folder)]
+
+
+def find(
+    sweep: Sweep, task: str, language: str, shots: int, bucket: int
+) -> tuple[Row, pathlib.Path]:
+    """The adaptation of the whole model with the reported learning rate, and its workdir.
+
+    Raises:
+        UserError: it was not kept; with those that were.
+    """
+    rate, paths = sweep.learning_rate(task, language, shots), kept(sweep)
+    there = [row for row in sweep.rows if row.key in paths and _is_plain(row)]
+    for row in there:
+        if (row.language, row.shots, row.bucket, row.learning_rate) == (
+            language, shots, bucket, rate
+        ):  # fmt: skip
+            return row, paths[row.key]
+    names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in there)
+    raise UserError(
+        f'{sweep.workdir} has no adapted model of {language} {shots}-shot bucket {bucket}; '
+        + (f'it has {", ".join(names)}' if names else 'run it with config.adapt.keep_params=1')
+    )
+
+
+def _is_plain(row: Row) -> bool:
+    return (row.method, row.start) == ('full', 'source')
+
+
+def read_encoder(workdir: str) -> Params:
+    """The parameters of the encoder alone, from the best checkpoint."""
+    step = checkpoints.find_step(workdir, 'best')
+    names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
+    params = checkpoints.read_params(workdir, step, names)
+    return traverse_util.unflatten_dict(params, sep='/')['encoder']
+
+
+def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Names tokens, special ones as BERT does. Example: [102, 10226] -> '[SEP]', 'nicht'."""
+    special = {
+        tokenizer.bos_id: '[CLS]', tokenizer.eos_id: '[SEP]', tokenizer.unk_id: '[UNK]'
+    }  # fmt: skip
+    texts = tokenizer.decode_batch([[number] for number in ids])
+    return [special.get(n) or text or f'[{n}]' for n, text in zip(ids, texts, strict=True)]
+
+
+def compare(
+    sweep: Sweep, task: str, language: str, numbers: Sequence[int], adapted: pathlib.Path
+) -> tuple[list[Change], tokenizers.Tokenizer]:
+    """The changes from the source model to an adapted one, over some test examples.
+
+    Args:
+        sweep: Both are from.
+        task: Of the benchmark.
+        language: ISO code.
+        numbers: Of the test examples.
+        adapted: Workdir of the adapted model.
+
+    Raises:
+        UserError: the prepared test set is not the one that the sweep predicted.
+    """
+    name = topics.task_name(task, language)
+    test = sweep.prepare(name, 'test')
+    gold = sweep.gold(task, language)
+    predicted = sweep.test_numbers(len(test))
+    examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
+    if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
+        raise UserError(f'the prepared test set {test.folder} is not the one that was scored')
+    source = sweep.source_workdir
+    vocabulary = test.manifest['vocabulary']['size']
+    block = dict(config_lib.read_config(str(source)).model) | {'dtype': 'float32'}
+    model = runs.build_model(block, vocabulary, test.manifest['labels'])
+    encoder = bert.Bert(dataclasses.replace(model.config, matmul_dtype=None))
+    rows = [*examples, *[[]] * (-len(examples) % BATCH_SIZE)]
+    conventions = features.Conventions.of(test.manifest)
+    layout = features.Layout({'inputs': sweep.max_tokens}, conventions)
+    batches = [
+        features.classification(rows[i : i + BATCH_SIZE], layout)
+        for i in range(0, len(rows), BATCH_SIZE)
+    ]
+    before, after = (
+        first_attention(encoder, read_encoder(str(workdir)), batches)[: len(examples)]
+        for workdir in (source, adapted)
+    )
+    tokens, segments = (
+        np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
+        for key in ('input_tokens', 'segment_ids')
+    )
+    tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
+    return changes(np.where(segments > 0, tokens, -1), before, after), tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """Change of attention by a bucket, over the test examples that it spoilt.
+
+    Attributes:
+        pairs: (true label, wrong prediction) -> number of examples.
+        made: The changes, the largest increase first.
+        names: What the token of each change is called.
+    """
+
+    pairs: Mapping[tuple[str, str], int]
+    made: Sequence[Change]
+    names: Sequence[str]
+
+
+def of_bucket(
+    sweep: Sweep, language: str, shots: int, bucket: int, right: str | None, wrong: str | None
+) -> Compared | None:
+    """Compares the model of a bucket with the source model; None if it spoilt no such example.
+
+    Args:
+        sweep: With the parameters of this bucket.
+        language: ISO code.
+        shots: K.
+        bucket: Its number.
+        right: The true label of all examples; None: any.
+        wrong: Their label by the adapted model; None: any.
+    """
+    task = sweep.task
+    row, workdir = find(sweep, task, language, shots, bucket)
+    labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
+    for label in filter(None, (right, wrong)):
+        if label not in labels:
+            raise errors.unknown(f'label of {task}', label, labels)
+    predicted = sweep.predicted(row)
+    numbers = [
+        i
+        for i in spoilt(gold, sweep.zero_shot(task, language), predicted).tolist()
+        if right in (None, labels[gold[i]]) and wrong in (None, labels[predicted[i]])
+    ]
+    if not numbers:
+        return None
+    made, tokenizer = compare(sweep, task, language, numbers, workdir)
+    pairs = collections.Counter((labels[gold[i]], labels[predicted[i]]) for i in numbers)
+    return Compared(pairs, made, token_names(tokenizer, [change.token for change in made]))
+
+
+def of_paper(sweep: Sweep) -> Table:
+    """Table 5: German reviews of two stars that one shot of bucket 0 turns into one star.
+
+    Where no review is turned so, all that the model of the bucket gets wrong instead.
+    """
+    what = 'of 2 stars that become 1'
+    found = of_bucket(sweep, 'de', 1, 0, '2', '1')
+    if found is None:
+        what, found = 'that become wrong', of_bucket(sweep, 'de', 1, 0, None, None)
+    if found is None:
+        return Table('Change of attention', missing='the bucket makes no test example wrong')
+    made = table(found.made, found.names, 3)
+    count = sum(found.pairs.values())
+    note = f'{count} German test reviews {what} after adaptation to bucket 0 of 1 shot.'
+    return dataclasses.replace(made, notes=(*made.notes, note))
+
+
+def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
+    """The `top` tokens that gain most attention, and those that lose most.
+
+    Args:
+        made: The largest increase first.
+        names: What each token is called.
+        top: How many of each sign.
+    """
+    rows = list(zip(names, made, strict=True))
+    gains = [row for row in rows[:top] if row[1].change > 0]
+    losses = [row for row in rows[::-1][:top] if row[1].change < 0]
+    return Table(
+        'Change of attention from the first token, topmost layer, percent points',
+        (
+            Column('percent points', 'change'),
+            Column('occurs', 'places'),
+            Column('occurs', 'examples'),
+        ),
+        tuple(
+            TableRow(name, kind, (
+                Cell(one.change, decimals=2, sign='+'),
+                Cell(text=str(one.places)),
+                Cell(text=str(one.examples)),
+            ))
+            for kind, part in (('gain', gains), ('loss', losses))
+            for name, one in part
+        ),
+        'token',
+    )  # fmt: skip
+
+
+def write_csv(path: str | pathlib.Path, made: Sequence[Change], names: Sequence[str]) -> None:
+    """Writes every token, in the order given."""
+    head = ('token', 'id', 'change', 'change_each', 'places', 'examples')
+    rows = (
+        (name, c.token, c.change, c.each, c.places, c.examples)
+        for name, c in zip(names, made, strict=True)
+    )
+    files.write(path, render.comma_separated(head, rows, decimals=6))
 
 
 def main(argv: Sequence[str]) -> None:
@@ -44,12 +364,12 @@ def main(argv: Sequence[str]) -> None:
     )
     files.check_own(output, 'a table of this program', heads=['token,id,change,'])
     with locks.file(output) if flags.output else locks.folder(sweep.workdir):
-        found = attention.of_bucket(sweep, *asked)
+        found = of_bucket(sweep, *asked)
         if found is None:
             raise UserError(
                 'no test example gets these labels from the two models; leave out --from or --to'
             )
-        attention.write_csv(output, found.made, found.names)
+        write_csv(output, found.made, found.names)
     pairs = sorted(found.pairs.items(), key=lambda pair: -pair[1])
     kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs)
     print(
@@ -57,7 +377,7 @@ def main(argv: Sequence[str]) -> None:
         f'{sum(found.pairs.values())} test '
         f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'
     )
-    print(render.screen(attention.table(found.made, found.names, flags.top)))
+    print(render.screen(table(found.made, found.names, flags.top)))
     print(f'all tokens: {output}')
 
 

@@ -4,25 +4,47 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import flax.linen as nn
 import jax
 import numpy as np
-from flax import traverse_util
-from jax.sharding import Mesh, NamedSharding
+from flax import struct, traverse_util
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xlbench.data import features
 from xlbench.fewshot import eval_sets
 from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
-from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
+from xlbench.parallel import partitioning
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
+
+Tree = TypeVar('Tree')
+
+EMBEDDING = 'encoder/token_embedder/embedding'
+LANES = PartitionSpec('data')
+WHOLE = PartitionSpec()
 
 # What of the shots a frozen encoder reads at a time. Of more tokens than that, what its layers make
 # leaves the cache of a CPU.
 ROWS_AT_ONCE = 256
 CPU_TOKENS_AT_ONCE = 1024
+
+
+@struct.dataclass
+class Eval:
+    """A development or test set on the device.
+
+    Attributes:
+      batches: features [batches, rows, ...], an entry for each shape.
+      take: [W], where each prediction is among all; -1: nowhere.
+      gold: [W], -1 between sentences.
+    """
+
+    batches: tuple[dict[str, jax.Array], ...]
+    take: jax.Array
+    gold: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +233,11 @@ class FrozenEncoder:
         rows = len(batch['labels'])
         spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
+
+
+def put(tree: Tree, mesh: Mesh) -> Tree:
+    """Arrays as every device holds them whole."""
+    return jax.device_put(tree, partitioning.replicated(mesh))
 
 
 def digest(examples: EvalSet) -> str:

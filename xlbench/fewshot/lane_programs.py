@@ -4,7 +4,7 @@ Each function of `LanePrograms` sees the lanes of one device.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import flax.linen as nn
@@ -16,21 +16,41 @@ from flax import struct, traverse_util
 from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
-from xlbench.fewshot.frozen import resized
-from xlbench.fewshot.lanes import (
-    EMBEDDING,
-    LANES,
-    METHODS,
-    WHOLE,
-    Eval,
-    Recipe,
-    State,
-    assigned,
-)
+from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, Eval, resized
+from xlbench.fewshot.settings import METHODS, Lane, Recipe
 from xlbench.models import bert
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
 Tree = TypeVar('Tree')
+
+
+@struct.dataclass
+class State:
+    """Lanes in their slots, [slots, ...] each.
+
+    Attributes:
+      bucket, seed, learning_rate: [slots].
+      params: of the adapted part.
+      moments: Adam's.
+      best: `params` of the best epoch; None without a development set.
+      best_score: [slots, 2] int32, as `scores`.
+      best_epoch: [slots].
+      epoch: [slots], epochs done.
+      ended: [slots], nothing here moves any more.
+      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `LanePrograms._score`.
+    """
+
+    bucket: jax.Array
+    seed: jax.Array
+    learning_rate: jax.Array
+    params: Params
+    moments: optax.ScaleByAdamState
+    best: Params | None
+    best_score: jax.Array
+    best_epoch: jax.Array
+    epoch: jax.Array
+    ended: jax.Array
+    scores: jax.Array
 
 
 @struct.dataclass
@@ -53,6 +73,17 @@ class LaneData:
     params: Params
     rest: jax.Array | tuple[()]
     shots: dict[str, jax.Array]
+
+
+def assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
+    """The lanes of slots as arrays; a slot without one has ended."""
+    lanes = [slot or Lane(0, 0.0, 0) for slot in slots]
+    return {
+        'bucket': np.array([lane.bucket for lane in lanes], np.int32),
+        'seed': np.array([lane.seed for lane in lanes], np.uint32),
+        'learning_rate': np.array([lane.learning_rate for lane in lanes], np.float32),
+        'ended': np.array([slot is None for slot in slots]),
+    }
 
 
 class LanePrograms:

@@ -23,16 +23,23 @@ from xlbench import (
     foreign,
     logs,
     names,
-    progress as progress_lib,
     tracking,
 )
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
-from xlbench.fewshot.lanes import METHODS, Lane, Result
 from xlbench.fewshot.results import Row
-from xlbench.fewshot.settings import Adapt, Group, in_order, planned, score, zero_shot
+from xlbench.fewshot.settings import (
+    METHODS,
+    Adapt,
+    Group,
+    Lane,
+    in_order,
+    planned,
+    score,
+    zero_shot,
+)
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
 from xlbench.progress import duration
@@ -245,15 +252,15 @@ class Runner:
         # No more than there are buckets: how many lanes there are may change when a sweep grows.
         at_once = self._lanes_at_once(group, adapter, num_buckets)
         # Who says how many run at once means all of them.
-        room = adapter.room(group.shots)
-        streams = 1 if self._adapt.at_once else room.streams(len(left), at_once)
+        budget = adapter.budget(group.shots)
+        streams = 1 if self._adapt.at_once else budget.streams(len(left), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(left)} adaptations, {at_once * streams} at once'
         )
         said, scores, compiled = time.monotonic(), [], None
-        may_compile = following and room.may_compile_beside(at_once, streams)
-        del room  # And the data of this group with it, when the next one's is there.
+        may_compile = following and budget.may_compile_beside(at_once, streams)
+        del budget  # And the data of this group with it, when the next one's is there.
         keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
         # An error does not go on before the streams have ended.
         with contextlib.closing(adapter.run(group.shots, left, at_once, keep, streams)) as adapted:
@@ -280,7 +287,7 @@ class Runner:
             at_once = self._lanes_at_once(group, adapter, corpus.num_buckets(group.shots))
             adapter.compile(group.shots, at_once)
 
-    def _row(self, group: Group, result: Result, corpus: corpus_lib.Corpus) -> Row:
+    def _row(self, group: Group, result: adaptation.Result, corpus: corpus_lib.Corpus) -> Row:
         """The row of an adaptation that has ended."""
         return replace(
             group.row(self._task, result.lane),
@@ -303,7 +310,7 @@ class Runner:
         """Reads how many lanes run at once from plan.json, or chooses and notes it there."""
         known = self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
-            chosen = self._adapt.at_once or adapter.room(group.shots).lanes_at_once(most)
+            chosen = self._adapt.at_once or adapter.budget(group.shots).lanes_at_once(most)
             self._at_once[group.name] = chosen
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
@@ -323,66 +330,3 @@ class Runner:
         names.claim_workdir(str(folder), config, about | {'adapted': lane_of})
         tokenizers.copy_files(vocabulary, '', folder)
         checkpoints.save_params(str(folder), 0, params)
-
-
-def open_corpus(
-    config: ConfigDict, adapt: Adapt, language: str, further_labels: Sequence[str] = ()
-) -> corpus_lib.Corpus:
-    """One language's buckets, dev and test sets; see corpus.Options."""
-    return corpus_lib.Corpus.open(
-        config.source.data.root,
-        config.source.data.vocabulary,
-        config.task,
-        language,
-        corpus_lib.Options(
-            shots=tuple(adapt.shots),
-            buckets=adapt.numbers,
-            dev=adapt.dev,
-            lengths=adapt.lengths,
-            batch_size=adapt.eval_batch_size,
-            view='tagging' if topics.is_tagging(config.task) else 'classification',
-            dev_examples=adapt.dev_examples,
-            test_examples=adapt.test_examples,
-            further_labels=further_labels,
-        ),
-    )
-
-
-def open_corpora(
-    config: ConfigDict,
-    adapt: Adapt,
-    journal: results.Journal,
-    further_labels: Sequence[str],
-    check: Callable[[], None],
-) -> dict[str, corpus_lib.Corpus]:
-    """{language: corpus} of what is not done, all of them before anything costs.
-
-    So what cannot be read is found at once; an example takes a few kB until its language is done.
-    """
-    left = [
-        language
-        for language in adapt.languages
-        if not journal.has_all(planned(config.task, adapt, [language]))
-    ]
-    corpora = {}
-    with progress_lib.Progress('read', len(left), 'languages') as progress:
-        for language in left:
-            corpora[language] = open_corpus(config, adapt, language, further_labels)
-            progress.add()
-            check()
-    return corpora
-
-
-def survey(adapt: Adapt, language: str, corpus: corpus_lib.Corpus) -> str:
-    """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
-    parts = [f'{corpus.test_size} test examples']
-    for number in adapt.shots:
-        every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
-        sizes = {bucket: every[bucket] for bucket in adapt.numbers}
-        text = f'{number} shots: {min(sizes.values())} to {max(sizes.values())} examples'
-        parts.append(text + (f', dev {dev}' if dev else ''))
-        if empty := [f'{bucket}' for bucket, size in sizes.items() if not size]:
-            parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
-    if note := corpus.about_test:
-        parts.append(note)
-    return f'  {language}: {"; ".join(parts)}'

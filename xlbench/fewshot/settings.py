@@ -6,18 +6,89 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.benchmarks import topics
 from xlbench.config import check_keys
 from xlbench.config.ranges import Block
 from xlbench.data import features
-from xlbench.errors import UserError
+from xlbench.errors import UserError, unknown
 from xlbench.fewshot import results
-from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, TORCH_ADAM, Lane, Recipe
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'source_learning_rates')
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of adaptation: the parts of a model that it trains.
+
+    Attributes:
+      encoder: with everything below the head.
+      pooler: with the layer between encoder and classifier.
+      fresh: the classifier starts anew, drawn with the lane's seed.
+      cosine: the classifier compares directions, see HeadConfig.
+    """
+
+    encoder: bool = False
+    pooler: bool = False
+    fresh: bool = False
+    cosine: bool = False
+
+
+METHODS = {
+    'full': Method(encoder=True, pooler=True),
+    'fc': Method(),
+    'fc_pooler': Method(pooler=True),
+    'cos_pooler': Method(pooler=True, fresh=True, cosine=True),
+    'fc_reset_pooler': Method(pooler=True, fresh=True),
+}
+TAGGING_METHODS = ('full', 'fc')  # Taggers have no pooler.
+TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """The method and the numbers of an adaptation to one bucket.
+
+    Attributes:
+      method: a name in METHODS.
+      epochs: at most; as many without a development set.
+      patience: epochs without a higher score after which a lane ends.
+      batch_size: examples of a step; 0: the whole bucket.
+      adam: b1, b2 and eps.
+      frozen_dropout: whether a frozen encoder reads the shots at every step, with dropout.
+    """
+
+    method: str
+    epochs: int = 50
+    patience: int = 10
+    batch_size: int = 0
+    adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
+    frozen_dropout: bool = False
+
+    @property
+    def reads_shots_anew(self) -> bool:
+        """Returns whether a frozen encoder reads the shots at every step."""
+        return self.frozen_dropout and not METHODS[self.method].encoder
+
+    def __post_init__(self):
+        if self.method not in METHODS:
+            raise unknown('method of few-shot adaptation', self.method, METHODS)
+        if self.epochs < 1 or self.patience < 1 or self.batch_size < 0:
+            raise UserError(
+                f'epochs={self.epochs}, patience={self.patience}, batch_size={self.batch_size}; '
+                'allowed are 1 or more epochs and patience, and a batch_size of 0, the whole '
+                'bucket, or more'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Lane:
+    """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
+
+    bucket: int
+    learning_rate: float
+    seed: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +106,7 @@ class Adapt(Block):
       starts: 'source', the source-trained model; 'none', what source training began with.
       source_learning_rates: of source training, which is done once with each; what is adapted is
         the model with the best score by config.source.best. () takes what config.source says.
-      methods: see lanes.METHODS.
+      methods: see settings.METHODS.
       seeds: of dropout, of the order of examples and of fresh heads.
       epochs: at most.
       patience: epochs without a higher dev score after which an adaptation ends.
@@ -98,9 +169,7 @@ class Adapt(Block):
             for value in values:
                 if value not in allowed.get(key, values):
                     known = map(str, allowed[key])
-                    raise errors.unknown(
-                        f'value for {task} in config.adapt.{key}', f'{value}', known
-                    )
+                    raise unknown(f'value for {task} in config.adapt.{key}', f'{value}', known)
         if not self.numbers:
             buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(
@@ -120,9 +189,9 @@ class Adapt(Block):
         return results.bucket_numbers(self.buckets)
 
     def recipe(self, method: str) -> Recipe:
-        """The recipe of one of the methods."""
-        dropout = self.frozen_dropout and not METHODS[method].encoder
-        return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam, dropout)
+        """Returns the recipe of one of the methods."""
+        numbers = (self.epochs, self.patience, self.batch_size)
+        return Recipe(method, *numbers, self.adam, self.frozen_dropout)
 
     def rates(self, method: str) -> Sequence[float]:
         """The learning rates of a method."""

@@ -1,19 +1,20 @@
-"""The source-trained model that a sweep adapts."""
+"""Data that a sweep reads, and the source-trained model that it adapts."""
 
 import hashlib
 import json
 import pathlib
+from collections.abc import Callable, Sequence
 
 import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, runs
+from xlbench import config as config_lib, progress as progress_lib, runs
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import corpus as corpus_lib
-from xlbench.fewshot.settings import Adapt
+from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot.settings import Adapt, planned
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
 from xlbench.training.objectives.contract import Params
@@ -54,6 +55,69 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
         blocks = [b for b in config.source.evals.values() if not b.get('optional')]
         pairs += [(task, block.split) for block in blocks for task in block.tasks]
     return list(dict.fromkeys(pairs))
+
+
+def open_corpus(
+    config: ConfigDict, adapt: Adapt, language: str, further_labels: Sequence[str] = ()
+) -> corpus_lib.Corpus:
+    """One language's buckets, dev and test sets; see corpus.Options."""
+    return corpus_lib.Corpus.open(
+        config.source.data.root,
+        config.source.data.vocabulary,
+        config.task,
+        language,
+        corpus_lib.Options(
+            shots=tuple(adapt.shots),
+            buckets=adapt.numbers,
+            dev=adapt.dev,
+            lengths=adapt.lengths,
+            batch_size=adapt.eval_batch_size,
+            view='tagging' if topics.is_tagging(config.task) else 'classification',
+            dev_examples=adapt.dev_examples,
+            test_examples=adapt.test_examples,
+            further_labels=further_labels,
+        ),
+    )
+
+
+def open_corpora(
+    config: ConfigDict,
+    adapt: Adapt,
+    journal: results.Journal,
+    further_labels: Sequence[str],
+    check: Callable[[], None],
+) -> dict[str, corpus_lib.Corpus]:
+    """{language: corpus} of what is not done, all of them before anything costs.
+
+    So what cannot be read is found at once; an example takes a few kB until its language is done.
+    """
+    left = [
+        language
+        for language in adapt.languages
+        if not journal.has_all(planned(config.task, adapt, [language]))
+    ]
+    corpora = {}
+    with progress_lib.Progress('read', len(left), 'languages') as progress:
+        for language in left:
+            corpora[language] = open_corpus(config, adapt, language, further_labels)
+            progress.add()
+            check()
+    return corpora
+
+
+def survey(adapt: Adapt, language: str, corpus: corpus_lib.Corpus) -> str:
+    """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
+    parts = [f'{corpus.test_size} test examples']
+    for number in adapt.shots:
+        every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
+        sizes = {bucket: every[bucket] for bucket in adapt.numbers}
+        text = f'{number} shots: {min(sizes.values())} to {max(sizes.values())} examples'
+        parts.append(text + (f', dev {dev}' if dev else ''))
+        if empty := [f'{bucket}' for bucket, size in sizes.items() if not size]:
+            parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
+    if note := corpus.about_test:
+        parts.append(note)
+    return f'  {language}: {"; ".join(parts)}'
 
 
 class Source:

@@ -24,15 +24,17 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, dry_run, locks, names, runs, sessions, tracking, train
 from xlbench.errors import UserError
 from xlbench.fewshot import report, results, workdir as workdir_lib
-from xlbench.fewshot.runner import Runner, open_corpora, survey
+from xlbench.fewshot.runner import Runner
 from xlbench.fewshot.settings import Adapt, planned
 from xlbench.fewshot.source import (
     Source,
     check_fits,
     needed_data,
+    open_corpora,
     open_data,
     source_config,
     source_model,
+    survey,
 )
 from xlbench.files import Json
 from xlbench.parallel import partitioning

@@ -373,7 +373,7 @@ def of_sweeps(
     searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
     sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
     if 'attention' in table.made_by and sweeps:
-        from xlbench.fewshot.analysis import attention  # With jax, which no other table needs.
+        from xlbench.fewshot import attention  # With jax, which no other table needs.
 
         return Shown((attention.of_paper(sweeps[0]),))
     systems = sweep_systems.systems(sweeps, searched) if sweeps else []

@@ -2,8 +2,7 @@
 
   texts     one text: its characters, its letters alone, its length
   rules     which pairs are dropped
-  seen      which pairs were there before
-  cleaning  from files to one file
+  cleaning  from files to one file, with the pairs that were there before left out
 
 `python -m xlbench.data clean` is the command.
 """

@@ -5,8 +5,7 @@ told apart by segment ids, and each counts its own positions, so that a model th
 computes for every example what it would compute alone.
 """
 
-from xlbench.data.features.conventions import Conventions
-from xlbench.data.features.trimming import (
+from xlbench.data.features.arrays import (
     pair_types,
     tag_places,
     trim,
@@ -14,6 +13,7 @@ from xlbench.data.features.trimming import (
     trim_passage,
     trim_views,
 )
+from xlbench.data.features.conventions import Conventions
 from xlbench.data.features.views import (
     VIEWS,
     Layout,

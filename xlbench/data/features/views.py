@@ -15,9 +15,6 @@ from xlbench.data.features.arrays import (
     joined,
     language_ids,
     one_a_row,
-)
-from xlbench.data.features.conventions import Conventions
-from xlbench.data.features.trimming import (
     pair_types,
     tag_places,
     trim,
@@ -25,6 +22,7 @@ from xlbench.data.features.trimming import (
     trim_passage,
     trim_views,
 )
+from xlbench.data.features.conventions import Conventions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,20 +13,19 @@ name that ends in .gz is decompressed on the way. xlbench/limits.py has the limi
 from xlbench.data.readers.dialogues import (
     read_dialogues,
     read_dialogues_json,
-    read_parallel_dialogues,
-)
-from xlbench.data.readers.interviews import (
     read_interviews,
+    read_pairs,
+    read_parallel_dialogues,
+    read_responses,
     read_split_ids,
     read_translations,
+    read_triples,
 )
-from xlbench.data.readers.json_arrays import (
-    json_items,
-)
-from xlbench.data.readers.json_records import (
+from xlbench.data.readers.json_files import (
     Json,
     check_keys,
     json_document,
+    json_items,
     json_lines,
     kind_of,
     parse_json,
@@ -35,19 +34,8 @@ from xlbench.data.readers.json_records import (
 )
 from xlbench.data.readers.parallel import (
     read_parallel,
+    read_tmx,
     read_tsv,
-)
-from xlbench.data.readers.records import (
-    BadRecord,
-    BadRecords,
-    Item,
-    LeftOut,
-    Record,
-    as_bad_record,
-)
-from xlbench.data.readers.replies import (
-    read_pairs,
-    read_responses,
 )
 from xlbench.data.readers.squad import (
     read_squad,
@@ -55,6 +43,12 @@ from xlbench.data.readers.squad import (
 from xlbench.data.readers.text_lines import (
     BROKEN,
     CR_INSIDE,
+    BadRecord,
+    BadRecords,
+    Item,
+    LeftOut,
+    Record,
+    as_bad_record,
     broken,
     count_lines,
     decoded,
@@ -63,12 +57,6 @@ from xlbench.data.readers.text_lines import (
     open_binary,
     raw_lines,
     read_whole,
-)
-from xlbench.data.readers.tmx import (
-    read_tmx,
-)
-from xlbench.data.readers.triples import (
-    read_triples,
 )
 
 __all__ = [

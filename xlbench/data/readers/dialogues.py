@@ -1,12 +1,22 @@
-"""Dialogues as pairs of a turn and the next one, or of an utterance and its translation."""
+"""Dialogues, messages and replies, interviews with summaries, and triples of who does what."""
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator
 
-from xlbench.data.readers.json_records import Json, items, json_document, kind_of, text_field
-from xlbench.data.readers.parallel import unequal_lines
-from xlbench.data.readers.records import BadRecord, Record, as_bad_record
-from xlbench.data.readers.text_lines import lines
+from xlbench.data.readers.json_files import (
+    Json,
+    check_keys,
+    items,
+    json_document,
+    json_items,
+    kind_of,
+    read_jsonl,
+    text_field,
+)
+from xlbench.data.readers.parallel import fields, unequal_lines
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, as_bad_record, lines
+from xlbench.errors import shortened
 
 
 def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:
@@ -130,3 +140,218 @@ def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
         yield from map(tuple, texts)
     else:
         yield from itertools.pairwise(text for (text,) in texts)
+
+
+def read_pairs(path: str) -> Iterator[Record | BadRecord]:
+    """MRS's pairs: four TAB-separated columns, message, reply and two that are not used.
+
+    Texts are stripped. microsoft/MRS drops pairs with an empty text and reads on past lines of any
+    other number of columns; here each of them is a BadRecord.
+
+    Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
+      drei.'}
+    """
+    for number, line in enumerate(lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+        else:
+            yield fields(path, number, line, ('message', 'reply'), unused=2, strip=True)
+
+
+def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
+    """MRS's response set: TAB-separated score of a language model, text, cluster, maybe more.
+
+    Args:
+      path: response_lm_cluster.txt; no text may occur twice.
+      mapping: response.mapping.txt: on line n the text of line n, TAB, the text to show for it.
+
+    Example: '-3.5\\tOkay!\\t17', mapping 'Okay!\\tOK' ->
+      {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping
+      display is ''.
+    """
+    if mapping and (unequal := unequal_lines(path, mapping)):
+        yield unequal
+        return
+    first: dict[str, int] = {}
+    shown = lines(mapping) if mapping else itertools.repeat(None)
+    for number, (line, other) in enumerate(zip(lines(path), shown, strict=False), 1):
+        record = line if isinstance(line, BadRecord) else _response(path, number, line)
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        text = record['reply']
+        display: Record | BadRecord = {'display': ''}
+        if other is not None:
+            display = _display(mapping, number, other, text)
+        if isinstance(display, BadRecord):
+            yield display
+        elif text in first:
+            reason = f'{text!r} is on line {first[text]} already; responses must differ'
+            yield BadRecord(path, number, reason)
+        else:
+            first[text] = number
+            yield record | display
+
+
+def _response(path: str, number: int, line: str) -> Record | BadRecord:
+    """One line of a response set."""
+    columns = ('lm_score', 'reply', 'cluster')
+    unused = max(line.count('\t') + 1 - len(columns), 0)
+    record = fields(path, number, line, columns, unused=unused, strip=True)
+    if isinstance(record, BadRecord):
+        return record
+    try:
+        finite = math.isfinite(float(record['lm_score']))
+    except ValueError:
+        finite = False
+    if not finite:
+        return BadRecord(path, number, f'lm_score is {shortened(record["lm_score"])}, not a number')
+    return record
+
+
+def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record | BadRecord:
+    """The text to show for a response, from one line of the mapping."""
+    if isinstance(line, BadRecord):
+        return line
+    record = fields(path, number, line, ('response', 'display'), strip=True)
+    if isinstance(record, BadRecord):
+        return record
+    if record['response'] != text:
+        reason = f'maps {record["response"]!r}, but this line of the response set has {text!r}'
+        return BadRecord(path, number, reason, fatal=True)
+    return {'display': record['display']}
+
+
+def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
+    """A JSON array of interviews: who speaks, what is said, and a summary.
+
+    Turns without words are left out. An id that occurs twice is a BadRecord.
+
+    Args:
+      path: news_dialogue.json, of any size.
+      others: ids of interviews that are to be left out; each must be there.
+
+    Example: [{"id": "NPR-1", "summary": "A plant.", "utt": ["Hello.", "Hi."],
+      "speaker": ["ANN, host", "BEN"], ...}] ->
+      {'id': 'NPR-1', 'dialogue': 'ANN, host: Hello.\\nBEN: Hi.', 'summary': 'A plant.'}
+    """
+    others, seen = frozenset(others), set()
+    for item in json_items(path):
+        if isinstance(item, BadRecord):
+            yield item
+            if item.fatal:
+                return
+            continue
+        number, value = item
+        try:
+            if not isinstance(value, dict):
+                raise ValueError(f'{kind_of(value)}, not an object')
+            check_keys(value, ('id', 'utt', 'speaker', 'summary'))
+            name = text_field(value['id'], 'id')
+            if name in seen:
+                raise ValueError(f'id {name} was there before')
+            seen.add(name)
+            if name in others:
+                yield LeftOut('that another corpus has')
+                continue
+            summary = text_field(value['summary'], 'summary')
+            yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
+        except ValueError as error:
+            yield BadRecord(path, 0, f'object {number}: {error}')
+    if missing := sorted(others - seen):
+        reason = f'{len(missing)} interviews of the list of ids are not there, such as {missing[0]}'
+        yield BadRecord(path, 0, reason, fatal=True)
+
+
+def read_split_ids(path: str) -> frozenset[str]:
+    """The ids in all splits of a JSON object of lists, {"train": ["NPR-1", ...], ...}.
+
+    Raises:
+      ValueError: the file is something else.
+      UserError: there is no such file.
+    """
+    splits = json_document(path)
+    if not isinstance(splits, dict):
+        raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
+    return frozenset(
+        text_field(value, f'id {number} of {split}')
+        for split in splits
+        for number, value in enumerate(items(splits, split, 'the file'), 1)
+    )
+
+
+def read_translations(path: str) -> Iterator[Record | BadRecord]:
+    """A translated summary on each line, with the id of its interview, as JSON.
+
+    An empty one, which xlbench.translate writes where a translation failed, is left out.
+
+    Args:
+      path: the file.
+
+    Example: {"id": "NPR-1", "summary": "Eine Pflanze."} ->
+      {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
+    """
+    fields = {'id': 'id', 'summary': 'summary'}
+    for record in read_jsonl(path, fields, may_be_empty=['summary']):
+        if isinstance(record, BadRecord) or record['summary']:
+            yield record
+
+
+def _dialogue(interview: dict[str, Json]) -> str:
+    """The turns of an interview, a line each; ValueError says what is wrong with them."""
+    words, speakers = (items(interview, key, 'the object') for key in ('utt', 'speaker'))
+    if len(words) != len(speakers):
+        raise ValueError(f'{len(words)} texts in utt and {len(speakers)} in speaker')
+    lines = []
+    for number, (said, speaker) in enumerate(zip(words, speakers, strict=True), 1):
+        if isinstance(said, str) and not said.strip():
+            continue
+        parts = text_field(speaker, f'speaker {number}'), text_field(said, f'text {number} of utt')
+        lines.append(': '.join(' '.join(part.split()) for part in parts))
+    if not lines:
+        raise ValueError('nobody says anything')
+    return '\n'.join(lines)
+
+
+# Where each stands among the 17 columns of `-format reverb`, from 0.
+_COLUMNS = {'subject': 2, 'relation': 3, 'object': 4, 'sentence': 12}
+_NUM_COLUMNS = 17
+_NUMBERS = (1, *range(5, 11))  # Of the sentence; where the three phrases begin and end.
+
+
+def read_triples(path: str) -> Iterator[Record | BadRecord]:
+    """A triple on each line, with the sentence that it is from.
+
+    It is what `java edu.stanford.nlp.naturalli.OpenIE -format reverb FILE` prints
+    (stanfordnlp.github.io/CoreNLP/openie.html): document, sentence number, subject, relation,
+    object, where each of the three begins and ends, confidence, the sentence's tokens and tags, and
+    the lemmas of the three.
+
+    Args:
+      path: the file.
+
+    Example, its first columns, | for TAB: f|0|I|send|it|2|3|4|5|5|6|1.0|Sure , I will send it ->
+      {'subject': 'I', 'relation': 'send', 'object': 'it', 'sentence': 'Sure , I will send it'}
+    """
+    for number, line in enumerate(lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        parts = line.split('\t')
+        if len(parts) != _NUM_COLUMNS:
+            yield BadRecord(
+                path,
+                number,
+                f'{len(parts)} TAB-separated columns instead of {_NUM_COLUMNS}; OpenIE prints them '
+                'with -format reverb',
+            )
+            continue
+        wrong = [place for place in _NUMBERS if not parts[place].removeprefix('-').isdecimal()]
+        if wrong:
+            yield BadRecord(
+                path, number, f'column {wrong[0] + 1} is {parts[wrong[0]]!r}, not a whole number'
+            )
+        elif not parts[_COLUMNS['sentence']].strip():
+            yield BadRecord(path, number, 'the sentence (column 13) is empty')
+        else:
+            yield {name: parts[place] for name, place in _COLUMNS.items()}

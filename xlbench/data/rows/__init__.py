@@ -12,8 +12,7 @@ them in its own way: a quote means nothing in the TSV of XNLI.
 """
 
 from xlbench.data.rows.layout import FORMATS, Layout, Row, Values
-from xlbench.data.rows.reading import columns, count, in_folder, read
-from xlbench.data.rows.values import dialogue, label, text, texts
+from xlbench.data.rows.reading import columns, count, dialogue, in_folder, label, read, text, texts
 
 __all__ = [
     'FORMATS',

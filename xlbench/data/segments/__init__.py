@@ -27,13 +27,13 @@ from xlbench.data.segments.texts import (
     parted_views,
     utterances,
     with_segments,
+    word_vectors,
 )
 from xlbench.data.segments.topics import (
     official_topic_segments,
     rank_matrix,
     topic_segments,
 )
-from xlbench.data.segments.words import word_vectors
 
 __all__ = [
     'MARK',

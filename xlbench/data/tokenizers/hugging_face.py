@@ -1,6 +1,5 @@
 """Hugging Face's fast tokenizers, from their files."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -8,9 +7,8 @@ import numpy as np
 from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies, vocabulary_files
-from xlbench.data.tokenizers import objects, repeated_words
+from xlbench.data.tokenizers import objects
 from xlbench.data.tokenizers.tokenizer import (
-    DOUBLED_ENDS,
     MOST_PIECES,
     Tokenizer,
     digest,
@@ -142,12 +140,8 @@ class HuggingFaceTokenizer(Tokenizer):
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
         with objects.no_panic(f'vocabulary {self.name}'):
-            return self._encoder(texts)
-
-    @functools.cached_property
-    def _encoder(self) -> repeated_words.Encoder:
-        words = repeated_words.RepeatedWords.of(self._tokenizer)
-        return words.encode_batch if words else repeated_words.library(self._tokenizer)
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return self._tokenizer.decode_batch(ids, skip_special_tokens=True)
@@ -166,9 +160,10 @@ class HuggingFaceTokenizer(Tokenizer):
         ids = [*before.tolist(), self.eos_id]
         *start, end = [copy.id_to_token(i) for i in ids]
         single, pair = [*start, '$A', end], ['$A', end, '$B:1', f'{end}:1']
-        if self.family in DOUBLED_ENDS:  # Which know one type.
+        family = vocabularies.FAMILIES[self.family]
+        if family.doubled_ends:
             pair = ['$A', end, end, '$B', end]
-        if vocabularies.FAMILIES[self.family].language_last:
+        if family.language_last:
             single = ['$A', end, *start]
         copy.post_processor = processors.TemplateProcessing(
             single=single,

@@ -17,8 +17,6 @@ ANSWER_SEPARATOR = ' <answer> '
 BYTES = 'bytes'  # The name of the vocabulary that needs no file.
 BYTES_CLASS = 'ByT5Tokenizer'  # As google/byt5-small has it.
 BYTES_SENTINELS = 125  # As google/byt5-small has them.
-# RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
-DOUBLED_ENDS = ('roberta', 'xlm-roberta')
 _FIRST_BYTE = 3  # Behind padding, end and unknown.
 MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 # Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
@@ -231,7 +229,8 @@ class Tokenizer(abc.ABC):
           [CLS] Es regnet . [SEP] Es ist nass . [SEP]
         """
         before, _ = self.prefix_ids(None, None)
-        between = np.array([self.eos_id] * (2 if self.family in DOUBLED_ENDS else 1), np.int32)
+        ends = 1 + vocabularies.FAMILIES[self.family].doubled_ends
+        between = np.array([self.eos_id] * ends, np.int32)
         parts = [part for ids in pieces for part in (between, ids)]
         return np.concatenate([before, *parts[1:], between[:1]]).astype(np.int32)
 

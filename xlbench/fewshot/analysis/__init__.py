@@ -13,14 +13,10 @@ A sweep need not be finished; nothing here trains.
   parts            what tables are made of
   tables           the paper's other tables
   figure_data      the numbers of the figures
-  drawing          what figures are made of
   figures          the paper's figures
-  attention        what adapting makes the first token look at
 """
 
 __all__ = [
-    'attention',
-    'drawing',
     'factors',
     'figure_data',
     'figures',

@@ -7,22 +7,27 @@ paper. With one version of matplotlib the same results give the same bytes.
 """
 
 import collections
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from xlbench import files
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
-from xlbench.fewshot.analysis import drawing, figure_data, systems
+from xlbench.fewshot.analysis import figure_data, systems
 from xlbench.fewshot.analysis.figure_data import Drawn
-from xlbench.fewshot.analysis.groups import Group
+from xlbench.fewshot.analysis.groups import Adaptations, Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
+from xlbench.reporting import drawing, render
 
 FIRST = 10  # Buckets of figure 3.
+PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 
 
 def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
@@ -66,6 +71,44 @@ def _kind(task: str) -> str:
     return 'tagging' if topics.is_tagging(task) else 'classification'
 
 
+def _title(group: Adaptations) -> str:
+    """The title of a panel. Example: de, 1-shot"""
+    return f'{group.language}, {group.shots}-shot'
+
+
+def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
+    """Chooses the groups that gain most over zero-shot; and says so, if there are more."""
+    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
+    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
+    if len(groups) == len(chosen):
+        return chosen, ''
+    return chosen, (
+        f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
+    )
+
+
+@contextlib.contextmanager
+def _grid(
+    stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of so many panels, each of a width and height, row after row."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    with drawing.figure(stem, size[0] * columns, size[1] * rows + 0.3) as drawn:
+        panels = drawn.subplots(rows, columns, squeeze=False).ravel().tolist()
+        for axes in panels[count:]:
+            axes.remove()
+        yield drawn, panels[:count]
+
+
+def _write_csv(
+    stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[str | float | None]]
+) -> None:
+    """The numbers of a figure; each row begins with task, language and shots."""
+    head = ('task', 'language', 'shots', *columns)
+    files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))
+
+
 # ---------------------------------------------------------------------------------------------
 # Figure 1: how far the seed moves the score, and how far the bucket.
 
@@ -79,7 +122,7 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
     if not halves_of:
         raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
     rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in halves_of.items()}
-    drawing.write_csv(
+    _write_csv(
         stem,
         ('varied', 'bucket', 'seed', 'dev_score'),
         (
@@ -90,7 +133,7 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
         ),
     )
     # The smallest K first, where there is not room for all.
-    shown = sorted(rows, key=lambda key: (key[1], key[0]))[: drawing.PANELS]
+    shown = sorted(rows, key=lambda key: (key[1], key[0]))[:PANELS]
     with drawing.figure(stem, 2.6 * len(shown) + 0.5, 4.2) as figure:
         grid = figure.subplots(2, len(shown), squeeze=False, sharex='col', sharey='col')
         for column, (language, shots) in zip(grid.T, shown, strict=True):
@@ -132,7 +175,7 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
         for j, shots in enumerate(table.shots):
             numbers = table.mean[i, j], table.deviation[i, j], table.buckets[i, j]
             rows.append((one.task, language, shots, *numbers))
-    drawing.write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
+    _write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
     places = np.arange(len(table.languages))
     with drawing.figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
         axes = figure.subplots()
@@ -181,7 +224,7 @@ def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
         words = figure_data.read_words(group)
         table = figure_data.overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
         tables_of[group] = numbers, table
-    drawing.write_csv(
+    _write_csv(
         stem,
         ('words_of_bucket', 'improved_by_bucket', 'jaccard'),
         (
@@ -191,15 +234,15 @@ def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
             for j, column in enumerate(numbers)
         ),
     )
-    shown, more = drawing.panels(having)
-    with drawing.grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
             numbers, table = tables_of[group]
             image = axes.imshow(table, cmap=drawing.SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
             names = dict(xlabel='improved by bucket', ylabel='words of bucket')
-            axes.set(title=drawing.title(group), **names)
+            axes.set(title=_title(group), **names)
             # As high as the squares are, whatever room the panel has.
             figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
     caption = (
@@ -216,7 +259,7 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
     for group in having:
         words = figure_data.read_words(group)
         counts_of[group] = figure_data.seen(words.words, words.better, words.buckets)
-    drawing.write_csv(
+    _write_csv(
         stem,
         ('bucket', 'in_bucket', 'not_in_bucket'),
         (
@@ -225,8 +268,8 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
             for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
         ),
     )
-    shown, more = drawing.panels(having)
-    with drawing.grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
             inside, outside = counts_of[group].T
             places = np.arange(len(inside))
@@ -236,7 +279,7 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
             axes.bar(places, outside, 0.9, inside, label='do not', color=drawing.BLUE)
             every = 1 + len(places) // 15
             axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set(title=drawing.title(group), xlabel='bucket', ylabel='improved words')
+            axes.set(title=_title(group), xlabel='bucket', ylabel='improved words')
         handles = panels[0].get_legend_handles_labels()
         figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
     caption = (
@@ -261,7 +304,7 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
         for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
             tables_of[group, shots] = labels, table
-    drawing.write_csv(
+    _write_csv(
         stem,
         ('gold', 'predicted', 'examples'),
         (
@@ -271,9 +314,9 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
             for j, label in enumerate(labels)
         ),
     )
-    shown, more = drawing.panels(having)
+    shown, more = _panels(having)
     places = [(group, shots) for group in shown for shots in (0, group.shots)]
-    with drawing.grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
+    with _grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
         for axes, (group, shots) in zip(panels, places, strict=True):
             _draw_confusion(axes, *tables_of[group, shots])
             title = f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}'
@@ -313,7 +356,7 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
         curves_of[group] = [
             (len(curves), figure_data.mean_curve(curves)) for curves in (every, first)
         ]
-    drawing.write_csv(
+    _write_csv(
         stem,
         ('averaged', 'buckets', 'epoch', 'dev_score'),
         (
@@ -323,8 +366,8 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
             for epoch, score in enumerate(curve, 1)
         ),
     )
-    shown, more = drawing.panels(having)
-    with drawing.grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
         for axes, group in zip(panels, shown, strict=True):
             lines = (
                 (drawing.BLUE, 'o', 'all buckets'),
@@ -336,7 +379,7 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
             names = dict(xlabel='epoch', ylabel=f'dev {group.rows[0].metric}')
-            axes.set(title=drawing.title(group), **names)
+            axes.set(title=_title(group), **names)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.legend(frameon=False, fontsize='small')
             axes.grid(alpha=0.3)

@@ -9,7 +9,7 @@ come from the spread over buckets: they are about other buckets of the same lang
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,12 +98,22 @@ def table(system: System) -> Table:
     return parts.finish(title, system, columns, rows, notes, 'finding')
 
 
+def _known(estimates: Iterable[Estimate], otherwise: str) -> list[Estimate]:
+    """Lists estimates; UserError that says `otherwise` if there are none."""
+    if made := list(estimates):
+        return made
+    raise UserError(otherwise)
+
+
 # ---------------------------------------------------------------------------------------------
-# Estimates of differences.
+# Estimates of differences of means.
+
+
+_Pair = tuple[Adaptations | None, Adaptations | None]
 
 
 def _mean_error(group: Adaptations) -> float:
-    """The standard error of a mean over buckets; 0 of a score without adaptation."""
+    """Returns the standard error of a mean over buckets; 0 of a score without adaptation."""
     if not group.shots:
         return 0.0
     if group.deviation is None:
@@ -111,169 +121,137 @@ def _mean_error(group: Adaptations) -> float:
     return group.deviation / math.sqrt(len(group.scores))
 
 
-def _difference(name: str, pairs: Iterable[tuple[Adaptations, Adaptations]]) -> Estimate:
-    """Estimates the mean difference of pairs, second less first."""
-    both = list(pairs)
-    value = statistics.fmean(high.mean - low.mean for low, high in both)
-    squares = sum(_mean_error(low) ** 2 + _mean_error(high) ** 2 for low, high in both)
-    return Estimate(name, value, math.sqrt(squares) / len(both))
-
-
-def _steps(system: System) -> list[Estimate]:
-    """The mean gain of each number of shots over the one before, over the same languages."""
-    every = (0, *system.shots(method='full', start='source'))
-    known = [
-        lang for lang in system.languages if all(all(pair(system, lang, 0, k)) for k in every[1:])
-    ]
-    if len(every) < 2 or not known:
-        raise UserError(parts.UNFINISHED)
-    return [
-        _difference(f'K={low} to {high}', [pair(system, lang, low, high) for lang in known])
-        for low, high in itertools.pairwise(every)
-    ]
+def _differences(named: Iterable[tuple[str, Iterable[_Pair]]]) -> Iterator[Estimate]:
+    """Estimates the mean difference, second less first, of the pairs of each name."""
+    for name, pairs in named:
+        both = [pair for pair in pairs if all(group and group.rows for group in pair)]
+        if both:
+            value = statistics.fmean(high.mean - low.mean for low, high in both)
+            squares = sum(_mean_error(group) ** 2 for pair in both for group in pair)
+            yield Estimate(name, value, math.sqrt(squares) / len(both))
 
 
 def _less(one: Estimate, other: Estimate) -> Estimate:
+    """Subtracts an estimate from another, which does not depend on it."""
     name = f'{one.name} minus {other.name}'
     return Estimate(name, one.value - other.value, math.hypot(one.error, other.error))
 
 
+def _shots(system: System, start: str = 'source') -> tuple[int, ...]:
+    """Lists the numbers of shots that the whole model is adapted to."""
+    return system.shots(method='full', start=start)
+
+
 def _gain(system: System) -> list[Estimate]:
-    shots = system.shots(method='full', start='source')
-    made = []
-    for k in shots:
-        pairs = [both for lang in system.languages if all(both := pair(system, lang, 0, k))]
-        if pairs:
-            made.append(_difference(f'K={k}', pairs))
-    if not made:
-        raise UserError(parts.UNFINISHED)
-    return made
+    of_shots = (
+        (k, [pair(system, lang, 0, k) for lang in system.languages]) for k in _shots(system)
+    )
+    return _known(_differences((f'K={k}', pairs) for k, pairs in of_shots), parts.UNFINISHED)
 
 
-def _first_step(system: System) -> list[Estimate]:
-    first, *others = _steps(system)
-    if not others:
-        raise UserError('it needs two numbers of shots')
-    return [_less(first, max(others, key=lambda step: step.value))]
-
-
-def _growth(system: System) -> list[Estimate]:
-    steps = _steps(system)[1:]
-    if not steps:
+def _steps(system: System, at_least: int = 1) -> list[Estimate]:
+    """Estimates the gain of each K over the K before, over the languages that have all."""
+    every = (0, *_shots(system))
+    known = [
+        lang for lang in system.languages if all(all(pair(system, lang, 0, k)) for k in every[1:])
+    ]
+    named = (
+        (f'K={low} to {high}', [pair(system, lang, low, high) for lang in known])
+        for low, high in itertools.pairwise(every)
+    )
+    steps = _known(_differences(named), parts.UNFINISHED)
+    if len(steps) < at_least:
         raise UserError('it needs two numbers of shots')
     return steps
 
 
+def _first_step(system: System) -> list[Estimate]:
+    first, *others = _steps(system, 2)
+    return [_less(first, max(others, key=lambda step: step.value))]
+
+
+def _growth(system: System) -> list[Estimate]:
+    return _steps(system, 2)[1:]
+
+
 def _diminishing(system: System) -> list[Estimate]:
-    steps = _steps(system)
-    if len(steps) < 2:
-        raise UserError('it needs two numbers of shots')
-    return [_less(low, high) for low, high in itertools.pairwise(steps)]
+    return [_less(low, high) for low, high in itertools.pairwise(_steps(system, 2))]
 
 
 def _scripts(system: System) -> list[Estimate]:
     made = []
-    for k in system.shots(method='full', start='source'):
-        halves: list[list[tuple[Adaptations, Adaptations]]] = [[], []]
+    for k in _shots(system):
+        halves: list[list[_Pair]] = [[], []]
         for lang in gains(system, k):
             halves[languages.get(lang).script == 'latin'].append(pair(system, lang, 0, k))
         if all(halves):
-            other, latin = (_difference('', half) for half in halves)
+            other, latin = _differences(('', half) for half in halves)
             made.append(_less(other, latin)._replace(name=f'K={k}'))
-    if not made:
-        raise UserError('it needs languages in Latin script and in others')
-    return made
+    return _known(made, 'it needs languages in Latin script and in others')
+
+
+def _of_each(system: System, *fields: tuple[int, str, str]) -> list[_Pair]:
+    """Pairs the adaptations with two (K, method, start) in each language."""
+    return [tuple(system.groups.get(Group(lang, *f)) for f in fields) for lang in system.languages]
 
 
 def _source_training(system: System) -> list[Estimate]:
-    made = []
-    for k in system.shots(method='full', start='none'):
-        pairs = []
-        for lang in system.languages:
-            groups = (system.groups.get(Group(lang, k, 'full', s)) for s in ('none', 'source'))
-            none, source = groups
-            if none and source and none.rows and source.rows:
-                pairs.append((none, source))
-        if pairs:
-            made.append(_difference(f'K={k}', pairs))
-    if not made:
-        raise UserError("no adaptation with the start 'none' is finished that can be compared")
-    return made
+    named = (
+        (f'K={k}', _of_each(system, (k, 'full', 'none'), (k, 'full', 'source')))
+        for k in _shots(system, 'none')
+    )
+    why = "no adaptation with the start 'none' is finished that can be compared"
+    return _known(_differences(named), why)
 
 
 def _methods(system: System) -> list[Estimate]:
-    """Each method against the next better one, with the most shots that both have."""
-    there = [name for name in _SEPARATE if system.shots(method=name, start='source')]
-    made = []
-    for better, worse in itertools.pairwise(there):
-        both = {*system.shots(method=better)} & {*system.shots(method=worse)}
-        pairs = []
-        for lang in system.languages:
-            of_each = [system.groups.get(Group(lang, max(both), m)) for m in (worse, better)]
-            if all(group and group.rows for group in of_each):
-                pairs.append(tuple(of_each))
-        if pairs:
-            made.append(_difference(f'{better} over {worse}, K={max(both)}', pairs))
-    if not made:
-        raise UserError('it needs two methods')
-    return made
+    """Compares each method with the next better one, at the largest K that both have."""
+    shots = {name: {*system.shots(method=name, start='source')} for name in _SEPARATE}
+    named = []
+    for better, worse in itertools.pairwise(name for name in _SEPARATE if shots[name]):
+        for k in sorted(shots[better] & shots[worse])[-1:]:
+            pairs = _of_each(system, (k, worse, 'source'), (k, better, 'source'))
+            named.append((f'{better} over {worse}, K={k}', pairs))
+    return _known(_differences(named), 'it needs two methods')
 
 
 # ---------------------------------------------------------------------------------------------
 # Estimates of other kinds.
 
 
+def _log_ratio(name: str, pairs: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Estimate:
+    """Estimates the mean logarithm of the ratio of two samples' deviations, as of normal values."""
+    logs, variances = [], []
+    for pair_of in pairs:
+        above, below = map(statistics.stdev, pair_of)
+        if above and below:  # Where one does not vary there is no ratio.
+            logs.append(math.log(above / below))
+            variances.append(sum(1 / (2 * (len(values) - 1)) for values in pair_of))
+    if not logs:
+        raise UserError('it needs two buckets of each group, with different scores')
+    error = math.sqrt(sum(variances)) / len(logs)
+    return Estimate(f'log of the ratio of deviations, {name}:', statistics.fmean(logs), error)
+
+
 def _spread(system: System) -> list[Estimate]:
-    shots = system.shots(method='full', start='source')
+    shots = _shots(system)
     if len(shots) < 2:
         raise UserError('it needs two numbers of shots')
     pairs = [pair(system, lang, shots[0], shots[-1]) for lang in system.languages]
-    ratios = [
-        _Ratio.of(low.scores.tolist(), high.scores.tolist())
-        for low, high in pairs
-        if low and high and min(len(low.scores), len(high.scores)) > 1
-    ]
-    return [_mean_ratio(f'K={shots[0]} by K={shots[-1]}', ratios)]
-
-
-class _Ratio(NamedTuple):
-    """The logarithm of the ratio of two deviations, and its variance were the values normal."""
-
-    value: float
-    variance: float
-
-    @classmethod
-    def of(cls, above: Sequence[float], below: Sequence[float]) -> '_Ratio | None':
-        """None where one of the two does not vary."""
-        deviations = [statistics.stdev(values) for values in (above, below)]
-        if not all(deviations):
-            return None
-        variance = sum(1 / (2 * (len(values) - 1)) for values in (above, below))
-        return cls(math.log(deviations[0] / deviations[1]), variance)
-
-
-def _mean_ratio(name: str, ratios: Iterable[_Ratio | None]) -> Estimate:
-    known = [ratio for ratio in ratios if ratio]
-    if not known:
-        raise UserError('it needs two buckets of each group, with different scores')
-    error = math.sqrt(sum(ratio.variance for ratio in known)) / len(known)
-    return Estimate(
-        f'log of the ratio of deviations, {name}:',
-        statistics.fmean(ratio.value for ratio in known),
-        error,
-    )
+    scores = [(low.scores.tolist(), high.scores.tolist()) for low, high in pairs if low and high]
+    known = [both for both in scores if min(map(len, both)) > 1]
+    return [_log_ratio(f'K={shots[0]} by K={shots[-1]}', known)]
 
 
 def _seeds(system: System) -> list[Estimate]:
-    ratios = []
-    for lang, shots in system.adapted:
-        if halves := figure_data.distributions(system.by_sweep[Group(lang, shots)]):
-            seeds, buckets = halves[0].by_seed, halves[1].by_bucket
-            above, below = ([row.dev_score for row in rows] for rows in (buckets, seeds))
-            ratios.append(_Ratio.of(above, below))
-    if not ratios:
+    halves = [figure_data.distributions(system.by_sweep[Group(*key)]) for key in system.adapted]
+    scores = [
+        ([row.dev_score for row in buckets.by_bucket], [row.dev_score for row in seeds.by_seed])
+        for seeds, buckets in filter(None, halves)
+    ]
+    if not scores:
         raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
-    return [_mean_ratio('buckets by seeds', ratios)]
+    return [_log_ratio('buckets by seeds', scores)]
 
 
 def _early(system: System) -> list[Estimate]:
@@ -288,12 +266,11 @@ def _early(system: System) -> list[Estimate]:
 
 
 def _factors(system: System) -> list[Estimate]:
-    """Negative correlations by Fisher's transformation, whose error is known."""
-    shots, made = system.shots(method='full', start='source'), []
-    wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in shots[:1])]
-    reasons = []
+    """Estimates negative correlations by Fisher's transformation, whose error is known."""
+    wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in _shots(system))]
+    made, reasons = [], []
     for k, factor, value in factors.correlations(system):
-        if k is not None or factor not in wanted:
+        if k is not None or factor not in wanted[:2]:
             continue
         if isinstance(value, str) or value.languages < 4:
             reasons.append(value if isinstance(value, str) else 'it needs four languages')
@@ -302,37 +279,31 @@ def _factors(system: System) -> list[Estimate]:
         name = f'{factor}: rank correlation {value.spearman:+.2f} of {value.languages} languages,'
         error = 1 / math.sqrt(value.languages - 3)
         made.append(Estimate(f'{name} transformed', math.atanh(negative), error))
-    if not made:
-        raise UserError(next(iter(reasons), parts.UNFINISHED))
-    return made
+    return _known(made, next(iter(reasons), parts.UNFINISHED))
 
 
 def _words(system: System) -> list[Estimate]:
-    """Jaccard indices of figure 3, those on the diagonal less the others of their row."""
+    """Compares the Jaccard indices of figure 3 on the diagonal with the others of their row."""
     if not system.adapted:
         raise UserError(parts.UNFINISHED)
-    having, _ = figure_data.with_words(system)
     means, squares = [], []
-    for group in having:
+    for group in figure_data.with_words(system)[0]:
         words = figure_data.read_words(group)
         square = figure_data.overlaps(words.words, words.better[:_FIRST], words.buckets[:_FIRST])
-        size = len(square)
-        if size < 2:
-            continue
-        own = np.diag(square)
-        ahead = own - (square.sum(1) - own) / (size - 1)
-        means.append(float(ahead.mean()))
-        squares.append(float(ahead.var(ddof=1)) / size)
+        if (size := len(square)) > 1:
+            own = np.diag(square)
+            ahead = own - (square.sum(1) - own) / (size - 1)
+            means.append(float(ahead.mean()))
+            squares.append(float(ahead.var(ddof=1)) / size)
     if not means:
         raise UserError('it needs two buckets of each group')
     error = math.sqrt(sum(squares)) / len(means)
-    return [Estimate('Jaccard index with the same bucket minus that with others',
-                     statistics.fmean(means), error, decimals=3)]  # fmt: skip
+    name = 'Jaccard index with the same bucket minus that with others'
+    return [Estimate(name, statistics.fmean(means), error, decimals=3)]
 
 
-_Estimates = Callable[[System], Sequence[Estimate]]
 # Claim, its estimates, and the kind of task that it is about; '' for both.
-_CLAIMS: tuple[tuple[str, _Estimates, str], ...] = (
+_CLAIMS: tuple[tuple[str, Callable[[System], Sequence[Estimate]], str], ...] = (
     ('few shots improve on zero-shot transfer (5.2)', _gain, ''),
     ('the first shot brings the largest improvement (5.2)', _first_step, ''),
     ('scores grow with K (5.2)', _growth, ''),
