@@ -60,8 +60,8 @@ from collections.abc import Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.reporting import documents, leaderboard, sections as sections_lib
-from xlbench.reporting.exhibits import making, output as output_lib, ratings as ratings_lib
-from xlbench.reporting.exhibits.judged import Fits
+from xlbench.reporting.paper_tables import making, ratings as ratings_lib
+from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 
@@ -123,21 +123,21 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
             '--table and --figure have their own tests; leave --significance and --intervals away'
         )
     names = {task.partition('_')[0] for run in runs for _, task, _ in _scored(run)}
-    named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.exhibits]
+    named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.paper_tables]
     if not named:
         raise errors.UserError('the runs are of no benchmark whose paper has tables of such runs')
     paths = [path for path in args.ratings.split(',') if path]
     rated = ratings_lib.read_texts(paths)[0] if paths else ()
     sections = []
     for benchmark in named:
-        kinds = (('Table', args.table), ('Figure', args.figure))
-        chosen = [e for kind, numbers in kinds for e in making.chosen(benchmark, kind, numbers)]
-        needs_fits = paths and any(e.shows in ('regressors', 'correlations') for e in chosen)
+        kinds = (('table', args.table), ('figure', args.figure))
+        chosen = [t for kind, numbers in kinds for t in making.chosen(benchmark, kind, numbers)]
+        needs_fits = paths and any(t.shows in ('regressors', 'correlations') for t in chosen)
         fits = _fits(paths, args.metrics) if needs_fits else None
         material = making.Material(
             benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )
-        sections.append(output_lib.section(material, chosen))
+        sections.append(making.section(material, chosen))
     return sections
 
 

@@ -19,7 +19,7 @@ import pytest
 import workdir_files
 
 from xlbench import doctor, errors
-from xlbench.benchmarks.experiments import RECIPES
+from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
 from xlbench.errors import UserError
 from xlbench.huggingface import hub

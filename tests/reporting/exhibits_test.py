@@ -15,8 +15,8 @@ from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.errors import UserError
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, results
-from xlbench.reporting.exhibits import making, ratings
 from xlbench.reporting.figures import Figure
+from xlbench.reporting.paper_tables import making, ratings
 
 OFFICIAL = {'data': 'files', 'examples': 3000}
 
@@ -34,8 +34,8 @@ def material(paths, **more):
 
 
 def made(name, paths, **more):
-    (exhibit,) = (e for e in MTG.exhibits if e.name == name)
-    one = making.make(material(paths, **more), exhibit)
+    (table,) = (table for table in MTG.paper_tables if table.short == name)
+    one = making.make(material(paths, **more), table)
     return one.numbers if isinstance(one, Figure) else one
 
 
@@ -126,8 +126,8 @@ def test_figures_are_drawn(runs, tmp_path):
 
 @pytest.mark.parametrize(('name', 'text'), [('Figure 3', 'Mono-M'), ('Figure 5', 'stage2')])
 def test_bars_are_drawn(runs, name, text):
-    (exhibit,) = (e for e in MTG.exhibits if e.name == name)
-    figure = making.make(material(runs), exhibit)
+    (table,) = (table for table in MTG.paper_tables if table.short == name)
+    figure = making.make(material(runs), table)
     assert text in figure.svg() and 'rouge_l' in figure.svg() and not figure.numbers.missing
 
 
@@ -229,4 +229,5 @@ def test_numbers_of_tables_are_known(runs, capsys):
     with pytest.raises(UserError, match='have their own tests'):
         report.main([*paths, '--table=7', '--significance=t-test'])
     for benchmark in benchmarks.BENCHMARKS.values():
-        assert all(exhibit.shows in making.MAKERS for exhibit in benchmark.exhibits)
+        kinds = {table.shows for table in benchmark.paper_tables}
+        assert kinds <= {*making.MAKERS, '', 'replies'}

@@ -14,14 +14,17 @@ import tiny_sweep
 import workdir_files
 
 from xlbench import report
-from xlbench.benchmarks import BENCHMARKS
-from xlbench.benchmarks.experiments import RECIPES
-from xlbench.benchmarks.printed import FORMS
+from xlbench.benchmarks import BENCHMARKS, RECIPES
 from xlbench.errors import UserError
 from xlbench.reporting import printed
 from xlbench.reproduce import __main__ as reproduce, showing
 
-NUMBERS = [(name, form.name.partition(' ')[2]) for name, forms in FORMS.items() for form in forms]
+NUMBERS = [
+    (name, table.number)
+    for name, recipe in RECIPES.items()
+    for table in recipe.tables
+    if table.printed and table.rows
+]
 
 TRANSLATORS = ['Trans-WMT', 'OPUS-MT', 'Google Trans.']
 ROUGES = 'R1 / R2 / R-L / B-S'
@@ -36,7 +39,7 @@ MTG_HEAD = [
 
 
 def sheet_of(name, number):
-    (sheet,) = printed.of_paper(name, BENCHMARKS[name].arxiv, number)
+    (sheet,) = printed.of_paper(BENCHMARKS[name], number)
     return sheet
 
 
@@ -331,7 +334,7 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
     scores = {'bleu': 9.876, 'rouge_l': 33.33, 'distinct_1': 95.55, 'meteor': 12.34}
     run = write_run(tmp_path / 'a', scores, 'mtg_qg_de_de', 'mtg_mono_qg_de')
     sheet = shown_of('mtg', '11', {'mT5-mono-qg-de': [run]}, tmp_path)
-    filled = {line.labels: cells for line, cells in zip(sheet.form.lines, sheet.cells, strict=True)}
+    filled = {line.labels: cells for line, cells in zip(sheet.form.rows, sheet.cells, strict=True)}
     assert filled['QG', 'mT5', 'de->de'] == ['9.88', '33.3', '0.123', '-', '-', '0.956', '-']
     del filled['QG', 'mT5', 'de->de']
     assert {*itertools.chain(*filled.values())} == {'-'}
@@ -355,18 +358,25 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
 
 def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
     made = {}
-    for kind, model in (('retrieval', 'mBERT'), ('generation', 'Unicoder-xDAE')):
+    for kind, model, tag in (
+        ('retrieval', 'mBERT', ''),
+        ('generation', 'Unicoder-xDAE', '<en> '),
+    ):
         task = f'mrs_{kind}_en_en'
         run = write_run(tmp_path / kind, {'mrs_rouge': 5.0}, task, f'mrs_mono_{kind}_en')
         lines = [
-            {'id': str(n), 'input': f'message {n}', 'prediction': f'{kind} {{{n}}} ' + 'x' * 40}
+            {
+                'id': str(n),
+                'input': f'{tag}message {n}',
+                'prediction': f'{kind} {{{n}}} ' + 'x' * 40,
+            }
             for n in range(6)
         ]
         path = run / 'eval' / '10' / 'test' / task / 'predictions.jsonl'
         path.write_text('\n'.join(map(json.dumps, lines)))
         made[f'{model}-mono-en'] = [run]
     sheet = shown_of('mrs', '2', made, tmp_path)
-    labels = [line.labels for line in sheet.form.lines]
+    labels = [line.labels for line in sheet.form.rows]
     assert labels == [('Message:',), ('Generation:',), ('Retrieval:',)] * 4
     assert sheet.cells[3][0] == 'message 1' and sheet.cells[5][0].startswith('retrieval {1} x')
     assert r'p{0.8\linewidth}' in printed.latex(sheet)
@@ -389,7 +399,7 @@ def test_sweeps_fill_the_papers_form(tmp_path):
     sheet = shown_of('fewshot', '12', made, tmp_path)
     (german,) = (
         cells
-        for line, cells in zip(sheet.form.lines, sheet.cells, strict=True)
+        for line, cells in zip(sheet.form.rows, sheet.cells, strict=True)
         if line.labels == ('DE',)
     )
     assert german == ['45.00', '55.00 ±7.07', '-', '-']
@@ -400,9 +410,9 @@ def test_sweeps_fill_the_papers_form(tmp_path):
 
 
 def test_a_stand_in_has_rows_of_its_own_name():
-    (form,) = (one for one in FORMS['clidsum'] if one.name == 'table 3')
+    (form,) = (one for one in RECIPES['clidsum'].tables if one.name == 'table 3')
     form = form.with_stand_in(('Google Trans.', 'OPUS-MT'), 'NLLB')
-    labels = [line.labels for line in form.lines]
+    labels = [line.labels for line in form.rows]
     assert labels[:4] == [
         ('1', 'PEGASUS', 'Trans-WMT'), ('2', 'PEGASUS', 'NLLB'), ('4', 'T5', 'Trans-WMT'),
         ('5', 'T5', 'NLLB'),

@@ -15,8 +15,7 @@ import workdir_files
 import yaml
 
 from xlbench import benchmarks, config as config_lib, names
-from xlbench.benchmarks import MTG as MTG_BENCHMARK
-from xlbench.benchmarks.experiments import RECIPES
+from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
 from xlbench.errors import UserError
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
 from xlbench.reproduce.state import State

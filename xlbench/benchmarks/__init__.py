@@ -6,13 +6,15 @@ Every name of a task or a mixture comes from here, in both directions:
   MTG.scenario('cross', task='qg', source='en')   -> trains and evaluates en -> de, fr, es
   parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
 
-A further benchmark is one more file, which declares it. What kinds of them share stands in
+A further benchmark is one more file, which declares it, the tables of its paper, and what makes
+them; a CSV in paper_scores/ has the printed numbers. What kinds of benchmarks share stands in
 benchmark.py, parallel.py (each example in each language), monolingual.py (each in one), replies.py,
 fewshot.py, clidsum.py and translation.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
-  printed     the papers' tables as they are printed
+  paper       a paper's table: rows, columns, printed numbers
+  recipe      commands and experiments that make such tables
   topics      what a sweep of few-shot transfer can be about
 """
 
@@ -20,12 +22,12 @@ from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
 from xlbench.benchmarks.convsumx import CONVSUMX
 from xlbench.benchmarks.dialogsum import DIALOGSUM
-from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
-from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
+from xlbench.benchmarks.lookup import BENCHMARKS, RECIPES, get, parse_mixture, parse_task
 from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
+from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.translation import TRANSLATION, TranslationBenchmark
@@ -44,6 +46,7 @@ __all__ = [
     'MTG',
     'MTG2',
     'RATES',
+    'RECIPES',
     'SCENARIOS',
     'SCENARIO_TITLES',
     'SETTING_TITLES',
@@ -52,8 +55,8 @@ __all__ = [
     'XPERSONA',
     'XQUAD',
     'Benchmark',
-    'Exhibit',
     'LabelBenchmark',
+    'PaperTable',
     'ParallelBenchmark',
     'ReplyBenchmark',
     'Scenario',

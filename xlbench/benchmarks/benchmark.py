@@ -1,18 +1,17 @@
 """The contract of a benchmark: tasks in languages, scenarios over them, a paper's scores."""
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import paper
-from xlbench.benchmarks.exhibits import Exhibit
-from xlbench.benchmarks.pages import Page
+from xlbench.benchmarks.paper import PaperTable
 from xlbench.files import Block, Setting
 
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')
-
 
 
 class TaskName(NamedTuple):
@@ -148,8 +147,7 @@ class Benchmark:
             table a score, with a row a system and a column a language.
         decimals: Of the scores in tables.
         paper_tasks: Tasks with the same texts as one that the paper has scores of -> that one.
-        pages: Tables in the paper's own form.
-        exhibits: The paper's tables and figures that reports can be asked for by their numbers.
+        declare_tables: Declares the tables and figures of the paper, which are `paper_tables`.
         paper_note: What has to be said where scores of the paper are shown.
         paper_gaps: What has to be said of scenarios that the paper has no scores of, by (name,
             whether it is narrowed to a source, whether to a target).
@@ -176,14 +174,24 @@ class Benchmark:
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
     paper_tasks: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
-    pages: tuple[Page, ...] = ()
-    exhibits: tuple[Exhibit, ...] = ()
+    declare_tables: Callable[..., tuple[PaperTable, ...]] | None = None
     paper_note: str = ''
     paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
         hash=False, default_factory=dict
     )
     doubt_note: str = ''
     size_tolerance: float = 0.0
+
+    @functools.cached_property
+    def paper_tables(self) -> tuple[PaperTable, ...]:
+        """The tables and figures of the paper, tables first, in its order."""
+        return self.declare_tables(self) if self.declare_tables else ()
+
+    @functools.cached_property
+    def _printed_systems(self) -> set[tuple[str | None, str | None]]:
+        """The models and scenarios that the paper's tables have rows of."""
+        keys = [key for table in self.paper_tables for key in table.keys]
+        return {(key.get('model'), key.get('scenario')) for key in keys}
 
     def task_name(self, task: str, source: str, target: str | None = None) -> str:
         """The SeqIO task of one task and language pair; the target defaults to the source."""
@@ -280,8 +288,7 @@ class Benchmark:
         return self._paper_row(model, scenario, task, source, target)[1]
 
     def _paper_row(self, model, scenario, task, source, target):
-        on_pages = {row for page in self.pages for group in page.groups.values() for row in group}
-        if (model, scenario) not in on_pages:
+        if (model, scenario) not in self._printed_systems:
             if model not in self.paper_models:
                 raise errors.unknown(f'{self.name} model', model, self.paper_models)
             if scenario not in self.scenario_names:

@@ -2,18 +2,31 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from xlbench import errors
+from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
-from xlbench.benchmarks.exhibits import Exhibit
-from xlbench.benchmarks.pages import (
-    END_TO_END,
-    SUM_TRANS,
-    TRANS_SUM,
-    Page,
-    ablations,
-)
+from xlbench.benchmarks.paper import Head, Line, PaperTable, heads
+
+SUM_TRANS, TRANS_SUM, END_TO_END = 'Sum-Trans', 'Trans-Sum', 'End-to-end'
+NO_PRETRAINING = 'mBART'  # As the paper calls a model without a second pre-training.
+# The tasks of mDialBART's second pre-training, by how the names of their SeqIO tasks end.
+PRETRAINING = {
+    'infilling_en_en': 'AcI',
+    'permutation_en_en': 'UP',
+    'summarize_en_en': 'MDS',
+    'summary_en_de': 'MT',
+    'summary_en_zh': 'MT',
+}
+_PARTS = tuple(dict.fromkeys(PRETRAINING.values()))
+
+
+def pretraining_label(tasks: Collection[str]) -> str:
+    """Names the tasks of a second pre-training. Example: [] -> mBART, ['UP', 'MT'] -> +UP+MT."""
+    if set(tasks) == set(_PARTS):
+        return 'mDialBART'
+    return ''.join(f'+{task}' for task in _PARTS if task in tasks) or NO_PRETRAINING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,22 +230,99 @@ _TITLES = {
 }
 _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
-_PRINTED = ('xsamsum', 'xmediasum40k')  # The corpora that the paper's tables are of.
-_TRANSLATORS = ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
-_GROUPS = {
-    SUM_TRANS: tuple(
-        (f'{summariser} + {translator}', 'cross')
-        for summariser in ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
-        for translator in _TRANSLATORS
-    ),
-    TRANS_SUM: tuple((f'{translator} + mBART', 'cross') for translator in _TRANSLATORS),
-    END_TO_END: (
-        ('mBART', 'cross'),
-        ('mBART + DA', 'semi'),
-        ('mDialBART', 'semi'),
-        ('mDialBART + DA', 'semi'),
-    ),
-}
+# --------------------------------------------------------------------- the paper's tables
+
+_CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}
+_INTERVIEWS = 'xmediasum40k'
+_TARGETS = {'de': 'En⇒De', 'zh': 'En⇒Zh'}
+TRANSLATORS = ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
+SUMMARISERS = ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
+# The rows of table 3: way, labels, model, scenario.
+_SYSTEMS = (
+    *((SUM_TRANS, (a, b), f'{a} + {b}', 'cross') for a in SUMMARISERS for b in TRANSLATORS),
+    *((TRANS_SUM, (a, 'mBART'), f'{a} + mBART', 'cross') for a in TRANSLATORS),
+    (END_TO_END, ('mBART', ''), 'mBART', 'cross'),
+    (END_TO_END, ('+DA †', ''), 'mBART + DA', 'semi'),
+    (END_TO_END, ('mDialBART (our) †', ''), 'mDialBART', 'semi'),
+    (END_TO_END, ('+DA †', ''), 'mDialBART + DA', 'semi'),
+)
+_JUDGED = {
+    'BART(D_ALL)+Google': 'BART(D_ALL) + Google Trans.', 'Google+mBART': 'Google Trans. + mBART',
+    'mBART': 'mBART', 'mDialBART': 'mDialBART',
+}  # fmt: skip
+
+
+def _in_targets(task: str, corpus: str = '') -> tuple[Head, ...]:
+    names, key = {'R1 / R2 / R-L / B-S': 'rouge_1 / rouge_2 / rouge_l / bertscore'}, {'task': task}
+    paths = {lang: f'{corpus} {label}'.strip() for lang, label in _TARGETS.items()}
+    return tuple(h for to, path in paths.items() for h in heads(names, path, **key, target=to))
+
+
+def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
+    """Tables 5 and 7: the combinations of so many tasks of pre-training."""
+    chosen = [words for count in counts for words in itertools.combinations(_PARTS, count)]
+    rows = []
+    for place, label in enumerate(map(pretraining_label, chosen), 1):
+        model = 'mBART' + label.replace('+', ' + ') if label.startswith('+') else label
+        names = (label.replace('+', 'w/ '),) if number == 5 else (str(place), label)
+        scenario = 'cross' if label == NO_PRETRAINING else 'semi'
+        rows.append(Line(names, {'model': model, 'scenario': scenario}))
+    return PaperTable(
+        f'table {number}', title, 'page', 'clidsum', ('#', 'Model')[number == 5 :], tuple(rows),
+        _in_targets(_INTERVIEWS), {'source': 'en'},
+    )  # fmt: skip
+
+
+def _tables(benchmark: SummaryBenchmark) -> tuple[PaperTable, ...]:
+    """The paper's tables and figures."""
+    kappas = list(paper.printed_rows('clidsum_human')[-1].values())[1:]
+    counted = 'python -m xlbench.data statistics counts the data that is there'
+    figures = ('An example', 'Pre-training', 'Fine-tuning', 'Summaries')
+    return (
+        PaperTable('table 1', 'Sizes and lengths of the data', instead=counted),
+        PaperTable('table 2', 'Turns and speakers', instead=counted),
+        PaperTable(
+            'table 3', 'All systems', 'page', 'clidsum', ('#', '', ''),
+            tuple(
+                Line((str(n), *names), {'model': model, 'scenario': scenario}, f'{way} Methods')
+                for n, (way, names, model, scenario) in enumerate(_SYSTEMS, 1)
+            ),
+            tuple(h for task, corpus in _CORPORA.items() for h in _in_targets(task, corpus)),
+            {'source': 'en'},
+            ('†: trained on the pairs of the semi-supervised setting, too.',),
+        ),
+        PaperTable(
+            'table 4', 'Translators on newstest2020 of WMT20', '', 'translation', ('Methods',),
+            tuple(Line((name,), {'model': name}) for name in TRANSLATORS),
+            tuple(
+                head
+                for lang, label in _TARGETS.items()
+                for head in heads({'BLEU ↑': 'bleu', 'TER ↓': 'ter'}, label, target=lang)
+            ),
+            {'scenario': 'cross', 'task': 'wmt20', 'source': 'en'},
+            ('↑: higher is better; ↓: lower is better.',),
+        ),
+        _ablations(5, 'Each task of pre-training alone, XMediaSum40k', (0, 1, 4)),
+        PaperTable(
+            'table 6', 'Human judgement by best-worst scaling, XMediaSum40k (En⇒Zh)', '',
+            'clidsum_human', ('Model',),
+            tuple(Line((label,), {'model': model}) for label, model in _JUDGED.items()),
+            heads({'Gram.': 'grammaticality', 'Info.': 'informativeness', 'Conci.': 'conciseness'}),
+            notes=(f"Fleiss' kappa of the judges, in the order of the columns: "
+                   f'{", ".join(kappas)}.',),
+            is_judged=True,
+            instead='people judge the texts: python -m xlbench.annotate make NAME=RUN NAME=RUN ... '
+            f'--tasks=clidsum_{_INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
+            'pages, python -m xlbench.annotate score reads them, and this command with '
+            '--ratings=FILE sets the table; NAME is a system of the table, such as mDialBART',
+        ),
+        _ablations(7, 'Every combination of tasks of pre-training, XMediaSum40k', range(5)),
+        *(
+            PaperTable(f'figure {number}', title, instead='illustration, not reproducible')
+            for number, title in enumerate(figures, 1)
+        ),
+    )  # fmt: skip
+
 
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
@@ -245,20 +335,11 @@ CLIDSUM = SummaryBenchmark(
     metrics={'bertscore': 'bertscore_clidsum'},
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
     arxiv='2202.05599',
-    paper_models=tuple(model for group in _GROUPS.values() for model, _ in group),
+    paper_models=tuple(model for _, _, model, _ in _SYSTEMS),
     paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599; summariser + '
     'translator summarises first, translator + summariser translates first.',
-    paper_tasks={f'{corpus}summarize': corpus for corpus in _PRINTED},
-    pages=(
-        Page('Table 3', 'paradigm', _GROUPS, _PRINTED),
-        ablations('Table 5', (0, 1, 4), _PRINTED),
-        ablations('Table 7', range(5), _PRINTED),
-    ),
-    exhibits=(
-        Exhibit('Table 3', 'Ways from a dialogue to a summary', 'page'),
-        Exhibit('Table 5', 'Tasks of pre-training, one and all', 'page'),
-        Exhibit('Table 7', 'Every combination of tasks of pre-training', 'page'),
-    ),
+    paper_tasks={f'{corpus}summarize': corpus for corpus in _CORPORA},
+    declare_tables=_tables,
     split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
     pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},
     added={

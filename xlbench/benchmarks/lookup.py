@@ -3,20 +3,26 @@
 import importlib
 import pathlib
 from collections.abc import Iterator
+from typing import TypeVar
 
 from xlbench import errors
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
+from xlbench.benchmarks.recipe import Recipe
+
+Kind = TypeVar('Kind', Benchmark, Recipe)
 
 
-def _declared() -> Iterator[Benchmark]:
-    """The benchmarks that the files beside this one declare, in the order of the files."""
+def _declared(kind: type[Kind]) -> Iterator[Kind]:
+    """The values of a kind that the files beside this one declare, in the order of the files."""
     for file in sorted(pathlib.Path(__file__).parent.glob('[a-z]*.py')):
         if file.name != pathlib.Path(__file__).name:
             module = importlib.import_module(f'xlbench.benchmarks.{file.stem}')
-            yield from (value for value in vars(module).values() if isinstance(value, Benchmark))
+            yield from (value for value in vars(module).values() if isinstance(value, kind))
 
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared()}
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared(Benchmark)}
+# What makes the tables of a paper, by benchmark.
+RECIPES: dict[str, Recipe] = {recipe.benchmark: recipe for recipe in _declared(Recipe)}
 
 
 def get(name: str) -> Benchmark:

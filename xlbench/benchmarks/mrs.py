@@ -1,13 +1,83 @@
-"""MRS: replies to messages in ten languages (arXiv:2106.02017)."""
+"""MRS: replies to messages in ten languages (arXiv:2106.02017).
 
-from xlbench.benchmarks.exhibits import Exhibit
+Its tables take 21 experiments of a retriever and 20 of the generator: ten monolingual models, nine
+on machine-translated pairs, a zero-shot and a multilingual one. The monolingual English model is
+the zero-shot one, scored on English as well: 20 trainings. The paper has no zero-shot transfer of
+the generator.
+
+What its section 6 proposes without trying it is in two tables of ours: training on English pairs
+and translated ones, a generator's candidates ranked by the retriever or by the message that a reply
+suggests, diverse beams, and an adapter for each language.
+"""
+
+from xlbench.benchmarks.paper import Key, Line, PaperTable, heads
+from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe, matrix, variant
 from xlbench.benchmarks.replies import (
     RANKING_SCORES,
     REPLY_SCENARIOS,
     REPLY_SCORES,
+    SETTING_TITLES,
     TASKS,
     ReplyBenchmark,
 )
+
+_MODELS = {'mBERT': 'retrieval', 'XLM-R': 'retrieval', 'Unicoder-xDAE': 'generation'}
+_FURTHER = ('rerank', 'mmi', 'diverse', 'adapters')  # Ways of our own to choose replies.
+
+
+def _tables(benchmark: ReplyBenchmark) -> tuple[PaperTable, ...]:
+    """The paper's tables and figures; it does not number table 5, which is in its appendix A."""
+
+    def replies(number: int, title: str, model: str, dist: str) -> PaperTable:
+        names = {'ROUGE': 'mrs_rouge', f'{dist}1': 'dist_1', f'{dist}2': 'dist_2'}
+        columns = (h for s in _settings(model) for h in heads(names, SETTING_TITLES[s], scenario=s))
+        return PaperTable(
+            f'table {number}', title, 'by_language', 'mrs', ('',),
+            tuple(Line((lang,), {'source': lang, 'target': lang}) for lang in benchmark.languages),
+            tuple(columns), {'task': _MODELS[model], 'model': model}, leading_zero=False,
+            models=(model,),
+        )  # fmt: skip
+
+    def of_ours(name: str, title: str, model: str, *settings: str) -> PaperTable:
+        where = tuple({'model': model, 'scenario': setting} for setting in settings)
+        return PaperTable(f'table section6-{name}', title, where=where, variants=True)
+
+    both = tuple(
+        {'model': model, 'scenario': 'mono', 'source': benchmark.pivot, 'task': _MODELS[model]}
+        for model in ('Unicoder-xDAE', 'mBERT')
+    )
+    illustration = 'illustration, not reproducible'
+    return (
+        PaperTable(
+            'table 1', 'Sizes of the data',
+            instead='python -m xlbench.data statistics counts the data that is there',
+        ),
+        PaperTable('table 2', 'Replies of both models to a few messages', 'replies', where=both),
+        replies(3, 'Retrieval with mBERT', 'mBERT', 'Dist-'),
+        replies(4, 'Generation', 'Unicoder-xDAE', 'Dist'),
+        replies(5, 'Retrieval with XLM-R', 'XLM-R', 'Dist-'),
+        of_ours(
+            'retrieval', 'English pairs, translated pairs, and both, mBERT', 'mBERT',
+            'zero_shot', 'mt', 'mixed',
+        ),
+        of_ours(
+            'generation',
+            'Translated pairs, and English ones with them; ranked candidates, adapters',
+            'Unicoder-xDAE', 'mt', 'mixed', 'multi', *_FURTHER,
+        ),
+        PaperTable('figure 1', 'An example', instead=illustration),
+        PaperTable(
+            'figure 2', 'Generation and retrieval in English (without the judgement of people)',
+            'preference', where=both, shown=REPLY_SCORES,
+        ),
+    )  # fmt: skip
+
+
+def _settings(model: str) -> list[str]:
+    """The settings that the paper has of a model."""
+    is_retriever = _MODELS[model] == 'retrieval'
+    return [s for s in ('mono', 'zero_shot', 'mt', 'multi') if is_retriever or s != 'zero_shot']
+
 
 MRS = ReplyBenchmark(
     name='mrs',
@@ -20,7 +90,7 @@ MRS = ReplyBenchmark(
     arxiv='2106.02017',
     multi=('en', 'es', 'de', 'pt', 'fr'),
     scenario_names=REPLY_SCENARIOS,
-    paper_models=('mBERT', 'XLM-R', 'Unicoder-xDAE'),
+    paper_models=tuple(_MODELS),
     fractions=REPLY_SCORES,
     paper_checkpoints={'mBERT': 'bert-base-multilingual-cased', 'XLM-R': 'xlm-roberta-base'},
     # Table 1 of the paper, columns Examples and Response Set; section 3.2 for what is translated.
@@ -40,21 +110,105 @@ MRS = ReplyBenchmark(
     num_mt_pairs=19_000_000,
     paper_note='Columns marked paper are printed in arXiv:2106.02017. Its code pins no version of '
     'its rouge package and leaves undefined what dist_1 and dist_2 divide by.',
-    # The paper does not number the table of its appendix A, which follows Table 4.
-    exhibits=(
-        *(
-            Exhibit(name, title, 'by_language', tasks=(task,), scores=REPLY_SCORES, models=(model,))
-            for name, title, task, model in (
-                ('Table 3', 'Retrieval with mBERT', 'retrieval', 'mBERT'),
-                ('Table 4', 'Generation', 'generation', 'Unicoder-xDAE'),
-                ('Table 5', 'Retrieval with XLM-R', 'retrieval', 'XLM-R'),
-            )
-        ),
-        Exhibit(
-            'Figure 2', 'Generation and retrieval in English', 'preference',
-            tasks=('generation', 'retrieval'), scores=REPLY_SCORES,
-        ),
-    ),
+    declare_tables=_tables,
     doubt_note='Figures with a ? stand so in the paper, where dist_1 is near or above dist_2 for '
     'Japanese alone: two columns seem to have been swapped.',
 )  # fmt: skip
+
+# --------------------------------------------------------------------- what makes the tables
+
+_TRAINED = {
+    'mBERT': Model('mrs_retriever', 'mbert'),
+    'XLM-R': Model('mrs_retriever', 'xlmr', ('--config.model.num_layers=3',)),
+    'Unicoder-xDAE': Model(
+        'mrs_generator', 'unicoder', small='sample_unicoder',
+        note='Unicoder-xDAE needs models/unicoder_xdae; see docs/checkpoints.md.',
+    ),
+}  # fmt: skip
+_OTHERS = tuple(lang for lang in MRS.languages if lang != MRS.pivot)
+_SOURCES = {'mono': MRS.languages, 'mt': _OTHERS, 'mixed': _OTHERS}  # The others have all at once.
+_ENGLISH = {'scenario': 'mono', 'source': MRS.pivot}
+
+
+def _variants(model: str) -> list[dict[str, str]]:
+    """The keys of a model's experiments; two of the three also train on both kinds of pairs."""
+    settings = [*_settings(model), *(['mixed'] if model != 'XLM-R' else [])]
+    axes = ({'source': _SOURCES[s]} if s in _SOURCES else {} for s in settings)
+    return [key for s, of in zip(settings, axes, strict=True) for key in matrix(scenario=[s], **of)]
+
+
+def _name(model: str, key: Key) -> str:
+    return '-'.join((model, *key.values()))
+
+
+def _is_shared(model: str, key: Key) -> bool:
+    """Returns whether an experiment's results are those of the zero-shot run."""
+    return key == _ENGLISH and _MODELS[model] == 'retrieval'
+
+
+def _command(
+    model: str, key: Key, name: str = '', flags: tuple[str, ...] = (), more: str = ''
+) -> Command:
+    if key['scenario'] == 'zero_shot':  # In all languages, English too, the monolingual cell.
+        scored = (MRS.task_name(_MODELS[model], lang) for lang in MRS.languages)
+        flags = (f'--config.evals.test.tasks=({"".join(f"{task!r}," for task in scored)})',)
+    made = _TRAINED[model]
+    configs, sized = made.configs(variant(key) + more), {'sample': made.sample}
+    return Command(name or _name(model, key), configs=configs, flags=flags, sized=sized)
+
+
+def _experiment(model: str, key: Key) -> Experiment:
+    name, label, mixture = _name(model, key), SETTING_TITLES[key['scenario']], ''
+    run = name
+    if _is_shared(model, key):
+        run, mixture = f'{model}-zero_shot', MRS.scenario('mono', _MODELS[model], MRS.pivot).mixture
+    return Experiment(name, model, label, (run,), key | {'model': model}, mixture)
+
+
+_GENERATOR = 'Unicoder-xDAE'
+_MULTI, _REVERSE = f'{_GENERATOR}-multi', f'{_GENERATOR}-reverse'
+# What replaces the three best of a beam: name of the experiment -> flags of xlbench.evaluate.
+_RANKED = {
+    'rerank': ('--rerank={mBERT-multi}',),
+    'mmi': (f'--mmi_model={{{_REVERSE}}}',),  # It writes the message to a reply.
+    'diverse': ('--num_groups=3', '--diversity_penalty=1', '--num_return=3'),
+}
+_LORA = (f'--config.init_from={{{_MULTI}}}', '--config.lora.rank=8')
+
+
+def _further() -> tuple[list[Command], list[Experiment]]:
+    """The multilingual generator's candidates ranked in other ways, and adapters of languages."""
+    commands = [_command(_GENERATOR, {'scenario': 'multi'}, _REVERSE, more=',task=reverse')]
+    experiments = []
+    before: tuple[str, ...] = ()
+    for way, flags in _RANKED.items():
+        # They write into one workdir, so that they wait for each other.
+        ranked = Command(
+            f'{_GENERATOR}-{way}', 'evaluate', folder=_MULTI, after=before,
+            flags=(f'--workdir={{{_MULTI}}}', '--num_beams=6', *flags),
+        )  # fmt: skip
+        commands.append(ranked)
+        experiments.append((way, (_MULTI, ranked.name)))
+        before = (ranked.name,)
+    for lang in MRS.languages:
+        name, key = f'{_GENERATOR}-adapter-{lang}', {'scenario': 'mono', 'source': lang}
+        commands.append(_command(_GENERATOR, key, name, _LORA))
+        experiments.append(('adapters', (name,)))
+    return commands, [
+        Experiment(
+            of[-1], _GENERATOR, label, of, {'model': _GENERATOR, 'scenario': label}
+        )
+        for label, of in experiments
+    ]  # fmt: skip
+
+
+_COMMANDS, _EXPERIMENTS = _further()
+RECIPE = Recipe.of(
+    MRS,
+    [
+        *(_command(m, key) for m in _MODELS for key in _variants(m) if not _is_shared(m, key)),
+        *_COMMANDS,
+    ],
+    [*(_experiment(model, key) for model in _MODELS for key in _variants(model)), *_EXPERIMENTS],
+    notes={name: model.note for name, model in _TRAINED.items() if model.note},
+)

@@ -9,121 +9,162 @@ import glob
 import os
 import re
 from collections.abc import Collection
+from typing import Any
 
 from xlbench.benchmarks import languages
-from xlbench.benchmarks.exhibits import Exhibit
-from xlbench.benchmarks.parallel import ParallelBenchmark
+from xlbench.benchmarks.paper import RATING, Head, Key, Line, PaperTable, heads
+from xlbench.benchmarks.parallel import SCENARIO_TITLES, ParallelBenchmark
+from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe, matrix, variant
 
 FILES = '{task}/{lang}/{split}.{side}'  # Of a version, below its own folder.
 VARIABLES = {'mtg': 'XLBENCH_MTG_FILES', 'mtg2': 'XLBENCH_MTG2_FILES'}  # That name other ones.
 _TASK_TITLES = {'sg': 'story ending', 'qg': 'question', 'tg': 'title', 'summ': 'summary'}
 _LANGUAGES = ('en', 'de', 'fr', 'es', 'zh')
 
-_FULL = ('bleu', 'rouge_l', 'meteor', 'bertscore', 'bleurt', 'distinct_1', 'fitted_rating')
-_ZERO_SHOT = (
-    'bleu', 'rouge_1', 'rouge_2', 'rouge_l', 'meteor', 'bertscore', 'distinct_1', 'distinct_2',
-    'fitted_rating',
-)  # fmt: skip
-_SETTINGS = ('mono', 'multi', 'mono_multitask', 'multi_multitask')
-_ALL_SETTINGS = (*_SETTINGS, 'cross', 'zero_shot')
-
-EXHIBITS = (
-    Exhibit(
-        'Table 3',
-        'Correlation of regressors with ratings',
-        'regressors',
-        printed='mtg_regressors',
-    ),
-    Exhibit(
-        'Table 4',
-        'Zero-shot transfer, averaged over targets',
-        'averages',
-        scenarios=('zero_shot',),
-        scores=_ZERO_SHOT,
-        printed='mtg_zero_shot',
-    ),
-    Exhibit(
-        'Table 5',
-        'Human ratings of titles',
-        'ratings',
-        tasks=('tg',),
-        scenarios=('mono', 'multi', 'cross', 'zero_shot'),
-        printed='mtg_human',
-    ),
-    Exhibit(
-        'Table 6',
-        'Sizes of the rough data by the threshold of back-translation',
-        'thresholds',
-        tasks=('qg', 'tg', 'sg'),
-        printed='mtg_thresholds',
-    ),
-    Exhibit(
-        'Table 7',
-        'After the first stage and after the second',
-        'stages',
-        scenarios=_ALL_SETTINGS,
-        printed='mtg_stages',
-    ),
-    *(
-        Exhibit(
-            name,
-            f'Human ratings of {what}',
-            'ratings',
-            tasks=(task,),
-            scenarios=_ALL_SETTINGS,
-            printed='mtg_human',
-        )
-        for name, task, what in (
-            ('Table 8', 'qg', 'questions'),
-            ('Table 9', 'tg', 'titles'),
-            ('Table 10', 'sg', 'story endings'),
-        )
-    ),
-    *(
-        Exhibit(name, title, 'pairs', scenarios=(scenario,), scores=_FULL, sources=sources)
-        for name, title, scenario, sources in (
-            ('Table 11', 'Monolingual training', 'mono', ()),
-            ('Table 12', 'Multilingual training', 'multi', ()),
-            ('Table 13', 'Monolingual multitask training', 'mono_multitask', ()),
-            ('Table 14', 'Multilingual multitask training', 'multi_multitask', ()),
-            ('Table 15', 'Cross-lingual training from English', 'cross', ('en',)),
-            ('Table 16', 'Cross-lingual training from German', 'cross', ('de',)),
-            ('Table 17', 'Cross-lingual training from French', 'cross', ('fr',)),
-            ('Table 18', 'Cross-lingual training from Spanish', 'cross', ('es',)),
-            ('Table 19', 'Zero-shot transfer', 'zero_shot', ()),
-        )
-    ),
-    Exhibit(
-        'Figure 2',
-        'Correlation of scores with ratings',
-        'correlations',
-        scores=('bleu', 'rouge_l', 'bertscore', 'fitted_rating'),
-    ),
-    Exhibit('Figure 3', 'Four settings', 'settings', scenarios=_SETTINGS),
-    Exhibit('Figure 4', 'From each language into each', 'matrices', scenarios=('mono', 'cross')),
-    Exhibit(
-        'Figure 5',
-        'After the first stage and after the second',
-        'stage_bars',
-        scenarios=_ALL_SETTINGS,
-        printed='mtg_stages',
-    ),
-    Exhibit(
-        'Figure 6',
-        'Cross-lingual generation, and generation with translation behind it',
-        'translation',
-        scenarios=('cross',),
-        sources=('en',),
-    ),
-    Exhibit('Figure 7', 'Correlation of all scores with ratings', 'correlations'),
+_MODELS = ('M-BERT', 'XLM', 'mBART', 'mT5')
+_SCORES = (
+    *heads({'BLEU': 'bleu', 'ROUGE-L': 'rouge_l', 'METEOR': 'meteor'}, 'N-gram-based'),
+    *heads({'BERTScore': 'bertscore', 'BLEURT': 'bleurt'}, 'Embedding-based'),
+    *heads({'Distant-1': 'distinct_1'}, 'Others'),
+    *heads({'Ensemble': 'ensemble'}, 'Ours'),
+)
+_AVERAGED = heads({
+    'BLEU': 'bleu', 'R-1': 'rouge_1', 'R-2': 'rouge_2', 'R-L': 'rouge_l', 'METEOR': 'meteor',
+    'BERTScore': 'bertscore', 'D-1': 'distinct_1', 'D-2': 'distinct_2', 'Ensemble': 'ensemble',
+})  # fmt: skip
+_RATED = heads({'Gram.': 'grammar', 'Flu.': 'fluency', 'Rel.': 'relevance'})
+_FOUR = ('mono', 'multi', 'mono_multitask', 'multi_multitask')
+_REGRESSORS = {
+    'AdaBoost': 'AdaBoost', 'Bagging': 'Bagging', 'DecisionTree': 'DecisionTree',
+    'ExtraTree': 'ExtraTrees', 'GradientBoosting': 'GradientBoosting',
+    'Kneighbors': 'KNeighbors', 'Linear': 'LinearRegression', 'RandomForest': 'RandomForest',
+    'SVR': 'SVR',
+}  # fmt: skip
+_ASPECTS = {'Grammar': 'Grammar', 'Fluency': 'Fluency', 'Logical': 'Relevance', 'Avg': 'mean'}
+_RATINGS = (
+    'it needs rated texts, and those of the paper are not published; python -m xlbench.annotate '
+    'make has the texts of runs rated, and python -m xlbench.report RUN RUN ... --table=3 '
+    '--ratings=FILE (or --figure=2,7) sets it'
+)
+_JUDGES = (
+    'people rate the texts: python -m xlbench.annotate make RUN RUN ... --tasks=TASK --judges=A,B '
+    'makes their pages, python -m xlbench.annotate score reads them, and this command with '
+    '--ratings=FILE sets the table'
 )
 
-_CHECKPOINTS = {
-    'M-BERT': 'bert-base-multilingual',
-    'XLM': 'xlm',
-    'mBART': 'mbart',
-    'mT5': 'mt5',
-}
+
+def _tables(benchmark: ParallelBenchmark) -> tuple[PaperTable, ...]:
+    """The paper's tables and figures, of the tasks and languages of a version of MTG."""
+
+    def by_pair(number: int, title: str, scenario: str, source: str = '') -> PaperTable:
+        rows = tuple(
+            Line((task.upper(), model, f'{a}->{b}'),
+                 {'task': task, 'model': model, 'source': a, 'target': b})
+            for task in benchmark.tasks
+            for model in _MODELS
+            for a, b in benchmark.pairs(scenario, (source,) if source else ())
+        )  # fmt: skip
+        return PaperTable(
+            f'table {number}', title, 'scores', 'mtg', ('Task', 'Model', 'Language'), rows, _SCORES,
+            {'scenario': scenario},
+        )  # fmt: skip
+
+    def rated(number: int, texts: str, task: str, scenarios: Collection[str]) -> PaperTable:
+        rows = tuple(
+            Line((SCENARIO_TITLES[s], model), {'scenario': s, 'model': model})
+            for s in scenarios
+            for model in _MODELS
+        )
+        return PaperTable(
+            f'table {number}', f'Human ratings of {texts}, from 1 to 5', 'ratings', 'mtg_human',
+            ('Setting', 'Model'), rows, _RATED, {'task': task},
+            ('Averaged over four languages.',), instead=_JUDGES, is_judged=True,
+        )  # fmt: skip
+
+    def figure(number: int, title: str, shows: str, *where: Key, **more: Any) -> PaperTable:
+        return PaperTable(f'figure {number}', title, shows, where=where, **more)
+
+    stages = {'task': 'qg', 'model': 'mBART'}
+    sources = {lang: languages.LANGUAGES[lang].name.capitalize() for lang in benchmark.languages}
+    return (
+        PaperTable('table 1', 'Tasks and corpora', instead='it describes the corpora'),
+        PaperTable(
+            'table 2', 'Sizes of the data',
+            instead='python -m xlbench.data statistics counts the data that is there',
+        ),
+        PaperTable(
+            'table 3', 'Pearson correlation of regressors with human ratings', 'regressors',
+            'mtg_regressors', ('Human score',),
+            tuple(Line((label,), {'target': aspect}) for label, aspect in _ASPECTS.items()),
+            heads(_REGRESSORS), instead=_RATINGS,
+        ),
+        PaperTable(
+            'table 4', 'Zero-shot transfer, averaged over targets', 'scores', 'mtg_zero_shot',
+            ('Setting', 'Model'),
+            tuple(
+                Line((task.upper(), model), {'task': task, 'model': model})
+                for task in benchmark.tasks for model in _MODELS
+            ),
+            _AVERAGED, {'scenario': 'zero_shot'},
+        ),
+        rated(5, 'titles', 'tg', ('mono', 'multi', 'cross', 'zero_shot')),
+        PaperTable(
+            'table 6', 'Examples that the filter of back-translation leaves, by its threshold',
+            'thresholds', 'mtg_thresholds', ('Threshold',),
+            tuple(Line((t,), {'threshold': t}) for t in ('0', '0.3', '0.4', '0.5', '0.6')),
+            heads({'QG': 'qg', 'TG': 'tg', 'SG': 'sg'}),
+            instead='python -m xlbench.tasks.mtg_build counts it while it builds the data',
+        ),
+        PaperTable(
+            'table 7', 'After the first stage and after the second', 'stages', 'mtg_stages', ('',),
+            tuple(
+                Line((label,), {'score': label.replace('-', '_').lower()})
+                for label in ('stage1', 'stage2', 'p-value')
+            ),
+            tuple(Head((title,), {'scenario': s}) for s, title in SCENARIO_TITLES.items()),
+            stages, ('The ensemble metric of mBART in question generation.',),
+        ),
+        *(
+            rated(number, texts, task, SCENARIO_TITLES)
+            for number, task, texts in (
+                (8, 'qg', 'questions'), (9, 'tg', 'titles'), (10, 'sg', 'story endings'),
+            )
+        ),
+        by_pair(11, 'Monolingual training', 'mono'),
+        by_pair(12, 'Multilingual training', 'multi'),
+        by_pair(13, 'Monolingual multitask training', 'mono_multitask'),
+        by_pair(14, 'Multilingual multitask training', 'multi_multitask'),
+        *(
+            by_pair(number, f'Cross-lingual training from {sources[lang]}', 'cross', lang)
+            for number, lang in enumerate(('en', 'de', 'fr', 'es'), 15)
+            if lang in sources
+        ),
+        by_pair(19, 'Zero-shot transfer', 'zero_shot'),
+        figure(1, 'An example', '', instead='illustration, not reproducible'),
+        figure(
+            2, 'Correlation of scores with ratings', 'correlations',
+            shown=('bleu', 'rouge_l', 'bertscore', RATING), instead=_RATINGS,
+        ),
+        figure(3, 'Four settings', 'settings', *({'scenario': s} for s in _FOUR)),
+        figure(
+            4, 'From each language into each', 'matrices',
+            {'scenario': 'mono'}, {'scenario': 'cross'},
+        ),
+        figure(
+            5, 'After the first stage and after the second', 'stage_bars',
+            *(stages | {'scenario': s} for s in SCENARIO_TITLES), printed='mtg_stages',
+        ),
+        figure(
+            6, 'Cross-lingual generation, and generation with translation behind it',
+            'translation', {'scenario': 'cross', 'source': 'en'},
+            {'scenario': 'mono', 'source': 'en'},  # What is translated.
+            {'scenario': 'translated'},
+        ),
+        figure(7, 'Correlation of all scores with ratings', 'correlations', instead=_RATINGS),
+    )  # fmt: skip
+
+
+_CHECKPOINTS = dict(zip(_MODELS, ('bert-base-multilingual', 'xlm', 'mbart', 'mt5'), strict=True))
 
 MTG = ParallelBenchmark(
     name='mtg',
@@ -134,10 +175,10 @@ MTG = ParallelBenchmark(
     metrics={name: name for name in ('meteor', 'bertscore', 'bleurt', 'fitted_rating')},
     title='MTG: A Benchmarking Suite for Multilingual Text Generation',
     arxiv='2108.07140',
-    paper_models=('M-BERT', 'XLM', 'mBART', 'mT5'),
+    paper_models=_MODELS,
     paper_checkpoints=_CHECKPOINTS,
     fractions=('meteor', 'bertscore', 'distinct_1', 'distinct_2'),
-    exhibits=EXHIBITS,
+    declare_tables=_tables,
     # Annotated: table 2 of the paper. Rough: the row of threshold 0.5 in table 6.
     split_sizes={
         'sg': {'rough_train': 87_003, 'train': 5_000, 'validation': 2_000, 'test': 3_000},
@@ -182,7 +223,7 @@ def version_2(root: str) -> ParallelBenchmark:
         pivot=(langs or _LANGUAGES)[0],
         paper_checkpoints=_CHECKPOINTS,
         fractions=MTG.fractions,
-        exhibits=EXHIBITS,
+        declare_tables=_tables,
     )
 
 
@@ -215,3 +256,105 @@ def _in_order(names: Collection[str], known: tuple[str, ...]) -> tuple[str, ...]
 
 
 MTG2 = version_2(os.environ.get('XLBENCH_DATA') or 'data')
+
+# --------------------------------------------------------------------- what makes the tables
+
+_TRAINED = {
+    'M-BERT': Model('mtg_bert2bert', 'mbert'),
+    'XLM': Model(
+        'mtg_bert2bert',
+        'xlm_xnli15',
+        ('--config.model.type_vocab_size=0',),
+        'XLM is the model of 15 languages that section 4.1 of the paper describes (MLM and TLM); '
+        'its appendix A names XLM-R, which is the size xlmr_large of the same config.',
+    ),
+    'mBART': Model('mtg_mbart', 'cc25'),
+    'mT5': Model(
+        'mtg_mt5', 'large',
+        note='mT5 is of the size large: the paper does not name it, but counts in billions.',
+    ),
+}  # fmt: skip
+_OTHERS = tuple(lang for lang in MTG.languages if lang != MTG.pivot)
+_BY = {'task': MTG.tasks, 'source': MTG.languages}
+# By which of these a scenario has models of its own: 35 experiments of each model, of 32 trainings.
+# Zero-shot transfer and the monolingual English model of a task are one run: both train on the same
+# English pairs, and it is scored on English and on the other languages.
+_NARROWED = {
+    'mono': ('task', 'source'), 'mono_multitask': ('source',), 'multi': ('task',),
+    'multi_multitask': (), 'cross': ('task', 'source'), 'zero_shot': ('task',),
+}  # fmt: skip
+_VARIANTS = [
+    key
+    for scenario, names in _NARROWED.items()
+    for key in matrix(scenario=(scenario,), **{name: _BY[name] for name in names})
+]
+
+
+def _name(model: str, key: Key) -> str:
+    return '-'.join((model, *key.values()))
+
+
+def _run(model: str, key: Key) -> str:
+    """The command that an experiment's results are of: English alone is zero-shot transfer."""
+    if (key['scenario'], key.get('source')) == ('mono', MTG.pivot):
+        key = {'scenario': 'zero_shot', 'task': key['task']}
+    return _name(model, key)
+
+
+def _command(model: str, key: Key) -> Command:
+    flags: tuple[str, ...] = ()
+    if key['scenario'] == 'zero_shot':  # English, too, whatever the config has.
+        names = (MTG.task_name(key['task'], MTG.pivot, lang) for lang in MTG.languages)
+        flags = (f'--config.evals.test.tasks=({"".join(f"{name!r}," for name in names)})',)
+    trained = _TRAINED[model]
+    sized = {'sample': trained.sample}
+    configs = trained.configs(variant(key))
+    return Command(_run(model, key), configs=configs, flags=flags, sized=sized)
+
+
+def _experiment(model: str, key: Key) -> Experiment:
+    name, run = _name(model, key), _run(model, key)
+    is_shared = run != name or key['scenario'] == 'zero_shot'
+    mixture = MTG.scenario(*key.values()).mixture if is_shared else ''
+    return Experiment(
+        name, model, f'{model} {key["scenario"]}', (run,), key | {'model': model}, mixture
+    )
+
+
+def _translated(model: str) -> dict[str, Command]:
+    """Questions and the like that are written in English and then translated (section 4.5)."""
+    return {
+        (name := f'{model}-translated-{task}-{lang}'): Command(
+            name, 'chain', folder=f'{model}-translated', limited=True,
+            flags=(
+                f'{{{model}-zero_shot-{task}}}', f'translate:{{engine OPUS-MT {lang}}}',
+                f'--task={MTG.task_name(task, MTG.pivot, lang)}', f'--system={model} translated',
+            ),
+        )
+        for task in MTG.tasks
+        for lang in _OTHERS
+    }  # fmt: skip
+
+
+_CHAINS = {model: _translated(model) for model in _TRAINED}
+
+RECIPE = Recipe.of(
+    MTG,
+    [
+        *(_command(m, k) for m in _TRAINED for k in _VARIANTS if _run(m, k) == _name(m, k)),
+        *(chain for of_model in _CHAINS.values() for chain in of_model.values()),
+    ],
+    [
+        *(_experiment(model, key) for model in _TRAINED for key in _VARIANTS),
+        *(
+            Experiment(
+                f'{m}-translated', m, f'{m} translated', tuple(chains),
+                {'scenario': 'translated', 'model': m},
+            )
+            for m, chains in _CHAINS.items()
+        ),
+    ],
+    engines={'OPUS-MT': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}},
+    stand_ins={'OPUS-MT': 'Google Trans.'},
+    notes={name: model.note for name, model in _TRAINED.items() if model.note},
+)  # fmt: skip

@@ -17,9 +17,9 @@ from xlbench import __version__
 from xlbench.errors import UserError, printable
 from xlbench.metrics import fitted_rating
 from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, FittedRegressor, fitted
-from xlbench.reporting.exhibits.judged import Fits
-from xlbench.reporting.exhibits.ratings import MEAN, read_texts
 from xlbench.reporting.notes import SAMPLE_DATA
+from xlbench.reporting.paper_tables.judged import Fits
+from xlbench.reporting.paper_tables.ratings import MEAN, read_texts
 from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 

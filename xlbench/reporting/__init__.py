@@ -12,7 +12,7 @@
   command_lines  the command that made a workdir, for a reader
   best      which systems are best in a column
   layout    which rows and columns the tables of a section have
-  exhibits  the tables and figures of a paper, by their numbers
+  paper_tables  the tables and figures of a paper, by their numbers
   figures   a figure: its numbers and how it is drawn
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns
@@ -39,7 +39,6 @@ __all__ = [
     'costs',
     'documents',
     'drawing',
-    'exhibits',
     'figures',
     'latex',
     'layout',
@@ -48,6 +47,7 @@ __all__ = [
     'notes',
     'page',
     'pages',
+    'paper_tables',
     'predictions',
     'printed',
     'render',

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xlbench import benchmarks, errors, files, locks
 from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render, systems
-from xlbench.reporting.exhibits import output as output_lib
+from xlbench.reporting.paper_tables import making
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
@@ -30,7 +30,7 @@ def markdown(sections: Sequence[Section]) -> str:
         parts += [render.markdown_text(note) for note in section.notes]
         for table in layout.tables(section):
             parts.append(render.markdown(table))
-            parts += [output_lib.markdown(one) for one in section.figures if one.numbers is table]
+            parts += [making.markdown(one) for one in section.figures if one.numbers is table]
         if configs := systems.config_table(section.picks):
             parts.append(render.markdown(configs))
         parts.append('### Provenance')
@@ -43,7 +43,7 @@ def markdown(sections: Sequence[Section]) -> str:
 def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
     if not any(section.columns for section in sections):
-        return output_lib.comma_separated(sections)  # Of tables and figures of a paper.
+        return making.comma_separated(sections)  # Of tables and figures of a paper.
     rows = []
     for section in sections:
         for system in section.systems:
@@ -107,7 +107,7 @@ def write(
         from xlbench.reporting.page import document  # It loads matplotlib.
 
         drawn += document.plots(sections)
-    pictures = output_lib.picture_names(drawn)
+    pictures = making.picture_names(drawn)
     if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
         raise errors.UserError(
             f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
@@ -117,7 +117,7 @@ def write(
         for name, text in texts.items():
             files.remove_leftovers_of(folder / name)
             files.write(folder / name, text)
-        output_lib.write_figures(drawn, folder)
+        making.write_figures(drawn, folder)
     return [str(folder / name) for name in (*texts, *pictures)]
 
 
@@ -153,7 +153,7 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _refuse_foreign(path: pathlib.Path) -> None:
-    heads = (','.join(_CSV_FIELDS[:10]), ','.join(output_lib.CSV_FIELDS))
+    heads = (','.join(_CSV_FIELDS[:10]), ','.join(making.CSV_FIELDS))
     files.check_own(path, 'a report of xlbench', [_MARK], heads)
 
 

@@ -17,7 +17,7 @@ from xlbench import benchmarks, files, limits
 from xlbench.benchmarks import ParallelBenchmark
 from xlbench.errors import UserError
 from xlbench.reporting import predictions, sections as sections_lib
-from xlbench.reporting.exhibits import board as board_lib
+from xlbench.reporting.paper_tables import board as board_lib
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick
 

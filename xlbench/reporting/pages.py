@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from xlbench import benchmarks, errors, files, foreign
-from xlbench.benchmarks.pages import (
+from xlbench.benchmarks.clidsum import (
     END_TO_END,
     NO_PRETRAINING,
     PRETRAINING,
     SUM_TRANS,
     TRANS_SUM,
-    Page,
     pretraining_label,
 )
+from xlbench.benchmarks.paper import PaperTable
 from xlbench.reporting import notes
 from xlbench.reporting.best import winners
 from xlbench.reporting.sections import Section
@@ -40,13 +40,42 @@ class _Member(NamedTuple):
     system: System
 
 
+class _Page(NamedTuple):
+    """A table of a paper whose rows are groups of systems.
+
+    Attributes:
+        title: Of the table.
+        by: What puts a system into a group: 'paradigm', the way from a dialogue to a summary, or
+            'pretraining', its tasks.
+        groups: Name of a group -> the paper's systems in it, as (model, scenario).
+        tasks: Those that have columns.
+    """
+
+    title: str
+    by: str
+    groups: Mapping[str, Sequence[tuple[str, str]]]
+    tasks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: PaperTable) -> '_Page':
+        """A table whose rows stand below the paradigms, or are combinations of tasks."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for row in table.rows:
+            label = row.key['model'].removeprefix('mBART').replace(' ', '')
+            group = row.section.removesuffix(' Methods') or label or NO_PRETRAINING
+            groups.setdefault(group, []).append((row.key['model'], row.key['scenario']))
+        by = 'paradigm' if table.rows[0].section else 'pretraining'
+        return cls(table.short, by, groups, table.values('task'))
+
+
 def tables(section: Section) -> list[Table]:
     """The pages of a section's benchmark that its runs have scores for."""
-    pages = section.benchmark.pages if section.benchmark else ()
+    every = section.benchmark.paper_tables if section.benchmark else ()
+    pages = [_Page.of(table) for table in every if table.shows == 'page']
     return [table for page in pages if (table := _table(section, page)) is not None]
 
 
-def _table(section: Section, page: Page) -> Table | None:
+def _table(section: Section, page: _Page) -> Table | None:
     """A page; None if no run of the section belongs on it, or none of what it compares."""
     columns = _columns(section, page)
     ours = [m for m in _ours(section, page) if _has_any(m.system, columns)]
@@ -88,7 +117,7 @@ def _column(
     ]
 
 
-def _columns(section: Section, page: Page) -> list[Column]:
+def _columns(section: Section, page: _Page) -> list[Column]:
     """A column for each pair of languages of the page's tasks that was scored."""
     columns = {}
     for column in section.columns:
@@ -102,7 +131,7 @@ def _columns(section: Section, page: Page) -> list[Column]:
     return sorted(columns.values(), key=lambda column: order[column.group.split()[0]])
 
 
-def _ours(section: Section, page: Page) -> Iterator[_Member]:
+def _ours(section: Section, page: _Page) -> Iterator[_Member]:
     """The section's runs and baselines, with their scores under the tasks that the paper has."""
     for system in section.systems:
         if system.kind == 'paper':
@@ -126,7 +155,7 @@ def _ours(section: Section, page: Page) -> Iterator[_Member]:
             yield _Member(label, one)
 
 
-def _theirs(section: Section, page: Page, columns: Sequence[Column]) -> Iterator[_Member]:
+def _theirs(section: Section, page: _Page, columns: Sequence[Column]) -> Iterator[_Member]:
     """The paper's systems, beside official data alone."""
     if section.data != 'official' or section.split != 'test':
         return

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark
-from xlbench.benchmarks.printed import FORMS, Form, Key, Line
+from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.reporting import latex as latex_lib, render
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
 
 _SENTENCE = 40  # Characters; a text with more needs several lines.
-_OURS = {'ensemble': 'fitted_rating'}  # The paper's name of a score -> ours.
 
 
 class Sheet(NamedTuple):
@@ -27,7 +26,7 @@ class Sheet(NamedTuple):
     """
 
     benchmark: str
-    form: Form
+    form: PaperTable
     cells: Sequence[Sequence[str]]
     notes: tuple[str, ...]
     whose: str
@@ -35,7 +34,7 @@ class Sheet(NamedTuple):
     @property
     def caption(self) -> str:
         """The caption, without the number of the table."""
-        return f'{self.form.caption} ({self.whose}).'
+        return f'{self.form.title} ({self.whose}).'
 
     @property
     def depth(self) -> int:
@@ -43,31 +42,30 @@ class Sheet(NamedTuple):
         return max(len(column.path) for column in self.form.columns)
 
 
-def of_paper(benchmark: str, arxiv: str, number: str) -> list[Sheet]:
+def of_paper(benchmark: Benchmark, number: str) -> list[Sheet]:
     """Tables with the numbers that a paper prints.
 
     Args:
-        benchmark: Name of the benchmark.
-        arxiv: Identifier of the paper.
+        benchmark: Whose paper.
         number: Such as 4, or 'all'.
 
     Raises:
         UserError: The paper prints no scores in such a table.
     """
-    forms = {form.name.partition(' ')[2]: form for form in FORMS.get(benchmark, ())}
+    forms = {t.number: t for t in benchmark.paper_tables if t.printed and t.rows}
     if number != 'all' and number not in forms:
         raise errors.UserError(
-            f'table {number} of {benchmark} has no printed numbers; those with numbers are '
+            f'table {number} of {benchmark.name} has no printed numbers; those with numbers are '
             f'{", ".join(forms)}, and --table=all selects all'
         )
     chosen = forms.values() if number == 'all' else [forms[number]]
-    whose = f'as printed in arXiv:{arxiv}'
-    return [Sheet(benchmark, f, f.cells(f.printed_value), f.notes, whose) for f in chosen]
+    whose = f'as printed in arXiv:{benchmark.arxiv}'
+    return [Sheet(benchmark.name, f, f.cells(f.printed_value), f.notes, whose) for f in chosen]
 
 
 def of_systems(
     benchmark: Benchmark,
-    form: Form,
+    form: PaperTable,
     systems: Mapping[tuple[str, str], System],
     notes: Sequence[str] = (),
 ) -> Sheet:
@@ -87,7 +85,7 @@ def of_systems(
         for task in (key['task'], *same) if system else ():
             pairs = [(key['source'], key['target'])] if 'source' in key else _pairs(home, key)
             names = [home.task_name(task, *pair) for pair in pairs]
-            cell = system.cell(_OURS.get(score, score), names)
+            cell = system.cell(OUR_NAMES.get(score, score), names)
             if cell.value is not None:
                 scale = 100 if score in home.fractions else 1
                 spread = None if cell.spread is None else cell.spread / scale
@@ -97,13 +95,15 @@ def of_systems(
 
     cells, asked = form.cells(value), dict.fromkeys(s for h in form.columns for s in h.scores)
     of_runs = [of for one in systems.values() for run in one.scores for of in run.values()]
-    lacking = [s for s in asked if not any(_OURS.get(s, s) in scores for scores in of_runs)]
+    lacking = [s for s in asked if not any(OUR_NAMES.get(s, s) in scores for scores in of_runs)]
     said = [f'No run has {", ".join(lacking)}.'] if lacking else []
     said += gaps(form, cells, lacking)
     return Sheet(benchmark.name, form, cells, (*form.notes, *said, *notes), 'our runs')
 
 
-def gaps(form: Form, cells: Sequence[Sequence[str]], lacking: Sequence[str] = ()) -> list[str]:
+def gaps(
+    form: PaperTable, cells: Sequence[Sequence[str]], lacking: Sequence[str] = ()
+) -> list[str]:
     """Names the rows and the columns of a table in which there is nothing, each group once.
 
     Args:
@@ -119,7 +119,7 @@ def gaps(form: Form, cells: Sequence[Sequence[str]], lacking: Sequence[str] = ()
     named = (
         (
             'rows',
-            [[one for one in of.labels if one] for of in form.lines],
+            [[one for one in of.labels if one] for of in form.rows],
             list(map(all, empty)),
             [],
         ),
@@ -148,14 +148,14 @@ def _pairs(benchmark: Benchmark, key: Key) -> Sequence[tuple[str, str]]:
 def markdown(sheet: Sheet) -> str:
     """A table of Markdown; groups of columns stand before the names in them."""
     form = sheet.form
-    heads = [*form.heads, *(' '.join(filter(None, column.path)) for column in form.columns)]
-    lines = [heads, ['---'] * len(form.heads) + ['---:'] * len(form.columns)]
+    heads = [*form.labels, *(' '.join(filter(None, column.path)) for column in form.columns)]
+    lines = [heads, ['---'] * len(form.labels) + ['---:'] * len(form.columns)]
     section = ''
-    for number, (line, cells) in enumerate(zip(form.lines, sheet.cells, strict=True)):
+    for number, (line, cells) in enumerate(zip(form.rows, sheet.cells, strict=True)):
         if line.section != section:
             section = line.section
             lines.append([f'*{section}*', *[''] * (len(heads) - 1)])
-        spans = (_span(form, number, place) for place in range(len(form.heads)))
+        spans = (_span(form, number, place) for place in range(len(form.labels)))
         labels = (label * bool(n) for label, n in zip(line.labels, spans, strict=True))
         lines.append([*labels, *cells])
     texts = (f'| {" | ".join(map(_escaped, line))} |' for line in lines)
@@ -171,13 +171,13 @@ def _escaped(text: str) -> str:
 def comma_separated(sheet: Sheet) -> str:
     """The heads in their lines, then the rows with all their labels, as CSV."""
     form = sheet.form
-    blanks = [''] * len(form.heads)
+    blanks = [''] * len(form.labels)
     paths = [_path(column.path, sheet.depth) for column in form.columns]
     heads = [[*blanks, *(path[level] for path in paths)] for level in range(sheet.depth)]
-    heads[-1][: len(blanks)] = form.heads
+    heads[-1][: len(blanks)] = form.labels
     rows = [
         [*line.labels, *('' if cell == '-' else cell for cell in cells)]
-        for line, cells in zip(form.lines, sheet.cells, strict=True)
+        for line, cells in zip(form.rows, sheet.cells, strict=True)
     ]
     return render.comma_separated(heads[0], [*heads[1:], *rows])
 
@@ -189,24 +189,24 @@ def _path(path: Sequence[str], depth: int) -> tuple[str, ...]:
 def latex(sheet: Sheet) -> str:
     """A table environment; needs booktabs and multirow."""
     form, tex = sheet.form, latex_lib.text
-    width = len(form.heads) + len(form.columns)
+    width = len(form.labels) + len(form.columns)
     # Sentences are wrapped.
     longest = max((len(cell) for cells in sheet.cells for cell in cells), default=0)
     shapes = ('r' if longest < _SENTENCE else r'p{0.8\linewidth}') * len(form.columns)
     lines = [
         r'\begin{table*}',
         r'  \centering',
-        rf'  \begin{{tabular}}{{{"l" * len(form.heads)}{shapes}}}',
+        rf'  \begin{{tabular}}{{{"l" * len(form.labels)}{shapes}}}',
         r'    \toprule',
     ]
     for level in range(sheet.depth):
         names = [_path(column.path, sheet.depth)[: level + 1] for column in form.columns]
         if level == sheet.depth - 1:
-            cells = [*map(tex, form.heads), *(tex(name[-1]) for name in names)]
+            cells = [*map(tex, form.labels), *(tex(name[-1]) for name in names)]
             lines.append(f'    {" & ".join(cells)} \\\\')
             continue
         spans = [(name, len(list(same))) for name, same in itertools.groupby(names)]
-        cells, rules, start = [''] * len(form.heads), [], len(form.heads) + 1
+        cells, rules, start = [''] * len(form.labels), [], len(form.labels) + 1
         for name, span in spans:
             cells.append(rf'\multicolumn{{{span}}}{{c}}{{{tex(name[-1])}}}')
             if name[-1]:
@@ -215,15 +215,15 @@ def latex(sheet: Sheet) -> str:
         lines += [f'    {" & ".join(cells)} \\\\', f'    {" ".join(rules)}']
     lines.append(r'    \midrule')
     section = ''
-    for number, (line, cells) in enumerate(zip(form.lines, sheet.cells, strict=True)):
+    for number, (line, cells) in enumerate(zip(form.rows, sheet.cells, strict=True)):
         if line.section != section:
             lines += [r'    \midrule'] * bool(section)
             section = line.section
             named = rf'\multicolumn{{{width}}}{{c}}{{\textit{{{tex(section)}}}}}'
             lines += [f'    {named} \\\\', r'    \midrule']
-        elif number and len(line.labels) > 2 and line.labels[0] != form.lines[number - 1].labels[0]:
+        elif number and len(line.labels) > 2 and line.labels[0] != form.rows[number - 1].labels[0]:
             lines += [r'    \midrule'] * (not section)
-        labels = (_spanning(form, number, place) for place in range(len(form.heads)))
+        labels = (_spanning(form, number, place) for place in range(len(form.labels)))
         lines.append(f'    {" & ".join((*labels, *map(tex, cells)))} \\\\')
     label = f'tab:{sheet.benchmark}-{form.name.replace(" ", "-")}'
     lines += [
@@ -237,25 +237,25 @@ def latex(sheet: Sheet) -> str:
     return '\n'.join(lines).replace('†', r'\textsuperscript{\dag}')
 
 
-def _spanning(form: Form, number: int, place: int) -> str:
+def _spanning(form: PaperTable, number: int, place: int) -> str:
     """A label of a row, over all rows below that share it."""
-    text, span = latex_lib.text(form.lines[number].labels[place]), _span(form, number, place)
+    text, span = latex_lib.text(form.rows[number].labels[place]), _span(form, number, place)
     return rf'\multirow{{{span}}}{{*}}{{{text}}}' if span > 1 else text * span
 
 
-def _span(form: Form, number: int, place: int) -> int:
+def _span(form: PaperTable, number: int, place: int) -> int:
     """The number of rows that a label stands for; 0 where it stands above already."""
 
     def shared(line: Line) -> tuple[str, ...]:
-        pairs = zip(form.heads[: place + 1], line.labels, strict=False)
+        pairs = zip(form.labels[: place + 1], line.labels, strict=False)
         return (line.section, *(label for head, label in pairs if head != '#'))
 
-    labels, mine = form.lines[number].labels, shared(form.lines[number])
-    if form.heads[place] == '#' or not any(labels[place + 1 :]):
+    labels, mine = form.rows[number].labels, shared(form.rows[number])
+    if form.labels[place] == '#' or not any(labels[place + 1 :]):
         return 1
-    if number and shared(form.lines[number - 1]) == mine:
+    if number and shared(form.rows[number - 1]) == mine:
         return 0
-    return len(list(itertools.takewhile(lambda line: shared(line) == mine, form.lines[number:])))
+    return len(list(itertools.takewhile(lambda line: shared(line) == mine, form.rows[number:])))
 
 
 def latex_document(sheets: Sequence[Sheet]) -> str:

@@ -57,12 +57,12 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from xlbench import errors, files, locks
-from xlbench.benchmarks import BENCHMARKS
-from xlbench.benchmarks.experiments import RECIPES
-from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe, slug
+from xlbench.benchmarks import BENCHMARKS, RECIPES
+from xlbench.benchmarks.paper import PaperTable
+from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.errors import UserError
 from xlbench.reporting import printed, render
-from xlbench.reporting.exhibits import ratings
+from xlbench.reporting.paper_tables import ratings
 from xlbench.reproduce import columns, launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
@@ -72,8 +72,7 @@ def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args, recipe, settings = _parse(argv)
     if args.paper:
-        arxiv = BENCHMARKS[args.benchmark].arxiv
-        sheets = printed.of_paper(args.benchmark, arxiv, args.table)
+        sheets = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
         print(printed.FORMATS[args.format][1](sheets), end='')
         return 0
     if args.list:

@@ -4,7 +4,8 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks.experiments.recipe import PaperTable, Recipe
+from xlbench.benchmarks.paper import PaperTable
+from xlbench.benchmarks.recipe import Recipe
 from xlbench.errors import UserError
 
 
@@ -41,7 +42,7 @@ def fill(
 
     given = {name.partition('=')[0].removesuffix('_clidsum'): name for name in metrics}
     lines: dict[str, None] = {}
-    for score, usual in _shown(recipe.benchmark, table.name).items():
+    for score, usual in _shown(recipe.benchmark, table).items():
         for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
             try:
                 if adding.add(folder, [given.get(score, usual)], say=say):
@@ -58,9 +59,7 @@ def _reason(score: str, reason: str) -> str:
     return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason
 
 
-def _shown(benchmark: str, name: str) -> dict[str, str]:
+def _shown(benchmark: str, table: PaperTable) -> dict[str, str]:
     """Returns the scores of a table that the tasks do not give -> names of metrics."""
-    of_benchmark = benchmarks.get(benchmark)
-    shown = [one for one in of_benchmark.exhibits if one.name.lower() == name]
-    scores = {score for one in shown for score in one.scores or of_benchmark.scores}
-    return {s: metric for s, metric in of_benchmark.metrics.items() if s in scores}
+    metrics = benchmarks.get(benchmark).metrics
+    return {s: metrics[s] for s in table.scores if s in metrics}

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks.experiments.recipe import PaperTable, Recipe
+from xlbench.benchmarks.paper import PaperTable
+from xlbench.benchmarks.recipe import Recipe
 from xlbench.errors import UserError
 from xlbench.reproduce import costs, running
 from xlbench.reproduce.state import State

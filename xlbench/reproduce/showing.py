@@ -8,18 +8,18 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import CLIDSUM, FEWSHOT, MRS, Benchmark
-from xlbench.benchmarks.experiments.recipe import Experiment, PaperTable, Recipe
-from xlbench.benchmarks.printed import FORMS, Form, Head, Line
+from xlbench.benchmarks import CLIDSUM, FEWSHOT, MRS
+from xlbench.benchmarks.paper import Head, Line, PaperTable
+from xlbench.benchmarks.recipe import Experiment, Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.files import Json
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
-from xlbench.reporting.exhibits import making, output as exhibited
-from xlbench.reporting.exhibits.ratings import RatedText
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.printed import Sheet
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
@@ -43,6 +43,7 @@ _FROM_RUNS = ('mtg', 'mtg_zero_shot', 'mrs', 'clidsum', 'translation', 'clidsum_
 _MESSAGES = 4  # That table 2 of MRS shows.
 
 _Key = tuple[pathlib.Path, str]
+_LANGUAGE = re.compile(r'^<\w+> ')  # What a generator reads before a message.
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 
 
@@ -91,49 +92,29 @@ def of_runs(
             run = without_seeds(run) if table.variants else run
             runs[_key(run)] = run
             labels[_key(run)] = _label(experiment, experiments)
-            places[_key(run)] = paper_model(experiment, benchmark)
+            places[_key(run)] = experiment.key['model']
     if not runs:
         return Shown()
-    exhibits = [
-        dataclasses.replace(one, tasks=table.tasks or one.tasks)
-        for one in benchmark.exhibits
-        if one.name.lower() == table.name
-    ]
-    if table.is_judged and benchmark.pages:
+    if table.is_judged and table.shows != 'ratings':
         return _judged(recipe, table, made, rated)
-    if (benchmark.name, table.name) == (MRS.name, 'table 2'):
+    if table.shows == 'replies':
         return Shown(sheets=(_replies(table, list(runs.values())),))
     sheets = _sheets(recipe, table, list(runs.values()), places)
-    if exhibits and not benchmark.pages:
-        material = making.Material(benchmark, list(runs.values()), rated=rated)
-        section = exhibited.section(material, exhibits)
-        drawn = exhibited.write_figures(section.figures, output)
+    if table.shows in making.MAKERS and table.shows != 'page':
+        material = making.Material(
+            benchmark, list(runs.values()), rated=rated, tasks=table.values('task')
+        )
+        section = making.section(material, [table])
+        drawn = making.write_figures(section.figures, output)
         return Shown(section.besides, tuple(drawn), sheets)
     return Shown(tuple(_reported(table, list(runs.values()), labels)), sheets=sheets)
-
-
-def paper_model(experiment: Experiment, benchmark: Benchmark) -> str:
-    """The system of a paper's table that an experiment is. Example: mBART+AcI -> mBART + AcI."""
-    if benchmark.paper_checkpoints or benchmark.name != CLIDSUM.name:
-        return experiment.model
-    return re.sub(r' *\+ *', ' + ', experiment.name.removesuffix(' on WMT20'))
-
-
-def _form(recipe: Recipe, table: PaperTable) -> Form | None:
-    """The printed form of a table, with the stand-ins of a recipe; None if runs do not fill it."""
-    for form in FORMS[recipe.benchmark]:
-        if form.name == table.name and form.printed in _FROM_RUNS:
-            for name, replaced in recipe.stand_ins.items():
-                form = form.with_stand_in(replaced.split(', '), name)
-            return form
-    return None
 
 
 def _sheets(
     recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, str]
 ) -> tuple[Sheet, ...]:
     """A table in the paper's own form, and the paper's numbers below it on official data."""
-    if (form := _form(recipe, table)) is None:
+    if table.printed not in _FROM_RUNS or not table.rows:
         return ()
     benchmark = benchmarks.get(recipe.benchmark)
     groups: dict[tuple[str, str], list[System]] = {}
@@ -147,13 +128,12 @@ def _sheets(
                 for scenario in [followed.name] if is_setting else ('cross', 'semi'):
                     groups.setdefault((model, scenario), []).append(system)
         notes |= dict.fromkeys(section.notes[:1])
-        scores = [score for head in form.columns for score in head.scores]
+        scores = [score for head in table.columns for score in head.scores]
         notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))
         official |= section.data == 'official' and section.split == 'test'
     systems = {place: _one(place[0], members) for place, members in groups.items()}
-    made = printed.of_systems(benchmark, form, systems, tuple(notes))
-    number = table.name.partition(' ')[2]
-    theirs = printed.of_paper(benchmark.name, benchmark.arxiv, number) if official else []
+    made = printed.of_systems(benchmark, table, systems, tuple(notes))
+    theirs = printed.of_paper(benchmark, table.number) if official else []
     return made, *theirs
 
 
@@ -165,17 +145,17 @@ def _replies(table: PaperTable, runs: Sequence[Run]) -> Sheet:
             kind = benchmarks.parse_task(task).task
             if split == 'test' and kind in written:
                 rows = predictions.of_result(result).values()
-                written[kind] |= {row.input: row.texts(1)[0] for row in rows}
+                written[kind] |= {_LANGUAGE.sub('', row.input): row.texts(1)[0] for row in rows}
     both = [message for message in written['generation'] if message in written['retrieval']]
     replies = [
         {'message': m, **{kind: of[m] for kind, of in written.items()}} for m in both[:_MESSAGES]
     ]
-    lines = tuple(
+    rows = tuple(
         Line((f'{part.capitalize()}:',), {'place': str(place), 'score': part})
         for place, texts in enumerate(replies)
         for part in texts
     )
-    form = Form(table.name, 'Replies of both models', 'mrs', ('',), lines, (Head(('',), {}),))
+    form = dataclasses.replace(table, labels=('',), rows=rows, columns=(Head(('',), {}),))
     cells = form.cells(lambda key, part: replies[int(key['place'])][part])
     said = () if both else ('No message has replies of both models.',)
     return Sheet(MRS.name, form, cells, said, 'our runs')
@@ -185,9 +165,8 @@ def _of_groups(
     table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
 ) -> tuple[Sheet, ...]:
     """Scores of sweeps in the paper's own form, and the paper's below them on official data."""
-    forms = [f for f in FORMS[FEWSHOT.name] if f.name == table.name]
     by_task = {system.task: system for system in systems}
-    if not forms or forms[0].printed != 'fewshot_scores' or len(by_task) < len(systems):
+    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
         return ()
 
     def value(key: Mapping[str, str], score: str) -> str | None:
@@ -201,13 +180,11 @@ def _of_groups(
             number = getattr(stats, score) if stats and stats.rows else None
         return None if number is None else f'{number:.2f}'
 
-    form = forms[0]
-    cells = form.cells(value)
-    said = (*form.notes, *printed.gaps(form, cells), *notes)
-    made = Sheet(FEWSHOT.name, form, cells, said, 'our sweeps')
+    cells = table.cells(value)
+    said = (*table.notes, *printed.gaps(table, cells), *notes)
+    made = Sheet(FEWSHOT.name, table, cells, said, 'our sweeps')
     official = any(system.data == 'official' for system in systems)
-    number = table.name.partition(' ')[2]
-    theirs = printed.of_paper(FEWSHOT.name, FEWSHOT.arxiv, number) if official else []
+    theirs = printed.of_paper(FEWSHOT, table.number) if official else []
     return made, *theirs
 
 
@@ -222,11 +199,9 @@ def _judged(
     Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3). An
     aspect is known by the beginning of its name: Gram., or grammar.
     """
-    form = _form(recipe, table)
-    assert form is not None
-    benchmark, names = benchmarks.get(recipe.benchmark), {}
+    names = {}
     for name, folders in made.items():
-        model = paper_model(recipe.experiments[name], benchmark)
+        model = recipe.experiments[name].key['model']
         names[model] = {name, *(folder.name for folder in folders)}
 
     def value(key: Mapping[str, str], score: str) -> str | None:
@@ -236,16 +211,16 @@ def _judged(
         if not known:
             return None
         mean = statistics.fmean(text.ratings[known[0]] for text in texts)
-        return f'{mean:.{form.decimals(score)}f}'
+        return f'{mean:.{table.decimals(score)}f}'
 
     known = set().union(*names.values())
     unknown = dict.fromkeys(text.system for text in rated if text.system not in known)
     said = [f'{len(rated)} judged texts.']
     said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
     said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    cells = form.cells(value)
-    said += printed.gaps(form, cells)
-    sheet = Sheet(benchmark.name, form, cells, tuple(said), 'our judges')
+    cells = table.cells(value)
+    said += printed.gaps(table, cells)
+    sheet = Sheet(recipe.benchmark, table, cells, tuple(said), 'our judges')
     return Shown(sheets=(sheet,))
 
 
@@ -256,8 +231,8 @@ def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) ->
         if not section.tables:
             section = merged(section, labels)
         of_section = layout.tables(section)
-        if table.made_by:
-            of_section = [one for one in of_section if one.title in table.made_by]
+        if table.shows == 'page':
+            of_section = [one for one in of_section if one.title == table.short]
         tables += of_section
     return tables
 

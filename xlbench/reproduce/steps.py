@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, names
-from xlbench.benchmarks.experiments.recipe import Command, PaperTable, Recipe
+from xlbench.benchmarks.paper import PaperTable
+from xlbench.benchmarks.recipe import Command, Recipe
 from xlbench.errors import UserError
-from xlbench.reporting.exhibits.ratings import RatedText
+from xlbench.reporting.paper_tables.ratings import RatedText
 
 CONFIGURED = ('train', 'fewshot')  # Programs with a config, whose workdir says whether it is done.
 _ROOTS = {'sample': 'data/sample', 'paper': 'data'}

@@ -1,4 +1,4 @@
-"""ClidSum's tables (arXiv:2202.05599): pipelines, end-to-end systems and mDialBART's ablations.
+"""What makes ClidSum's tables: pipelines, end-to-end systems and mDialBART's ablations.
 
 A pipeline is a chain of a summariser and a translator, each of which is trained once. The user has
 to provide Google's translations. A row of table 3 has up to four cells, each of a run of its own.
@@ -8,14 +8,7 @@ import dataclasses
 import itertools
 
 from xlbench.benchmarks.clidsum import CLIDSUM
-from xlbench.benchmarks.experiments.recipe import (
-    Command,
-    Experiment,
-    Model,
-    PaperTable,
-    Recipe,
-    by_name,
-)
+from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
 from xlbench.benchmarks.translation import TRANSLATION
 
 _CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # With their folders.
@@ -155,7 +148,7 @@ def _sum_trans() -> tuple[list[Command], list[Experiment]]:
         chains = [_chain(summariser, translator, *pair) for pair in _cells()]
         commands += chains
         cells = tuple(chain.name for chain in chains)
-        experiments.append(Experiment(name, name, name, cells))
+        experiments.append(Experiment(name, name, name, cells, {'model': name}))
     return commands, experiments
 
 
@@ -168,7 +161,7 @@ def _trans_sum() -> tuple[list[Command], list[Experiment]]:
             made = _translated_first(translator, word, corpus, lang)
             commands += made
             cells.append(made[-1].name)
-        experiments.append(Experiment(name, name, name, tuple(cells)))
+        experiments.append(Experiment(name, name, name, tuple(cells), {'model': name}))
     return commands, experiments
 
 
@@ -236,7 +229,8 @@ def _translators() -> tuple[list[Command], list[Experiment]]:
             ]  # fmt: skip
             commands += scored
             cells = [command.name for command in scored]
-        experiments.append(Experiment(f'{name} on WMT20', name, name, tuple(cells)))
+        key = {'model': name, 'task': 'wmt20'}
+        experiments.append(Experiment(f'{name} on WMT20', name, name, tuple(cells), key))
     return commands, experiments
 
 
@@ -281,7 +275,9 @@ def _end_to_end() -> tuple[list[Command], list[Experiment]]:
         'mBART + DA': ('mBART', [f'end_to_end_da-{lang}' for lang in _TARGETS]),
         'mDialBART + DA': ('mBART', [f'mdialbart_da-{lang}' for lang in _TARGETS]),
     }
-    return commands, [Experiment(n, n, label, tuple(of)) for n, (label, of) in rows.items()]
+    return commands, [
+        Experiment(n, n, label, tuple(of), {'model': n}) for n, (label, of) in rows.items()
+    ]
 
 
 def _pretraining(words: str, lang: str) -> str:
@@ -314,7 +310,8 @@ def _ablations() -> tuple[list[Command], list[Experiment]]:
                 )
                 cells.append(last)
             name = 'mDialBART' if words == _WHOLE else _ablation(chosen)
-            experiments.append(Experiment(name, name, 'mBART', tuple(cells)))
+            key = {'model': name.replace('+', ' + ')}
+            experiments.append(Experiment(name, name, 'mBART', tuple(cells), key))
     return list(commands.values()), experiments
 
 
@@ -324,49 +321,14 @@ def _ablation(words: tuple[str, ...]) -> str:
 
 
 _PARTS = (_sum_trans(), _trans_sum(), _end_to_end(), _ablations(), _translators())
-_SINGLE = tuple(_ablation((word,)) for word in _WORDS)
-_EVERY = tuple(experiment.name for experiment in _PARTS[3][1])
-_JUDGED = ('BART(D_ALL) + Google Trans.', 'Google Trans. + mBART', 'mBART', 'mDialBART')
-_DATA = 'python -m xlbench.data statistics counts the data that is there'
-_ILLUSTRATION = 'illustration, not reproducible'
 
-RECIPE = Recipe(
-    'clidsum',
-    by_name(
-        [_SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(), *(one for part in _PARTS for one in part[0])]
-    ),
-    by_name([experiment for part in _PARTS for experiment in part[1]]),
-    (
-        PaperTable('table 1', 'sizes and lengths of the data', instead=_DATA),
-        PaperTable('table 2', 'turns and speakers', instead=_DATA),
-        PaperTable(
-            'table 3', 'all systems',
-            (*(e.name for part in _PARTS[:3] for e in part[1]), 'mDialBART'), ('Table 3',),
-        ),
-        PaperTable(
-            'table 4', 'translators', tuple(experiment.name for experiment in _PARTS[4][1])
-        ),
-        PaperTable(
-            'table 5', 'ablations, one task each', ('mBART', *_SINGLE, 'mDialBART'), ('Table 5',)
-        ),
-        PaperTable(
-            'table 6', 'judgement of people', _JUDGED, is_judged=True,
-            instead='people judge the texts: python -m xlbench.annotate make NAME=RUN NAME=RUN ... '
-            f'--tasks=clidsum_{_INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
-            'pages, python -m xlbench.annotate score reads them, and this command with '
-            '--ratings=FILE sets the table; NAME is a system of the table, such as mDialBART',
-        ),
-        PaperTable('table 7', 'ablations, all combinations', ('mBART', *_EVERY), ('Table 7',)),
-        *(
-            PaperTable(f'figure {number}', title, instead=_ILLUSTRATION)
-            for number, title in (
-                (1, 'an example'), (2, 'pre-training'), (3, 'fine-tuning'), (4, 'summaries'),
-            )
-        ),
-    ),
+RECIPE = Recipe.of(
+    CLIDSUM,
+    [_SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(), *(one for part in _PARTS for one in part[0])],
+    [experiment for part in _PARTS for experiment in part[1]],
     engines={'OPUS-MT': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}, 'Google Trans.': {}},
     notes={
         'mBART + DA': 'The pseudo-data of DA are translated by Trans-WMT here, by Google in the '
         'paper.',
     },
-)  # fmt: skip
+)

@@ -9,16 +9,20 @@ from typing import Annotated
 import msgspec
 
 from xlbench import errors, files, foreign
-from xlbench.benchmarks import SCENARIO_TITLES, Exhibit, paper, parse_task
-from xlbench.reporting.exhibits import board as board_lib
-from xlbench.reporting.exhibits.board import Board
-from xlbench.reporting.exhibits.ratings import RatedText
+from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
+from xlbench.reporting.figures import Figure
 from xlbench.reporting.notes import SAMPLE_DATA
+from xlbench.reporting.paper_tables import board as board_lib, plots
+from xlbench.reporting.paper_tables.board import Board
+from xlbench.reporting.paper_tables.ratings import RatedText
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
 _ABOUT = 'rough_train.about.json'  # What tasks/mtg_build says of rough data.
 ASPECTS = ('Grammar', 'Fluency', 'Relevance')  # Of arXiv:2108.07140, appendix B.
 _DECIMALS = 2
+_PREFERRED = 'preferred'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,31 +47,27 @@ class _Built(msgspec.Struct):
     kept: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
 
 
-def ratings(board: Board, exhibit: Exhibit, rated: Sequence[RatedText]) -> Table:
+def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -> Table:
     """Mean ratings by setting and model, averaged over languages: tables 5, 8, 9 and 10."""
-    heading = f'{exhibit.name}: {exhibit.title}'
-    (task,) = exhibit.tasks
+    heading = paper_table.heading
+    (task,) = paper_table.values('task')
     groups, unknown = _by_key(board, rated, task)
-    printed = {
-        (r['scenario'], r['model']): r
-        for r in paper.printed_rows(exhibit.printed)
-        if r['task'] == task
-    }
     is_official = board.is_official and all(text.data != 'sample' for text in rated)
     rows, gaps = [], []
-    for scenario in exhibit.scenarios:
+    for scenario in paper_table.values('scenario'):
         for model in dict.fromkeys((*board.models(), *(m for _, m in groups))):
             name = f'{SCENARIO_TITLES.get(scenario, scenario)} {model}'
             texts = groups.get((scenario, model), [])
             rows.append(Row(name, scenario, tuple(_mean(board, texts, a) for a in ASPECTS)))
             if rows[-1].is_missing:
                 gaps.append(name)
-            if is_official and (scenario, model) in printed:
-                row = printed[scenario, model]
-                cells = (Cell(text=row[aspect.lower()]) for aspect in ASPECTS)
+            key = {'scenario': scenario, 'model': model, 'task': task}
+            texts = [paper_table.printed_value(key, aspect.lower()) for aspect in ASPECTS]
+            if is_official and any(texts):
+                cells = (Cell(text=text or '-') for text in texts)
                 rows.append(Row(f'{name} (paper)', 'paper', tuple(cells)))
     if not groups:
-        return Table(exhibit.name, missing=f'no text of {task} was rated by --ratings')
+        return Table(paper_table.short, missing=f'no text of {task} was rated by --ratings')
     said = [f'Ratings from 1 to 5, each language with the same weight; {_counts(groups)}.']
     said += [f'Nothing was rated of {", ".join(gaps)}.'] if gaps else []
     said += [f'Systems without a run or a setting: {", ".join(unknown)}.'] if unknown else []
@@ -77,74 +77,73 @@ def ratings(board: Board, exhibit: Exhibit, rated: Sequence[RatedText]) -> Table
     return Table(heading, columns, tuple(rows), 'setting, model', (*sample, *said))
 
 
-def regressors(board: Board, exhibit: Exhibit, fits: Fits) -> Table:
+def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
     """How each regressor correlates with ratings it has not seen: table 3."""
-    printed = {row['target']: row for row in paper.printed_rows(exhibit.printed)}
     names = list(next(iter(fits.regressors.values())))
     rows = []
     for target, of_target in fits.regressors.items():
         best = max((r for r in of_target.values() if r == r), default=None)
         cells = (_correlation(of_target[name], best) for name in names)
         rows.append(Row(target, 'run', tuple(cells)))
-        if board.is_official and target in printed:
-            cells = (Cell(text=printed[target].get(name) or '-') for name in names)
+        key = {'target': target}
+        theirs = [paper_table.printed_value(key, name) for name in names]
+        if board.is_official and any(theirs):
+            cells = (Cell(text=text or '-') for text in theirs)
             rows.append(Row(f'{target} (paper)', 'paper', tuple(cells)))
     said = [
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
     ]
     columns = tuple(Column('', name) for name in names)
-    return Table(
-        f'{exhibit.name}: {exhibit.title}', columns, tuple(rows), 'target', (*fits.notes, *said)
-    )
+    return Table(paper_table.heading, columns, tuple(rows), 'target', (*fits.notes, *said))
 
 
-def correlations(exhibit: Exhibit, fits: Fits) -> Table:
+def correlations(paper_table: PaperTable, fits: Fits) -> Table:
     """How each score correlates with ratings: the numbers of figures 2 and 7."""
     targets = list(fits.scores)
     known = list(fits.scores[targets[0]])
-    names = [score for score in exhibit.scores or known if score in known]
+    names = [score for score in paper_table.scores or known if score in known]
     rows = []
     for name in names:
         cells = (_correlation(fits.scores[target][name]) for target in targets)
         rows.append(Row(name, 'run', tuple(cells)))
-    lacking = [score for score in exhibit.scores if score not in known]
+    lacking = [score for score in paper_table.scores if score not in known]
     said = ['Pearson correlation with ratings, on texts that nothing was fitted on.']
     said += [f'Texts have no {", ".join(lacking)}; --metrics names more.'] if lacking else []
     columns = tuple(Column('', target) for target in targets)
-    return Table(
-        f'{exhibit.name}: {exhibit.title}', columns, tuple(rows), 'score', (*fits.notes, *said)
-    )
+    return Table(paper_table.heading, columns, tuple(rows), 'score', (*fits.notes, *said))
 
 
-def thresholds(board: Board, exhibit: Exhibit, root: str) -> Table:
+def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     """How many examples each threshold of the overlap leaves: table 6.
 
     Args:
         board: Of runs on the data.
-        exhibit: What is asked for.
+        paper_table: What is asked for.
         root: Of the data that `python -m xlbench.tasks.mtg_build` has built; '' for none.
 
     Raises:
         UserError: There is no such data.
     """
     if not root and not board.is_official:
-        return Table(exhibit.name, missing='it is made of --rough=DATA')
-    kept = {task: _kept(root, board.benchmark.name, task) for task in exhibit.tasks if root}
+        return Table(paper_table.short, missing='it is made of --rough=DATA')
+    tasks = paper_table.scores
+    kept = {task: _kept(root, board.benchmark.name, task) for task in tasks if root}
     if root and not any(kept.values()):
         raise errors.UserError(
             f'{root}/{board.benchmark.name} has no TASK/{_ABOUT}; build rough data with python -m '
             'xlbench.tasks.mtg_build'
         )
     rows = []
-    for printed in paper.printed_rows(exhibit.printed):
-        threshold = printed['threshold']
+    for threshold in paper_table.values('threshold'):
         ours = [str(of_task.get(threshold, '-')) for of_task in kept.values()]
         if ours:
             rows.append(Row(threshold, 'run', tuple(Cell(text=text) for text in ours)))
         if board.is_official:
-            theirs = (Cell(text=printed[task]) for task in exhibit.tasks)
-            rows.append(Row(f'{threshold} (paper)', 'paper', tuple(theirs)))
+            key = {'threshold': threshold}
+            theirs = (paper_table.printed_value(key, task) or '-' for task in tasks)
+            cells = tuple(Cell(text=text) for text in theirs)
+            rows.append(Row(f'{threshold} (paper)', 'paper', cells))
     said = ['An example stays if no text of it, in no language, has a smaller overlap.'] * bool(
         root
     )
@@ -152,8 +151,8 @@ def thresholds(board: Board, exhibit: Exhibit, root: str) -> Table:
         said.append(
             'Rows marked paper: of translations by Google, with an overlap that it does not define.'
         )
-    columns = tuple(Column('', task) for task in exhibit.tasks)
-    title = f'{exhibit.name}: {exhibit.title}'
+    columns = tuple(Column('', task) for task in tasks)
+    title = paper_table.heading
     return Table(title, columns, tuple(rows), 'threshold', tuple(said))
 
 
@@ -223,3 +222,58 @@ def _counts(groups: Mapping[board_lib.Key, Sequence[RatedText]]) -> str:
 
 def _correlation(value: float, best: float | None = None) -> Cell:
     return Cell(text='undefined') if value != value else Cell(value, None, 3, best=value == best)
+
+
+def preference(
+    sections: Sequence[Section], paper_table: PaperTable, rated: Sequence[RatedText]
+) -> Figure | Table:
+    """Bars of a generator and a retriever in English (arXiv:2106.02017, figure 2).
+
+    Args:
+        sections: Those of the benchmark.
+        paper_table: With the tasks that are compared.
+        rated: Sets of replies, of which judges have chosen the best: 1 for the best, -1 for the
+            worst, and the mean over judges; systems are named after the folders of runs.
+    """
+    chosen = {task: _english(sections, task) for task in paper_table.values('task')}
+    if not any(chosen.values()):
+        return Table(paper_table.short, missing='no run was scored in English')
+    rows = []
+    for task, pick in chosen.items():
+        if pick is None:
+            rows.append(Row(f'{task} (no run)', 'run', (Cell(),) * (len(paper_table.scores) + 1)))
+            continue
+        (result,) = (r for name, r in pick.results.items() if _is_english(sections, name, task))
+        folder = pick.run.workdir.resolve().name
+        values = (result.scores.get(score) for score in paper_table.scores)
+        cells = (Cell(value, None, _DECIMALS) for value in values)
+        rows.append(Row(f'{task} ({folder})', 'run', (*cells, _preferred(rated, folder))))
+    columns = tuple(Column('', name) for name in (*paper_table.scores, _PREFERRED))
+    said = [f'{_PREFERRED} is the share of judgements in %, where two sets of replies are shown.']
+    if not rated:
+        said = ['What people prefer is made of --ratings=FILE, see xlbench.annotate --sets.']
+    if any(section.data == 'sample' for section in sections):
+        said.insert(0, SAMPLE_DATA)
+    title = paper_table.heading
+    numbers = Table(title, columns, tuple(rows), 'model', tuple(said))
+    return plots.side_by_side(paper_table, numbers)
+
+
+def _english(sections: Sequence[Section], task: str) -> Pick | None:
+    """The first run that was scored in English on a task, as its config says."""
+    for section in sections:
+        for pick in section.picks:
+            if not pick.variant and any(_is_english(sections, n, task) for n in pick.results):
+                return pick
+    return None
+
+
+def _is_english(sections: Sequence[Section], name: str, task: str) -> bool:
+    benchmark = sections[0].benchmark
+    return name == benchmark.task_name(task, benchmark.pivot)
+
+
+def _preferred(rated: Sequence[RatedText], system: str) -> Cell:
+    """How often the sets of a system are preferred, in %."""
+    points = [statistics.fmean(t.ratings.values()) for t in rated if t.system == system]
+    return Cell(50 * (1 + statistics.fmean(points)), None, _DECIMALS) if points else Cell()

@@ -6,12 +6,13 @@ data alone.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from xlbench.benchmarks import SCENARIO_TITLES, Exhibit, paper
+from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
+from xlbench.benchmarks.paper import RATING, Head, Key
 from xlbench.reporting import comparisons, notes as notes_lib, significance, statistics
-from xlbench.reporting.exhibits.board import RATING, Board
+from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.significance import Difference
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
@@ -24,36 +25,38 @@ _ITS_RATING = (
 )
 
 
-def pairs(board: Board, exhibit: Exhibit) -> Table:
-    """A row for each task, model and pair of languages: tables 11 to 19 of arXiv:2108.07140."""
-    (scenario,) = exhibit.scenarios
+def scores(board: Board, paper_table: PaperTable) -> Table:
+    """A row for each task and model, and for each pair of languages where the paper has them apart.
+
+    So are tables 11 to 19 of arXiv:2108.07140; in table 4 scores are averaged over the pairs.
+    """
+    (scenario,), sources = paper_table.values('scenario'), paper_table.values('source')
+    pairs = board.benchmark.pairs(scenario, sources)
+    places = [{'source': a, 'target': b} for a, b in pairs] if sources else [{}]
     rows = []
-    for task in exhibit.tasks or board.benchmark.tasks:
-        for model in board.models((scenario,)):
-            for source, target in board.benchmark.pairs(scenario, exhibit.sources):
-                tasks = (board.benchmark.task_name(task, source, target),)
-                name = f'{task} {model} {source}-{target}'
-                rows += _rows(board, exhibit, (scenario, model), tasks, name)
-    return _table(board, exhibit, rows, missing_runs(board, exhibit))
+    for task in board.benchmark.tasks:
+        for model, place in itertools.product(board.models((scenario,)), places):
+            tasks = board.tasks(scenario, task)
+            if place:
+                tasks = (board.benchmark.task_name(task, **place),)
+            name = ' '.join(filter(None, (task, model, '-'.join(place.values()))))
+            names = paper_table.scores
+            ours = (board.cell((scenario, model), tasks, score, _DECIMALS) for score in names)
+            rows.append(Row(name, 'run', tuple(ours)))
+            key = {'scenario': scenario, 'task': task, 'model': model, **place}
+            theirs = tuple(_printed(board, paper_table, key, head) for head in paper_table.columns)
+            if board.is_official and not all(cell.is_missing for cell in theirs):
+                rows.append(Row(f'{name} (paper)', 'paper', theirs))
+    said = [] if sources else [f'Averaged over {", ".join(map("-".join, pairs))}.']
+    return _table(board, paper_table, rows, [*said, *missing_runs(board, paper_table)])
 
 
-def averages(board: Board, exhibit: Exhibit) -> Table:
-    """A row for each task and model, its scores averaged over languages: table 4."""
-    (scenario,) = exhibit.scenarios
-    printed = {(r['task'], r['model']): r for r in paper.printed_rows(exhibit.printed)}
-    rows = []
-    for task in exhibit.tasks or board.benchmark.tasks:
-        for model in board.models((scenario,)):
-            tasks = board.tasks(scenario, task, exhibit.sources)
-            name = f'{task} {model}'
-            ours, *_ = _rows(board, exhibit, (scenario, model), tasks, name)
-            rows.append(ours)
-            if board.is_official and (task, model) in printed:
-                cells = (_printed(board, printed[task, model], s) for s in exhibit.scores)
-                rows.append(Row(f'{name} (paper)', 'paper', tuple(cells)))
-    targets = ', '.join(f'{s}-{t}' for s, t in board.benchmark.pairs(scenario, exhibit.sources))
-    said = (f'Averaged over {targets}.', *missing_runs(board, exhibit))
-    return _table(board, exhibit, rows, said)
+def _printed(board: Board, paper_table: PaperTable, key: Key, head: Head) -> Cell:
+    """A number of the paper, on our scale."""
+    (score,) = head.scores
+    text = paper_table.printed_value(key, score)
+    scale = 100 if score in board.benchmark.fractions else 1
+    return Cell(float(text) * scale, None, _DECIMALS) if text else Cell()
 
 
 class Staged(NamedTuple):
@@ -77,19 +80,23 @@ class Staged(NamedTuple):
         return self.p_value < statistics.LEVEL
 
 
-def stages(board: Board, exhibit: Exhibit, first: Board | None, names: Sequence[str]) -> Table:
+def stages(
+    board: Board, paper_table: PaperTable, first: Board | None, names: Sequence[str]
+) -> Table:
     """The main score after the first stage and after the last, and whether they differ: table 7.
 
     Args:
         board: The runs after their last stage.
-        exhibit: What is asked for.
+        paper_table: What is asked for.
         first: The same runs after their first stage; None where no run has two stages.
         names: Of the two stages.
     """
     score = board.main_score()
-    made = staged(board, exhibit, first, score) if first else {}
+    made = staged(board, paper_table, first, score) if first else {}
     if not made:
-        return Table(exhibit.name, missing='no run was scored after its first stage and its last')
+        return Table(
+            paper_table.short, missing='no run was scored after its first stage and its last'
+        )
     rows = []
     for (task, model), of_model in made.items():
         name = f'{task} {model}'
@@ -101,28 +108,30 @@ def stages(board: Board, exhibit: Exhibit, first: Board | None, names: Sequence[
         )
         rows.append(Row(f'{name} {_P_VALUE}', 'p', tuple(Cell(text=text) for text in texts)))
         if board.is_official:
-            rows += _printed_stages(exhibit, task, model)
+            rows += _printed_stages(paper_table, {'task': task, 'model': model})
     said = (
         f'{score}, averaged over the pairs of languages of each setting. A p-value is that of a '
         'two-sided paired t-test over the examples of all pairs, corrected for the settings of '
         f'one task and model (Holm); * marks those below {statistics.LEVEL}.',
         *([f'Rows marked paper: its ensemble metric, not {score}.'] if board.is_official else []),
-        *missing_runs(board, exhibit),
+        *missing_runs(board, paper_table),
     )
-    columns = tuple(Column('', SCENARIO_TITLES[scenario]) for scenario in exhibit.scenarios)
-    title = f'{exhibit.name}: {exhibit.title}'
+    columns = tuple(
+        Column('', SCENARIO_TITLES[scenario]) for scenario in paper_table.values('scenario')
+    )
+    title = paper_table.heading
     return Table(title, columns, tuple(rows), 'task, model, stage', (*board.notes, *said))
 
 
 def staged(
-    board: Board, exhibit: Exhibit, first: Board, score: str
+    board: Board, paper_table: PaperTable, first: Board, score: str
 ) -> dict[tuple[str, str], list[Staged]]:
-    """A score after both stages by (task, model), for each setting of an exhibit."""
+    """A score after both stages by (task, model), for each setting of an paper_table."""
     made = {}
-    for task in exhibit.tasks or board.benchmark.tasks:
-        for model in board.models(exhibit.scenarios):
+    for task in board.tasks_shown:
+        for model in board.models(paper_table.values('scenario')):
             cells, differences = [], []
-            for scenario in exhibit.scenarios:
+            for scenario in paper_table.values('scenario'):
                 tasks, key = board.tasks(scenario, task), (scenario, model)
                 cells.append([b.cell(key, tasks, score, _DECIMALS) for b in (first, board)])
                 systems = first.systems.get(key), board.systems.get(key)
@@ -137,17 +146,18 @@ def staged(
     return made
 
 
-def missing_runs(board: Board, exhibit: Exhibit) -> list[str]:
-    """Names the places of an exhibit that no run fills: what a '-' in it stands for."""
-    models, tasks = board.models(exhibit.scenarios), exhibit.tasks or board.benchmark.tasks
+def missing_runs(board: Board, paper_table: PaperTable) -> list[str]:
+    """Names the places of an paper_table that no run fills: what a '-' in it stands for."""
+    scenarios = paper_table.values('scenario')
+    models, tasks = board.models(scenarios), board.tasks_shown
     gaps = {
-        place: [model for model in models if _lacks(board, exhibit, *place, model)]
-        for place in itertools.product(exhibit.scenarios, tasks)
+        place: [model for model in models if _lacks(board, paper_table, *place, model)]
+        for place in itertools.product(scenarios, tasks)
     }
     absent = [model for model in models if all(model in of_place for of_place in gaps.values())]
     said = [f'No run of {", ".join(absent)}.'] if absent else []
     places = []
-    for scenario in exhibit.scenarios:
+    for scenario in scenarios:
         of_tasks = {
             task: tuple(model for model in gaps[scenario, task] if model not in absent)
             for task in tasks
@@ -163,68 +173,51 @@ def missing_runs(board: Board, exhibit: Exhibit) -> list[str]:
     return said
 
 
-def _lacks(board: Board, exhibit: Exhibit, scenario: str, task: str, model: str) -> bool:
+def _lacks(board: Board, paper_table: PaperTable, scenario: str, task: str, model: str) -> bool:
     """Returns whether a model has no run, or not of every language, on a task in a setting."""
-    tasks = board.tasks(scenario, task, exhibit.sources)
+    tasks = board.tasks(scenario, task, paper_table.values('source'))
     return board.cell((scenario, model), tasks, board.benchmark.scores[0]).is_missing
 
 
-def _rows(
-    board: Board, exhibit: Exhibit, key: tuple[str, str], tasks: Sequence[str], name: str
-) -> list[Row]:
-    """A model's row, and the paper's under it where it has one."""
-    ours = tuple(board.cell(key, tasks, score, _DECIMALS) for score in exhibit.scores)
-    rows = [Row(name, 'run', ours)]
-    theirs = tuple(board.paper_cell(key, tasks, score, _DECIMALS) for score in exhibit.scores)
-    if not all(cell.is_missing for cell in theirs):
-        rows.append(Row(f'{name} (paper)', 'paper', theirs))
-    return rows
+def no_run(paper_table: PaperTable) -> str:
+    """Says why a table of scores cannot be made without runs."""
+    names = paper_table.values('scenario')
+    return f'no run follows {" or ".join(names)}'
 
 
-def _table(board: Board, exhibit: Exhibit, rows: Sequence[Row], said: Sequence[str]) -> Table:
+def _table(
+    board: Board, paper_table: PaperTable, rows: Sequence[Row], said: Sequence[str]
+) -> Table:
     if all(row.is_missing for row in rows if row.kind == 'run'):
-        return Table(exhibit.name, missing=f'no run follows {" or ".join(exhibit.scenarios)}')
-    signatures = notes_lib.signatures(board.picks, exhibit.scores, shared=True)
+        return Table(paper_table.short, missing=no_run(paper_table))
+    signatures = notes_lib.signatures(board.picks, paper_table.scores, shared=True)
     lacking = [
         score
-        for i, score in enumerate(exhibit.scores)
+        for i, score in enumerate(paper_table.scores)
         if all(row.cells[i].is_missing for row in rows if row.kind == 'run')
     ]
     more = [f'No run has {", ".join(lacking)}.'] if lacking else []
     more += [_ITS_RATING] if any(row.kind == 'paper' for row in rows) else []
     return Table(
-        f'{exhibit.name}: {exhibit.title}',
-        tuple(Column('', score) for score in exhibit.scores),
+        paper_table.heading,
+        tuple(Column('', score) for score in paper_table.scores),
         tuple(rows),
         'task, model',
         (*board.notes, *said, *more, *signatures),
-        about=f'{exhibit.title}, {board.split} split of {board.benchmark.name}',
+        about=f'{paper_table.title}, {board.split} split of {board.benchmark.name}',
     )
 
 
-def _printed(board: Board, row: dict[str, str], score: str) -> Cell:
-    """A number of the paper, on our scale."""
-    text = row.get('ensemble' if score == RATING else score)
-    if not text:
-        return Cell()
-    is_fraction = score in board.benchmark.fractions
-    return Cell(float(text) * (100 if is_fraction else 1), None, _DECIMALS)
-
-
-def _printed_stages(exhibit: Exhibit, task: str, model: str) -> list[Row]:
+def _printed_stages(paper_table: PaperTable, key: Key) -> Iterator[Row]:
     """The paper's rows for one task and model: after both stages, and the p-values."""
-    printed = {
-        row['scenario']: row
-        for row in paper.printed_rows(exhibit.printed)
-        if (row['task'], row['model']) == (task, model)
-    }
-    if not printed:
-        return []
-    rows = []
-    for column, label in (('stage1', 'stage1'), ('stage2', 'stage2'), ('p_value', _P_VALUE)):
-        cells = (Cell(text=printed[scenario][column]) for scenario in exhibit.scenarios)
-        rows.append(Row(f'{task} {model} {label} (paper)', 'paper', tuple(cells)))
-    return rows
+    for row in paper_table.rows:
+        texts = [
+            paper_table.printed_value(key | head.key, row.key['score'])
+            for head in paper_table.columns
+        ]
+        if any(texts):
+            name = f'{key["task"]} {key["model"]} {row.labels[0]} (paper)'
+            yield Row(name, 'paper', tuple(Cell(text=text or '-') for text in texts))
 
 
 def difference(

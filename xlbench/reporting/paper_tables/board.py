@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks, errors
 from xlbench.benchmarks import ParallelBenchmark
+from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import sections as sections_lib, systems as systems_lib
-from xlbench.reporting.exhibits import ratings
+from xlbench.reporting.paper_tables import ratings
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Cell
 
-RATING = 'fitted_rating'  # What stands for a text, where it is there.
 Key = tuple[str, str]  # A setting and a model.
 
 
@@ -32,6 +32,7 @@ class Board:
         split: That was scored.
         notes: What has to be said of the data and the runs, about the data first.
         others: Systems and runs that follow no setting, by name.
+        only: The benchmark's tasks that are shown; none: all.
     """
 
     benchmark: ParallelBenchmark
@@ -42,6 +43,12 @@ class Board:
     split: str
     notes: tuple[str, ...]
     others: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+
+    @property
+    def tasks_shown(self) -> tuple[str, ...]:
+        """The benchmark's tasks that are shown."""
+        return self.only or self.benchmark.tasks
 
     @property
     def is_official(self) -> bool:

@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench.benchmarks import SCENARIO_TITLES, Exhibit
-from xlbench.reporting.exhibits import scores
-from xlbench.reporting.exhibits.board import Board
+from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.reporting.figures import Figure
+from xlbench.reporting.paper_tables import scores
+from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.significance import p_text
 from xlbench.reporting.statistics import LEVEL, holm
 from xlbench.reporting.tables import Cell, Column, Row, Table
@@ -52,32 +52,32 @@ class Matrix(NamedTuple):
     cells: Sequence[Sequence[Cell]]
 
 
-def settings(board: Board, exhibit: Exhibit) -> Figure:
+def settings(board: Board, paper_table: PaperTable) -> Figure:
     """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
     score = board.main_score()
-    models = _models(board, exhibit.scenarios)
+    models = _models(board, paper_table.values('scenario'))
     panels, rows = [], []
     for task in board.benchmark.tasks:
         heights, marks = {}, {}
         for model in models:
-            places = [((s, model), board.tasks(s, task)) for s in exhibit.scenarios]
+            places = [((s, model), board.tasks(s, task)) for s in paper_table.values('scenario')]
             ours = [board.cell(*place, score, 2) for place in places]
             theirs = [board.paper_cell(*place, score, 2) for place in places]
             heights[model], marks[model] = map(_numbers, (ours, theirs))
             rows += _table_rows(f'{task} {model}', ours, theirs)
-        titles = [SCENARIO_TITLES[s] for s in exhibit.scenarios]
+        titles = [SCENARIO_TITLES[s] for s in paper_table.values('scenario')]
         panels.append(Bars(task.upper(), titles, heights, marks))
-    columns = [Column('', SCENARIO_TITLES[s]) for s in exhibit.scenarios]
-    said = (f'{score}, averaged over languages.', *scores.missing_runs(board, exhibit))
+    columns = [Column('', SCENARIO_TITLES[s]) for s in paper_table.values('scenario')]
+    said = (f'{score}, averaged over languages.', *scores.missing_runs(board, paper_table))
     labels = ('setting', score)
-    return _bar_figure(board, exhibit, panels, columns, rows, labels, 3, said)
+    return _bar_figure(board, paper_table, panels, columns, rows, labels, 3, said)
 
 
-def matrices(board: Board, exhibit: Exhibit) -> Figure:
+def matrices(board: Board, paper_table: PaperTable) -> Figure:
     """A matrix of languages for each task and model: figure 4."""
     score = board.main_score()
     languages = board.benchmark.languages
-    models = _models(board, exhibit.scenarios)
+    models = _models(board, paper_table.values('scenario'))
     panels, rows = [], []
     for task in board.benchmark.tasks:
         for whose, kind in (('', 'run'), (' (paper)', 'paper')):
@@ -90,9 +90,11 @@ def matrices(board: Board, exhibit: Exhibit) -> Figure:
                     rows.append(Row(f'{task} {model}{whose} {source}', kind, tuple(row)))
     columns = [Column('into', target) for target in languages]
     said = (f'{score}. A row is the source language, a column the target.',)
-    table = _table(board, exhibit, columns, rows, (*said, *scores.missing_runs(board, exhibit)))
-    draw = functools.partial(_draw_matrices, _name(exhibit), panels, len(models), score)
-    return Figure(_name(exhibit), table, draw)
+    table = _table(
+        board, paper_table, columns, rows, (*said, *scores.missing_runs(board, paper_table))
+    )
+    draw = functools.partial(_draw_matrices, _name(paper_table), panels, len(models), score)
+    return Figure(_name(paper_table), table, draw)
 
 
 def _matrix(board: Board, task: str, model: str, score: str, kind: str) -> list[list[Cell]]:
@@ -114,26 +116,28 @@ def _matrix(board: Board, task: str, model: str, score: str, kind: str) -> list[
     ]
 
 
-def stage_bars(board: Board, exhibit: Exhibit, first: Board | None, names: Sequence[str]) -> Figure:
+def stage_bars(
+    board: Board, paper_table: PaperTable, first: Board | None, names: Sequence[str]
+) -> Figure:
     """Bars after the first stage and after the second, a panel a task and model: figure 5."""
     score = board.main_score()
-    table = scores.stages(board, exhibit, first, names)
-    titles = [SCENARIO_TITLES[scenario] for scenario in exhibit.scenarios]
+    table = scores.stages(board, paper_table, first, names)
+    titles = [SCENARIO_TITLES[scenario] for scenario in paper_table.values('scenario')]
     panels = []
-    made = scores.staged(board, exhibit, first, score) if first else {}
+    made = scores.staged(board, paper_table, first, score) if first else {}
     for (task, model), of_model in made.items():
         heights = {name: _numbers([one[i] for one in of_model]) for i, name in enumerate(names)}
         labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
     across = len({model for _, model in made})
-    draw = functools.partial(_draw_bars, _name(exhibit), panels, ('setting', score), across)
-    return Figure(_name(exhibit), table, draw)
+    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('setting', score), across)
+    return Figure(_name(paper_table), table, draw)
 
 
-def translation(board: Board, exhibit: Exhibit) -> Figure:
+def translation(board: Board, paper_table: PaperTable) -> Figure:
     """Cross-lingual models beside chains that translate what they generate: figure 6."""
     score = board.main_score()
-    pairs = board.benchmark.pairs('cross', exhibit.sources)
+    pairs = board.benchmark.pairs('cross', paper_table.values('source'))
     ways = ('cross-lingual', 'generate, then translate')
     titles = [f'{source}-{target}' for source, target in pairs]
     panels, rows = [], []
@@ -164,32 +168,32 @@ def translation(board: Board, exhibit: Exhibit) -> Figure:
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
     labels = ('languages', score)
-    return _bar_figure(board, exhibit, panels, columns, rows, labels, across, said)
+    return _bar_figure(board, paper_table, panels, columns, rows, labels, across, said)
 
 
-def correlations(exhibit: Exhibit, numbers: Table) -> Figure:
+def correlations(paper_table: PaperTable, numbers: Table) -> Figure:
     """Bars of how each score correlates with ratings: figures 2 and 7."""
     groups = [column.label for column in numbers.columns]
     heights = {row.name: _numbers(row.cells) for row in numbers.rows}
     panels = [Bars('', groups, heights)]
     labels = ('rating', 'Pearson correlation')
-    draw = functools.partial(_draw_bars, _name(exhibit), panels, labels, 1)
-    return Figure(_name(exhibit), numbers, draw)
+    draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, 1)
+    return Figure(_name(paper_table), numbers, draw)
 
 
-def side_by_side(exhibit: Exhibit, numbers: Table) -> Figure:
+def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
     """Bars of a few systems, a panel a score, as scores differ in size."""
     panels = [
         Bars(column.label, [''], {row.name: _numbers([row.cells[place]]) for row in numbers.rows})
         for place, column in enumerate(numbers.columns)
     ]
-    draw = functools.partial(_draw_bars, _name(exhibit), panels, ('', ''), len(panels))
-    return Figure(_name(exhibit), numbers, draw)
+    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('', ''), len(panels))
+    return Figure(_name(paper_table), numbers, draw)
 
 
-def _name(exhibit: Exhibit) -> str:
-    """Of the files. Example: Figure 4 -> figure4"""
-    return exhibit.name.lower().replace(' ', '')
+def _name(paper_table: PaperTable) -> str:
+    """Of the files. Example: figure 4 -> figure4"""
+    return paper_table.name.replace(' ', '')
 
 
 def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
@@ -211,20 +215,20 @@ def _table_rows(name: str, ours: Sequence[Cell], theirs: Sequence[Cell]) -> list
 
 def _table(
     board: Board,
-    exhibit: Exhibit,
+    paper_table: PaperTable,
     columns: Sequence[Column],
     rows: Sequence[Row],
     said: Sequence[str],
 ) -> Table:
     if all(row.is_missing for row in rows if row.kind == 'run'):
-        return Table(exhibit.name, missing=f'no run follows {" or ".join(exhibit.scenarios)}')
-    title = f'{exhibit.name}: {exhibit.title}'
+        return Table(paper_table.short, missing=scores.no_run(paper_table))
+    title = paper_table.heading
     return Table(title, tuple(columns), tuple(rows), 'task, model', (*board.notes, *said))
 
 
 def _bar_figure(
     board: Board,
-    exhibit: Exhibit,
+    paper_table: PaperTable,
     panels: Sequence[Bars],
     columns: Sequence[Column],
     rows: Sequence[Row],
@@ -233,9 +237,9 @@ def _bar_figure(
     said: Sequence[str],
 ) -> Figure:
     """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
-    table = _table(board, exhibit, columns, rows, said)
-    draw = functools.partial(_draw_bars, _name(exhibit), panels, labels, across)
-    return Figure(_name(exhibit), table, draw)
+    table = _table(board, paper_table, columns, rows, said)
+    draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, across)
+    return Figure(_name(paper_table), table, draw)
 
 
 def _draw_bars(

@@ -1,4 +1,4 @@
-"""The building blocks of a paper's tables and figures: commands, experiments and tables.
+"""What makes a paper's tables and figures: commands, and experiments that need them.
 
 The flags of a command may hold placeholders, which are filled when all folders are known:
 
@@ -9,9 +9,13 @@ The flags of a command may hold placeholders, which are filled when all folders 
 """
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from xlbench.benchmarks.benchmark import Benchmark
+from xlbench.benchmarks.paper import Key, PaperTable
 
 SIZES = ('sample', 'paper')
 
@@ -83,6 +87,8 @@ class Experiment:
         model: The paper's model, or what else --models chooses by.
         label: What its row or column is called.
         commands: Those whose results it has.
+        key: Of which results of the paper it is, such as {'scenario': 'multi', 'task': 'qg'}: the
+            tables with cells of such a key show it.
         mixture: The scenario that its results are shown in, by the name of its mixture, where the
             command's config is of another one that trains on the same examples. Only what this one
             evaluates is shown.
@@ -92,34 +98,13 @@ class Experiment:
     model: str
     label: str
     commands: tuple[str, ...]
+    key: Key = dataclasses.field(default_factory=dict)
     mixture: str = ''
 
-
-@dataclasses.dataclass(frozen=True)
-class PaperTable:
-    """A table or a figure of a paper.
-
-    Attributes:
-        name: 'table 3' or 'figure 4'.
-        title: What it shows, in a few words.
-        experiments: Names of those that it shows.
-        made_by: What sets it: titles of tables in a report, functions of the few-shot analysis,
-            files of its figures. Empty for whatever a report of its runs has.
-        instead: Why no runs make it, or what has to follow them.
-        tasks: The benchmark's tasks that it is about; none: all that its runs are scored on.
-        variants: Whether what was evaluated in other ways than a run's config says, and adapters,
-            stand beside the run.
-        is_judged: Whether it shows what judges say of the texts of its runs (--ratings).
-    """
-
-    name: str
-    title: str
-    experiments: tuple[str, ...] = ()
-    made_by: tuple[str, ...] = ()
-    instead: str = ''
-    tasks: tuple[str, ...] = ()
-    variants: bool = False
-    is_judged: bool = False
+    def agrees(self, key: Key) -> bool:
+        """Returns whether the entries that it shares with the key of a cell have equal values."""
+        shared = self.key.keys() & key.keys()
+        return bool(shared) and all(self.key[name] == key[name] for name in shared)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +130,27 @@ class Recipe:
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     stand_ins: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        benchmark: Benchmark,
+        commands: Iterable[Command],
+        experiments: Iterable[Experiment],
+        **more: Mapping,
+    ) -> 'Recipe':
+        """What makes the tables of a benchmark's paper; each table gets its experiments."""
+        named, commands = ({one.name: one for one in items} for items in (experiments, commands))
+
+        def shown(table: PaperTable) -> tuple[str, ...]:
+            keys = table.keys
+            return tuple(n for n, one in named.items() if any(map(one.agrees, keys)))
+
+        tables = (
+            dataclasses.replace(table, experiments=table.experiments or shown(table))
+            for table in benchmark.paper_tables
+        )
+        return cls(benchmark.name, commands, named, tuple(tables), **more)
+
     def with_stand_in(self, replaced: Sequence[str], name: str) -> 'Recipe':
         """Puts one translator in the place of others, under its own name.
 
@@ -155,9 +161,31 @@ class Recipe:
             name: The translator that replaces them.
         """
         words = [(old(one), old(name)) for one in replaced for old in (str, slug)]
-        recipe = _renamed(self, words)
+        tables = tuple(
+            dataclasses.replace(
+                table.with_stand_in(replaced, name), experiments=_renamed(table.experiments, words)
+            )
+            for table in self.tables
+        )
+        recipe = dataclasses.replace(
+            self,
+            tables=tables,
+            commands=_renamed(self.commands, words),
+            experiments=_renamed(self.experiments, words),
+            engines=_renamed(self.engines, words),
+        )
         whom = ', '.join(self.stand_ins.get(one, one) for one in replaced)
         return dataclasses.replace(recipe, stand_ins={**recipe.stand_ins, name: whom})
+
+
+def matrix(**axes: Iterable[str]) -> list[dict[str, str]]:
+    """All combinations of values, as keys. Example: task=('sg', 'qg') -> task sg, then task qg."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def variant(key: Key) -> str:
+    """A key as it stands behind a config's size. Example: 'scenario=mono,task=qg'."""
+    return ','.join(f'{name}={value}' for name, value in key.items())
 
 
 def slug(name: str) -> str:
@@ -180,13 +208,3 @@ def _renamed(item, words: Sequence[tuple[str, str]]):
         named = {f.name: _renamed(getattr(item, f.name), words) for f in dataclasses.fields(item)}
         return type(item)(**named)
     return item
-
-
-Item = TypeVar('Item', Command, Experiment)
-
-
-def by_name(items: Sequence[Item]) -> dict[str, Item]:
-    """Returns commands or experiments by their names, of which no two are the same."""
-    named = {item.name: item for item in items}
-    assert len(named) == len(items), 'two of them have one name'
-    return named

@@ -1,0 +1,261 @@
+"""Makes the tables and figures of a paper that are asked for by their numbers, and their files.
+
+A `Material` is what they are made of: finished runs, and for some of them ratings by judges,
+regressors that are fitted to these, or counts of a build. What lacks its material says so.
+"""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from xlbench import errors, files
+from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
+from xlbench.reporting import figures, layout, notes as notes_lib, render, sections as sections_lib
+from xlbench.reporting.figures import Figure
+from xlbench.reporting.paper_tables import board as board_lib, judged, plots, scores
+from xlbench.reporting.paper_tables.board import Board
+from xlbench.reporting.paper_tables.judged import Fits
+from xlbench.reporting.paper_tables.ratings import RatedText
+from xlbench.reporting.results import Run
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell, Table
+
+Made = Table | Figure
+CSV_FIELDS = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')
+
+
+@dataclasses.dataclass(frozen=True)
+class Material:
+    """What a paper's tables and figures are made of.
+
+    Attributes:
+        benchmark: Whose paper has them.
+        runs: Finished runs, and chains that were scored.
+        step: That is shown: 'last', 'best', the name of a stage, or a number.
+        split: That is shown; by default the test split where it was scored.
+        rating: File of a fitted rating, which is predicted for every text; '' for none.
+        rated: Texts with the ratings of judges.
+        fits: How regressors and scores correlate with ratings.
+        rough: Data root of rough data that was built; '' for none.
+        tasks: The benchmark's tasks that are shown; none: all.
+    """
+
+    benchmark: Benchmark
+    runs: Sequence[Run]
+    step: str | int = 'last'
+    split: str | None = None
+    rating: str = ''
+    rated: Sequence[RatedText] = ()
+    fits: Fits | None = None
+    rough: str = ''
+    tasks: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def board(self) -> Board:
+        """The runs by setting and model."""
+        if not isinstance(self.benchmark, ParallelBenchmark):
+            raise errors.UserError(f'{self.benchmark.name} has no settings of parallel languages')
+        board = board_lib.read(self.runs, self.benchmark, self.step, self.split, self.rating)
+        return dataclasses.replace(board, only=self.tasks)
+
+    @functools.cached_property
+    def stages(self) -> tuple[str, str]:
+        """The names of the first stage and of the last, of the runs that have two."""
+        names = [tuple(run.stages) for run in self.runs if len(run.stages) > 1]
+        return (names[0][0], names[0][-1]) if names else ('stage1', 'stage2')
+
+    @functools.cached_property
+    def first(self) -> Board | None:
+        """The runs after their first stage; None if none was scored then."""
+        stage, split = self.stages[0], self.board.split
+        runs = [
+            run
+            for run in self.runs
+            if any(run.stage_of(step) == stage and run.at(step, split) for step in run.evaluations)
+        ]
+        if not runs:
+            return None
+        return board_lib.read(runs, self.benchmark, stage, split, self.rating)
+
+
+def _regressors(material: Material, paper_table: PaperTable) -> Made:
+    if material.fits is None:
+        return Table(paper_table.short, missing='it is made of --ratings=FILE')
+    return judged.regressors(material.board, paper_table, material.fits)
+
+
+def _correlations(material: Material, paper_table: PaperTable) -> Made:
+    if material.fits is None:
+        return Table(paper_table.short, missing='it is made of --ratings=FILE')
+    return plots.correlations(paper_table, judged.correlations(paper_table, material.fits))
+
+
+def _ratings(material: Material, paper_table: PaperTable) -> Made:
+    if not material.rated:
+        return Table(paper_table.short, missing='it is made of --ratings=FILE')
+    return judged.ratings(material.board, paper_table, material.rated)
+
+
+def _page(material: Material, paper_table: PaperTable) -> Made:
+    """A table that the report of a benchmark has under its own name."""
+    for section in _sections(material):
+        for table in layout.tables(section):
+            if table.title == paper_table.short:
+                return table
+    return Table(paper_table.short, missing='no run belongs on it')
+
+
+def _by_language(material: Material, paper_table: PaperTable) -> Made:
+    """A table with a row a language and a column a setting, of one task and one model."""
+    languages, checkpoints = material.benchmark.languages, material.benchmark.paper_checkpoints
+    (task,) = paper_table.values('task')
+    tasks = {material.benchmark.task_name(task, lang) for lang in languages}
+    for section in _sections(material):
+        others = (
+            model
+            for model, checkpoint in checkpoints.items()
+            if model not in paper_table.models and checkpoint in section.model
+        )
+        scored = {task for column in section.columns for task in column.tasks}
+        if section.tables and tasks & scored and not any(others):
+            table = layout.by_language(section, paper_table.scores)
+            return dataclasses.replace(table, title=paper_table.heading)
+    return Table(paper_table.short, missing='no run belongs on it')
+
+
+def _sections(material: Material) -> list[sections_lib.Section]:
+    every = sections_lib.sections(material.runs, material.step, material.split)
+    return [section for section in every if section.benchmark is material.benchmark]
+
+
+# What `PaperTable.shows` names.
+MAKERS: Mapping[str, Callable[[Material], Made]] = {
+    'by_language': _by_language,
+    'correlations': _correlations,
+    'matrices': lambda m, e: plots.matrices(m.board, e),
+    'page': _page,
+    'preference': lambda m, e: judged.preference(_sections(m), e, m.rated),
+    'ratings': _ratings,
+    'regressors': _regressors,
+    'scores': lambda m, e: scores.scores(m.board, e),
+    'settings': lambda m, e: plots.settings(m.board, e),
+    'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.first, m.stages),
+    'stages': lambda m, e: scores.stages(m.board, e, m.first, m.stages),
+    'thresholds': lambda m, e: judged.thresholds(m.board, e, m.rough),
+    'translation': lambda m, e: plots.translation(m.board, e),
+}
+
+
+def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
+    """The tables or figures of a benchmark's paper with some numbers.
+
+    Args:
+        benchmark: Whose.
+        kind: 'table' or 'figure'.
+        numbers: 'all', or numbers with commas. Example: 4,7
+
+    Raises:
+        UserError: The paper has no such one, or reports do not make it.
+    """
+    made = (t for t in benchmark.paper_tables if t.shows in MAKERS and t.name.startswith(kind))
+    known = {table.number: table for table in made}
+    if numbers == 'all':
+        return list(known.values())
+    words = [word.strip() for word in numbers.split(',') if word.strip()]
+    for word in words or [numbers] * bool(numbers):
+        if word not in known:
+            raise errors.UserError(
+                f'{kind.capitalize()} {word} of {benchmark.name} is not made from runs; '
+                f'{", ".join(known) or "none"} {"is" if len(known) < 2 else "are"} (or all)'
+            )
+    return [known[word] for word in dict.fromkeys(words)]
+
+
+def make(material: Material, paper_table: PaperTable) -> Made:
+    """One table or figure; a table that says why, where its material lacks."""
+    return MAKERS[paper_table.shows](material, paper_table)
+
+
+def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
+    """A section of a report that has these tables and figures, and nothing else."""
+    made = [make(material, paper_table) for paper_table in paper_tables]
+    drawn = tuple(one for one in made if isinstance(one, Figure) and not one.numbers.missing)
+    tables = [one.numbers if isinstance(one, Figure) else one for one in made]
+    benchmark = material.benchmark
+    data, split, said, systems = _about(material)
+    return Section(
+        title=f'{benchmark.name}, {benchmark.title} (arXiv:{benchmark.arxiv})',
+        split=split,
+        columns=(),
+        systems=systems,
+        scores=(),
+        counts=[],
+        notes=said,
+        paper_notes=(),
+        data=data,
+        besides=tuple(tables),
+        figures=drawn,
+    )
+
+
+def _about(material: Material) -> tuple[str, str, tuple[str, ...], tuple[System, ...]]:
+    """The data, the split, what has to be said of them, and the systems."""
+    if isinstance(material.benchmark, ParallelBenchmark):
+        board = material.board
+        systems = (*board.systems.values(), *board.chains.values())
+        return board.data, board.split, board.notes, systems
+    of_it = _sections(material)
+    picks = [pick for one in of_it for pick in one.picks]
+    split = of_it[0].split if of_it else 'test'
+    data, said = notes_lib.about_data(material.benchmark, split, picks)
+    return data, split, tuple(said), tuple(s for one in of_it for s in one.systems)
+
+
+def comma_separated(sections: Sequence[Section]) -> str:
+    """Every number of tables and figures as one line."""
+    return render.comma_separated(CSV_FIELDS, _lines(sections))
+
+
+def _lines(sections: Sequence[Section]) -> Iterator[tuple[str | float, ...]]:
+    for one in sections:
+        for table in one.besides:
+            for row in table.rows:
+                for column, cell in zip(table.columns, row.cells, strict=True):
+                    if not cell.is_missing:
+                        head = (one.title.partition(',')[0], table.title.partition(':')[0])
+                        place = (row.name, row.kind, column.group, column.label)
+                        yield (*head, *place, _value(cell))
+
+
+def _value(cell: Cell) -> str | float:
+    """A number with all its digits; what is printed may be one, too."""
+    if cell.value is not None:
+        return cell.value
+    try:
+        return float(cell.text)
+    except ValueError:
+        return cell.text
+
+
+def picture_names(drawn: Iterable[Figure]) -> list[str]:
+    """The files that figures become. Example: figure4.svg"""
+    return [f'{figure.name}.{kind}' for figure in drawn for kind in figures.KINDS]
+
+
+def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Draws figures into a folder, which is made if it is missing; gives the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for figure in drawn:
+        for kind, content in figure.draw(figures.KINDS).items():
+            paths.append(folder / f'{figure.name}.{kind}')
+            files.write(paths[-1], content)
+    return paths
+
+
+def markdown(figure: Figure) -> str:
+    """A picture in Markdown, as it lies beside the report."""
+    title = render.markdown_text(figure.numbers.title)
+    return f'![{title}]({figure.name}.png)'
