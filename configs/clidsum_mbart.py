@@ -43,7 +43,7 @@ from xlbench import config as config_lib
 from xlbench.benchmarks import CLIDSUM, Scenario
 from xlbench.config import recipes
 from xlbench.configs import clidsum_summariser
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 CHECKPOINT = clidsum_summariser.MBART
 

@@ -44,8 +44,8 @@ from xlbench.benchmarks import CLIDSUM, Scenario
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.config import recipes
 from xlbench.configs import clidsum_mbart
-from xlbench.errors import UserError
-from xlbench.files import Block
+from xlbench.system.errors import UserError
+from xlbench.system.files import Block
 
 STAGES = ('both', 'pretraining', 'finetuning')
 

@@ -51,9 +51,10 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib
 from xlbench.benchmarks import CLIDSUM, Scenario, parse_task
 from xlbench.config import recipes
+from xlbench.system import errors
 
 
 class Summariser(NamedTuple):

@@ -30,8 +30,9 @@ languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, 
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib
 from xlbench.configs import fewshot, finetune
+from xlbench.system import errors
 
 
 def get_config(variant: str = '') -> ConfigDict:

@@ -29,9 +29,10 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib
 from xlbench.benchmarks import FEWSHOT, Scenario
 from xlbench.config import recipes
+from xlbench.system import errors
 
 CHECKPOINT = 'google-bert/bert-base-multilingual-cased'
 SAMPLE_LANGUAGES = ('en', 'de', 'fr', 'es')

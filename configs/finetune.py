@@ -42,9 +42,10 @@ in any config: --config.stages.train.optimizer.learning_rate=3e-4.
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, names
+from xlbench import config as config_lib, names
 from xlbench.benchmarks import Scenario
 from xlbench.config import recipes
+from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
 MODELS = {

@@ -34,9 +34,10 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Scenario
 from xlbench.config import recipes
+from xlbench.system import errors
 
 
 class Generator(NamedTuple):

@@ -34,9 +34,10 @@ a whole TPU slice. You need no TPU to see whether they fit, and how fast they ca
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib
 from xlbench.benchmarks import MTG, MTG2, Scenario
 from xlbench.config import recipes
+from xlbench.system import errors
 
 SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
 # Chosen by plans; they take 35.8 of 95 GiB and 19.7 of 32 GiB a device. `fsdp` leaves every device

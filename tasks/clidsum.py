@@ -64,11 +64,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, readers, rows, segments
 from xlbench.metrics import bleu, rouge
+from xlbench.system import errors
 
 FOLDERS = {
     'xsamsum': 'XSAMSum',

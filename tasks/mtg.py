@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterator
 
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import MTG, ParallelBenchmark, mtg as versions
 from xlbench.data import readers
+from xlbench.system import errors
 
 SPLITS = ('rough_train', 'train', 'validation', 'test')
 # The columns of a source line, and the input they make.

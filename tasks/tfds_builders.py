@@ -26,10 +26,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import CLIDSUM, FEWSHOT, MRS, MTG
 from xlbench.data import conllu
 from xlbench.data.corpora import CORPORA
+from xlbench.system import errors
 from xlbench.tasks import xtreme
 
 tfds = xtreme.tensorflow_datasets()

@@ -33,10 +33,10 @@ from typing import Any
 
 import msgspec
 
-from xlbench import errors, files as files_lib
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import conllu, labelled
 from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.system import errors, files as files_lib
 
 INFO = 'dataset_info.json'
 

@@ -22,10 +22,11 @@ import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import errors, foreign, logs, names, runs, train
+from xlbench import names, runs, train
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system import errors, logs, untrusted
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, train_step
 from xlbench.training.checkpoints import folders, record
 
@@ -183,7 +184,7 @@ def test_what_a_disk_does_not_give_is_not_prepared_anew(tiny_root, monkeypatch, 
 
     needed = [(tiny.MIXTURE, 'rough_train'), (tiny.QUESTIONS[0], 'validation')]
     monkeypatch.setattr(prepared.on_demand.subprocess, 'run', pytest.fail)
-    for place, name in ((foreign, 'open_regular'), (np.lib.format, 'open_memmap')):
+    for place, name in ((untrusted, 'open_regular'), (np.lib.format, 'open_memmap')):
         monkeypatch.setattr(place, name, withheld)
         for pair in needed:
             with pytest.raises((UserError, OSError), match=re.escape(os.strerror(number))) as error:
@@ -202,7 +203,7 @@ def test_what_a_disk_does_not_give_of_a_checkpoint_is_no_damage(tmp_path, monkey
     def withheld(path, *_, **__):
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
-    monkeypatch.setattr(foreign, 'open_regular', withheld)
+    monkeypatch.setattr(untrusted, 'open_regular', withheld)
     with pytest.raises(UserError, match=r'checkpoint\.json cannot be read: Input/output error'):
         saver.newest(pytest.fail)
     monkeypatch.undo()

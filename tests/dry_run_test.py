@@ -7,12 +7,13 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, errors, metrics, names, runs, train
+from xlbench import config as config_lib, dry_run, metrics, names, runs, train
 from xlbench.config import signatures
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
 from xlbench.parallel import partitioning
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.training import memory, messages
 
 

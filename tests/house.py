@@ -34,6 +34,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'reporting': (7476, 49),
     'reproduce': (1751, 10),
     'retrieval': (735, 5),
+    'system': (2445, 11),
     'tasks': (7724, 57),
     'tests': (63485, 305),
     'tracking': (771, 8),

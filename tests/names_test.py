@@ -13,9 +13,10 @@ import sys
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, errors, models, names
+from xlbench import commands, config as config_lib, models, names
 from xlbench.config import optimizer, signatures
-from xlbench.errors import UserError
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
 PROJECT = pathlib.Path(__file__).parent.parent

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parent.parent
 

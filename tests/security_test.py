@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.fuzz import cases, mutate
-from xlbench import errors, foreign, limits
 from xlbench.huggingface import declared, stored, tensors, torch_pickles
+from xlbench.system import errors, untrusted
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = (ROOT / 'SECURITY.md').read_text(encoding='utf-8')
@@ -27,8 +27,8 @@ def test_limits():
     for name, text in rows.items():
         number, _, unit = text.partition(' ')
         said[name] = int(number.replace(',', '')) * units[unit]
-    assert said == {limit.variable: limit.default for limit in limits.ALL}
-    assert limits._FREE == 1 << 20 and 'the first MiB is not counted' in WORDS
+    assert said == {limit.variable: limit.default for limit in untrusted.ALL}
+    assert untrusted._FREE == 1 << 20 and 'the first MiB is not counted' in WORDS
 
 
 def test_limits_that_stay():
@@ -58,7 +58,7 @@ def test_every_promise_names_its_test():
 
 
 def test_names():
-    assert f'`{"=".join(foreign.FOLLOW)}`' in WORDS
+    assert f'`{"=".join(untrusted.FOLLOW)}`' in WORDS
     assert f'exit code {errors.UserError.exit_code}' in WORDS
     for path in re.findall(r'`((?:xlbench|tests)/[\w./]+)`', PAGE):
         assert (ROOT / path).exists(), path

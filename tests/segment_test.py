@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import tokenizer_files
 
-from xlbench import errors, models, segment
+from xlbench import models, segment
 from xlbench.data import segments, tokenizers
 from xlbench.huggingface import checkpoint
+from xlbench.system import errors
 
 WORDS = (('key', 'door', 'lock'), ('train', 'ticket', 'late'))
 

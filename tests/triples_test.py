@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from xlbench import errors, triples
+from xlbench import triples
 from xlbench.data import readers
 from xlbench.inference import load
 from xlbench.inference.answers import Tagged
 from xlbench.inference.labeller import Tagger
+from xlbench.system import errors
 
 TAGS = {'i': 'PRON', 'will': 'AUX', 'send': 'VERB', 'it': 'PRON', 'the': 'DET', 'file': 'NOUN'}
 

@@ -25,7 +25,7 @@ BEYOND_THE_WALL = (
 )
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
-    'xlbench.errors', 'xlbench.files', 'xlbench.machine', 'xlbench.names', 'xlbench.commands',
+    'xlbench.system.errors', 'xlbench.system.files', 'xlbench.names', 'xlbench.commands',
     'xlbench.report', 'xlbench.annotate', 'xlbench.judgement', 'xlbench.score',
     'xlbench.prepare', 'xlbench.preparation', 'xlbench.buckets',
     'xlbench.data.baselines', 'xlbench.data.buckets', 'xlbench.data.conllu',
@@ -120,7 +120,7 @@ class Wall:
         pass
 
 sys.meta_path.insert(0, Wall())
-from xlbench import errors, train
+from xlbench import train; from xlbench.system import errors
 
 code = errors.run_main(train.main, sys.argv)
 sys.exit(f'{asked} were asked for' if asked else code)

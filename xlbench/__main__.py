@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import xlbench
-from xlbench import errors
+from xlbench.system import errors
 
 # The programs, in the groups and the order of `xlbench --help` and of docs/programs.md.
 GROUPS = {

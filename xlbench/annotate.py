@@ -34,10 +34,10 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, locks
 from xlbench.config.arguments import whole
-from xlbench.errors import UserError
 from xlbench.reporting import latex, render
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 
 _MARK = 'xlbench judgement: made by python -m xlbench.annotate, may be overwritten'
 

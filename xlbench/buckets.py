@@ -40,13 +40,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, locks
 from xlbench.benchmarks import languages
 from xlbench.data import readers
 from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
 from xlbench.data.buckets.checks import KINDS, Problem, problems
 from xlbench.data.buckets.sampling import read_examples, sample, shortages
-from xlbench.errors import UserError
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 
 
 def main(argv: Sequence[str]) -> int:

@@ -58,12 +58,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import benchmarks, errors, locks, names, score
+from xlbench import benchmarks, names, score
 from xlbench.chains import stages as stages_lib
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
-from xlbench.errors import UserError
 from xlbench.reporting import scored
+from xlbench.system import errors, locks
+from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
     from xlbench.chains.running import About

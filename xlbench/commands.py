@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, machine, names
+from xlbench import config as config_lib, names
 from xlbench.config import decoding_flags
 from xlbench.config.blocks import Mesh
-from xlbench.errors import UserError
+from xlbench.system import errors, machine
+from xlbench.system.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.

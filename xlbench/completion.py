@@ -15,9 +15,10 @@ from collections.abc import Sequence
 
 import shtab
 
-from xlbench import __main__ as command, errors
+from xlbench import __main__ as command
 from xlbench.config import blocks, config_names, signatures
-from xlbench.loading import quietly
+from xlbench.system import errors
+from xlbench.system.machine import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
 # Programs that read their configs before their flags, and the flags beside those of a config.

@@ -25,11 +25,11 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
     commands.check_first(commands.convert, sys.argv, __doc__)
 
 
-from xlbench import errors, files
-from xlbench.errors import UserError
 from xlbench.inference.exporting import to_folder
 from xlbench.inference.importing import to_workdir
 from xlbench.inference.trimming import trim
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints
 
 

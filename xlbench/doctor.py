@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
 
-from xlbench import errors, machine, web
+from xlbench.system import errors, machine, web
 
 _PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
 _LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.

@@ -12,12 +12,12 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, metrics, models, names, runs, tracking
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
-from xlbench.files import Setting
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
-from xlbench.progress import quantity
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
+from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives, vocab_rows
 from xlbench.training.experiment import Data, stage_batches
 

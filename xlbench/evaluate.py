@@ -49,17 +49,18 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import errors, files, foreign, limits, locks, names, runs
+from xlbench import names, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.config.decoding import Options
 from xlbench.decoding import flags
-from xlbench.errors import UserError
 from xlbench.evaluators import generation
-from xlbench.files import Setting
 from xlbench.inference import reranking
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
+from xlbench.system import errors, files, locks, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.training import checkpoints as checkpoints_lib, memory, objectives
 from xlbench.training.checkpoints import find_step
 
@@ -92,7 +93,7 @@ def evaluate(args: argparse.Namespace) -> tuple[int, str]:
         if first:
             files.remove_leftovers(output)
             if args.output:
-                foreign.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
+                untrusted.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
                 _copy_config(args.workdir, args.output)
         return _evaluate(args, output, first)
 
@@ -100,10 +101,10 @@ def evaluate(args: argparse.Namespace) -> tuple[int, str]:
 def _copy_config(workdir: str, output: str) -> None:
     """Has a folder of results say which run they are of; UserError if they are of another run."""
     config, copy = (pathlib.Path(folder, 'config.json') for folder in (workdir, output))
-    content = limits.read_bytes(config)
+    content = untrusted.read_bytes(config)
     if not copy.exists():
         files.write(copy, content)
-    elif limits.read_bytes(copy) != content:
+    elif untrusted.read_bytes(copy) != content:
         raise UserError(
             f'{output} holds results of another run than {workdir}; name another --output'
         )

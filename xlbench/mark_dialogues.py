@@ -34,12 +34,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from xlbench import errors, files, locks
 from xlbench.commands import BATCH_SIZE
 from xlbench.data.segments.marks import KINDS, Settings
-from xlbench.errors import UserError
-from xlbench.files import Json
-from xlbench.progress import Progress
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
+from xlbench.system.progress import Progress
 
 
 def main(argv: Sequence[str]) -> None:

@@ -89,10 +89,8 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.predict, sys.argv, __doc__)
 
-from xlbench import errors, files, locks
 from xlbench.data import readers, rows
 from xlbench.decoding import flags
-from xlbench.errors import UserError
 from xlbench.inference import answer_lines, reranking
 from xlbench.inference.answer_lines import Answering, Answers, Asked
 from xlbench.inference.answers import Classified, Prediction, Suggestion, Tagged
@@ -102,7 +100,9 @@ from xlbench.inference.load import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, environment, freed_memory
-from xlbench.progress import Progress
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 from xlbench.training import memory
 
 __all__ = [

@@ -6,8 +6,8 @@ xlbench/preparation/command.py has the program; `--help` lists its flags.
 import contextlib
 import sys
 
-from xlbench import errors
 from xlbench.preparation.command import main, make_sample, prepare
+from xlbench.system import errors
 
 __all__ = ['main', 'make_sample', 'prepare']
 

@@ -58,12 +58,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.reporting import documents, leaderboard, sections as sections_lib
 from xlbench.reporting.paper_tables import making, ratings as ratings_lib
 from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
+from xlbench.system import errors
 
 
 def main(argv: Sequence[str]) -> int:

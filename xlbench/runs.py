@@ -11,19 +11,20 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, evaluators, models, names
+from xlbench import config as config_lib, evaluators, models, names
 from xlbench.benchmarks import languages
 from xlbench.config import stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
-from xlbench.errors import UserError
-from xlbench.files import Json, Setting
 from xlbench.metrics import tagging
 from xlbench.models.fused import choice
 from xlbench.models.lora import Lora
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json, Setting
 from xlbench.training import memory, objectives, optimizers
 from xlbench.training.experiment import (
     Data,

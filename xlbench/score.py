@@ -50,11 +50,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import benchmarks, errors, files, locks, names
+from xlbench import benchmarks, names
 from xlbench.data import features, outputs, prepared
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.reporting import scored
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for.
     from xlbench import metrics

@@ -31,9 +31,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench import errors, files, locks
 from xlbench.data import readers, rows, segments
-from xlbench.errors import UserError
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 
 WORDS = 'words'
 

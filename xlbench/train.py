@@ -23,12 +23,13 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import dry_run, files, locks, names, runs, sessions, tracking
+from xlbench import dry_run, names, runs, tracking
 from xlbench.evaluators import baselines
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.reporting import screen
+from xlbench.system import files, locks, sessions
 from xlbench.training import checkpoints, init_from, memory, messages
 from xlbench.training.loop import Trainer
 

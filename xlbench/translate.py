@@ -57,10 +57,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench import errors, files, locks
 from xlbench.config import arguments, decoding_flags
-from xlbench.errors import UserError
-from xlbench.progress import Progress
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 
 if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.jobs import Counts, Job

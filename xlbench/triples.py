@@ -21,9 +21,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import errors, files, locks, names, progress
+from xlbench import names
 from xlbench.data import actions, readers
-from xlbench.errors import UserError
+from xlbench.system import errors, files, locks, progress
+from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
     from xlbench.inference.labeller import Tagger

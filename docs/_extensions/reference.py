@@ -24,8 +24,9 @@ from collections.abc import Iterator
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from xlbench import __main__ as command, completion, files
+from xlbench import __main__ as command, completion
 from xlbench.config import signatures
+from xlbench.system import files
 
 DOCS = pathlib.Path(__file__).parents[1]
 PAGES = ('programs.md', 'configs.md', 'config.md', 'api.md')

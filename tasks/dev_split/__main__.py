@@ -22,8 +22,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors
-from xlbench.loading import quietly
+from xlbench.system import errors
+from xlbench.system.machine import quietly
 from xlbench.tasks.dev_split import TASKS
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench import errors, files as files_lib, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import labelled, readers
 from xlbench.data.readers import Record
+from xlbench.system import errors, files as files_lib
 from xlbench.tasks import fewshot
 from xlbench.tasks.dev_split import TASKS
 

@@ -59,10 +59,11 @@ import re
 import sys
 from collections.abc import Sequence
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.config.arguments import share, whole
 from xlbench.data import identification
-from xlbench.errors import UserError
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import build, stats
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation import templates

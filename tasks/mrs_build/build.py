@@ -17,12 +17,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from xlbench import locks
 from xlbench.data import work_folders
 from xlbench.data.work_folders import Setting, Settings
-from xlbench.errors import UserError
-from xlbench.pool import Pool
-from xlbench.progress import Progress
+from xlbench.system import locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 from xlbench.tasks.mrs_build import (
     options as options_lib,
     pairs,

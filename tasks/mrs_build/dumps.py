@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 import orjson
 from backports import zstd
 
-from xlbench import limits
+from xlbench.system import untrusted
 from xlbench.tasks.mrs_build import shards
 
 BLOCK = 32 * 2**20  # Bytes of text.
@@ -219,7 +219,7 @@ class Reader:
     def _chunks(self) -> Iterator[bytes]:
         # Dumps are truly large, 500 GB a month by now, and read block by block: how far they expand
         # is limited, and what comes out of them is not.
-        expansion = limits.Expansion(self._path, has_end=False)
+        expansion = untrusted.Expansion(self._path, has_end=False)
         with open(self._path, 'rb') as raw:
             try:
                 opener = _OPENERS.get(os.path.splitext(self._path)[1])

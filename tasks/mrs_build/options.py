@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from xlbench.data.work_folders import Setting, Settings
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import plugins, splits
 from xlbench.translation.templates import Template
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.data import readers
-from xlbench.errors import UserError
 from xlbench.huggingface import hub, tensors
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
     from xlbench.inference.labeller import Classifier

@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xlbench import locks
 from xlbench.metrics import words
-from xlbench.progress import Progress
+from xlbench.system import locks
+from xlbench.system.progress import Progress
 from xlbench.tasks.mrs_build import dumps, plugins, responses, shards, splits
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.tasks.mrs_build.stats import Stats

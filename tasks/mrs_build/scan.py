@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from xlbench import files
-from xlbench.errors import UserError
-from xlbench.pool import Pool
-from xlbench.progress import Progress
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 from xlbench.tasks.mrs_build import dumps, pool as pool_lib, shards
 from xlbench.tasks.mrs_build.options import Options, dump_name
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from backports import zstd
 
-from xlbench import files
+from xlbench.system import files
 
 _END = struct.Struct('<QQ8s')  # num_keys, bytes of the counts, _MAGIC.
 _MAGIC = b'mrsshard'

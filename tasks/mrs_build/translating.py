@@ -19,9 +19,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench import benchmarks, errors
-from xlbench.pool import Pool
-from xlbench.progress import Progress
+from xlbench import benchmarks
+from xlbench.system import errors
+from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 from xlbench.tasks.mrs_build import dumps, options as options_lib, shards, splits
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation.engines import Failure

@@ -49,12 +49,12 @@ import re
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files
 from xlbench.benchmarks import MTG, mtg
 from xlbench.config.arguments import share, whole
 from xlbench.data.work_folders import Settings
-from xlbench.errors import UserError
 from xlbench.judgement import corrections
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 from xlbench.tasks.mtg_build import build, correcting, tables, translating
 from xlbench.tasks.mtg_build.correcting import Annotation
 from xlbench.tasks.mtg_build.options import ENGLISH, Options

@@ -10,9 +10,9 @@
 import functools
 import sys
 
-from xlbench import locks
 from xlbench.data import work_folders
-from xlbench.pool import Pool
+from xlbench.system import locks
+from xlbench.system.work import Pool
 from xlbench.tasks.mtg_build import (
     correcting,
     options as options_lib,

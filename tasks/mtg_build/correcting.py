@@ -18,11 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from xlbench import benchmarks, files, locks
+from xlbench import benchmarks
 from xlbench.data.work_folders import Settings
-from xlbench.errors import UserError
 from xlbench.judgement import corrections
 from xlbench.judgement.corrections import Corrections, Sheet
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
 from xlbench.tasks.mtg_build import publishing, sampling
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS

@@ -13,10 +13,10 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench import errors
 from xlbench.data import readers, rows
 from xlbench.data.readers import BadRecord
 from xlbench.data.rows import Layout
+from xlbench.system import errors
 
 Example = tuple[str, ...]  # A text of each field, in order.
 

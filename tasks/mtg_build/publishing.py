@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from xlbench import files, locks
 from xlbench.data import outputs
 from xlbench.data.work_folders import Settings
-from xlbench.errors import UserError
-from xlbench.progress import Progress
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 from xlbench.tasks.mtg_build import sampling, translating
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example

@@ -18,9 +18,9 @@ from typing import TypeVar
 
 import msgspec
 
-from xlbench import files, locks
-from xlbench.errors import UserError
-from xlbench.progress import Progress
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 from xlbench.tasks.mtg_build.options import Options
 from xlbench.tasks.mtg_build.originals import Example, Originals, digest
 

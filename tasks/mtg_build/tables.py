@@ -3,12 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from xlbench import files
 from xlbench.data import readers
 from xlbench.data.statistics import Statistics
-from xlbench.errors import UserError
 from xlbench.reporting import lengths, render
 from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.system import files
+from xlbench.system.errors import UserError
 from xlbench.tasks.mtg_build.correcting import SPLITS
 from xlbench.tasks.mtg_build.options import ENGLISH
 from xlbench.tasks.mtg_build.publishing import ROUGH, SIDES, About, file_name

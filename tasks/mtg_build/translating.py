@@ -22,9 +22,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from xlbench import benchmarks, errors
-from xlbench.pool import Pool
-from xlbench.progress import Progress
+from xlbench import benchmarks
+from xlbench.system import errors
+from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 from xlbench.tasks.mtg_build import options as options_lib, sampling
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example

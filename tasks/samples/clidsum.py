@@ -19,10 +19,10 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from xlbench import errors
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, segments, tokenizers
 from xlbench.data.readers import Json
+from xlbench.system import errors
 from xlbench.tasks.samples import corpus, talks, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when

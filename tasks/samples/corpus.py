@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 
-from xlbench import errors, files, locks
+from xlbench.system import errors, files, locks
 
 NOTE = (
     'Made-up text from the grammars of xlbench; not the benchmark it is named after, no real data.'

@@ -19,9 +19,9 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, conllu, labelled, readers, tokenizers
+from xlbench.system import errors
 from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when

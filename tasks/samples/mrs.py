@@ -20,8 +20,8 @@ import random
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors
 from xlbench.data import tokenizers
+from xlbench.system import errors
 from xlbench.tasks.samples import corpus, replies, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when

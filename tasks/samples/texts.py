@@ -23,7 +23,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple, NoReturn
 
-from xlbench import errors
+from xlbench.system import errors
 
 _HEADER = re.compile(r'\[(.+)\]')
 _LANGUAGE = re.compile(r'([a-z]{2}): (.*)')

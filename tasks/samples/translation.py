@@ -13,8 +13,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors
 from xlbench.data import tokenizers
+from xlbench.system import errors
 from xlbench.tasks.samples import corpus, talks, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when

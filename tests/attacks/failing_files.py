@@ -41,9 +41,9 @@ import jax
 import jax.numpy as jnp
 import outcome
 
-from xlbench import logs
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster
+from xlbench.system import logs
 from xlbench.training import checkpoints, train_step
 
 # The errors that an operation is tried with.

@@ -50,7 +50,7 @@ def content(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def _is_lock(name: str) -> bool:
-    """The file of a lock, which means nothing when nobody holds it; see xlbench/locks.py."""
+    """The file of a lock, which means nothing when nobody holds it; see xlbench/system/locks.py."""
     return name.startswith('.') and name.endswith('.lock')
 
 

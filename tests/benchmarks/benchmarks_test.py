@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT, MRS, MTG, XDAILYDIALOG, XQUAD
+from xlbench.system import errors
 
 
 def test_task_names_in_both_directions():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.benchmarks import languages, task_files
 from xlbench.metrics import (
     Distinct,
@@ -14,6 +14,7 @@ from xlbench.metrics import (
     segmenters,
     words,
 )
+from xlbench.system import errors
 
 
 def test_every_benchmark_language_has_a_row():

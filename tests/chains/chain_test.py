@@ -20,10 +20,11 @@ import shouting
 import tiny
 from shouting import asked
 
-from xlbench import chain, errors, predict, report
+from xlbench import chain, predict, report
 from xlbench.chains import running, stages
 from xlbench.data import outputs
 from xlbench.reporting import results
+from xlbench.system import errors
 from xlbench.translation import memory
 
 TASK = 'mtg_qg_en_de'

@@ -9,7 +9,7 @@ import pytest
 
 from xlbench.config import blocks, optimizer, signatures
 from xlbench.config.decoding import Options
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 ONE_KIND = (
     blocks.Run, blocks.Data, blocks.Mesh, blocks.Batches, blocks.Checkpoints, blocks.Nonfinite,

@@ -6,7 +6,7 @@ import pytest
 
 from xlbench import config as config_lib
 from xlbench.config.signatures import Signature
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 FILE = """
 import ml_collections

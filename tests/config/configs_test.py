@@ -16,9 +16,9 @@ import pytest
 from xlbench import benchmarks, config as config_lib, models, names, runs
 from xlbench.config import blocks
 from xlbench.configs import finetune
-from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import objectives, optimizers, train_step
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'configs'

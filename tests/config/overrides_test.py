@@ -12,9 +12,9 @@ from ml_collections import ConfigDict
 
 import configs
 from xlbench import config as config_lib, models, names, runs
-from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import memory, optimizers
 
 NEEDED = {

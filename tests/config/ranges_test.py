@@ -12,9 +12,9 @@ from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench import names, runs
 from xlbench.config import ranges
 from xlbench.config.blocks import Run
-from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 VALUES = {
     '-1': -1, '0': 0, 'nan': math.nan, 'inf': math.inf, '-inf': -math.inf, '10**12': 10**12,

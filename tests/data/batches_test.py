@@ -9,7 +9,7 @@ import pytest
 from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
 
 from xlbench.data import batches, mixing, permutations, prepared
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 MODES = {
     'plain': {'packing': False},

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from xlbench import errors
 from xlbench.data import bitext
 from xlbench.data.bitext import cleaning, texts
+from xlbench.system import errors
 
 GOOD = [
     ('The old bridge over the river is closed today.', 'Die alte Brücke über den Fluss ist zu.'),

@@ -12,10 +12,11 @@ import shutil
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import buckets as command, errors
+from xlbench import buckets as command
 from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.data.buckets import Bucket
-from xlbench.errors import UserError
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 
 def shot(number, label, lang='german', split='val', **other):

@@ -11,9 +11,9 @@ import zipfile
 import partners
 import pytest
 
-from xlbench import errors
 from xlbench.data import __main__ as command, corpora, download
 from xlbench.data.corpora import CORPORA, Archive, Corpus, File
+from xlbench.system import errors
 
 HOST = 'corpora.example'
 

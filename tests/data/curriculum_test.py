@@ -8,7 +8,7 @@ from feeds import LENGTHS, assert_equal_batches, ids_of, make_task
 
 from xlbench.data import batches, mixing
 from xlbench.data.curriculum import Curriculum
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 # 83 + 22 pseudo examples in draws of their own, then 30 real ones: no multiples of 8 rows.
 SIZES = {'demo_p': (83, 1000), 'demo_q': (22, 2000), 'demo_r': (30, 3000)}

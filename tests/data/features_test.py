@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xlbench.data import batches, features, tokenizers
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 IDS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=100)
 

@@ -6,10 +6,11 @@ import shutil
 
 import pytest
 
-from xlbench import errors, tasks
+from xlbench import tasks
 from xlbench.data import prepared
 from xlbench.data.prepared import freshness
 from xlbench.preparation import mixtures
+from xlbench.system import errors
 from xlbench.tasks.samples import labels, mrs, mtg
 
 TASKS = pathlib.Path(tasks.__file__).parent

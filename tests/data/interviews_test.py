@@ -7,9 +7,9 @@ import tracemalloc
 
 import pytest
 
-from xlbench import errors
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, LeftOut, json_files
+from xlbench.system import errors
 
 TALK = {
     'id': 'a',

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from xlbench import errors
 from xlbench.data import baselines, lexicon
+from xlbench.system import errors
 
 PAIRS = [
     ('the house is big.', 'das Haus ist groß.'),

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from xlbench.data import prepared
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
 VOCABULARY['decoder_start_id'] = 0

@@ -9,9 +9,9 @@ import tracemalloc
 
 import pytest
 
-from xlbench import errors
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord
+from xlbench.system import errors
 
 
 def write(path, data):

@@ -7,8 +7,8 @@ import pyarrow
 import pytest
 from pyarrow import ipc, parquet
 
-from xlbench import errors
 from xlbench.data import readers, rows
+from xlbench.system import errors
 
 RECORDS = [
     ('Sie sagte "Ja".', 'gut'),

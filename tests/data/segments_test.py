@@ -5,8 +5,8 @@ import collections
 import numpy as np
 import pytest
 
-from xlbench import errors
 from xlbench.data import segments
+from xlbench.system import errors
 
 
 def vectors_of(document):

@@ -19,12 +19,12 @@ import tokenizer_files
 import tokenizers as hf
 from sentencepiece import sentencepiece_model_pb2
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies, vocabulary_files
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
+from xlbench.system import errors
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
 
@@ -687,7 +687,7 @@ def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
 
 def test_hub_offline_is_a_plain_error(tmp_path):
     code = (
-        'from xlbench import errors; from xlbench.data import tokenizers\n'
+        'from xlbench.system import errors; from xlbench.data import tokenizers\n'
         'try: tokenizers.load("mt5", ".")\n'
         'except errors.UserError as error: print(error)\n'
     )

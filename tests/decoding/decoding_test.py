@@ -10,7 +10,7 @@ import pytest
 from xlbench import decoding
 from xlbench.decoding import top
 from xlbench.decoding.rules import Rules
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 EOS = 1
 

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from xlbench import errors
 from xlbench.data import baselines
+from xlbench.system import errors
 
 PAIRS = [
     ('The old train stopped in Bonn.', 'train stops'),

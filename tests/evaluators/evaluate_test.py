@@ -15,9 +15,9 @@ import tiny_labels
 import tiny_replies
 
 from xlbench import evaluate, predict, report, runs, train
-from xlbench.errors import UserError
 from xlbench.evaluators import base
 from xlbench.reporting import screen
+from xlbench.system.errors import UserError
 
 TASK = tiny.QUESTIONS[0]
 

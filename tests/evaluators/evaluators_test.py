@@ -14,9 +14,9 @@ from stand_ins import Copier, read_result
 
 from xlbench import evaluators, metrics, names, runs
 from xlbench.data import baselines as data_baselines, prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.evaluators import base, baselines
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import train_step
 
 

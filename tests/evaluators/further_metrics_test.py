@@ -6,9 +6,9 @@ import encoder_folders
 import pytest
 
 from xlbench import metrics
-from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.metrics import BertScore
+from xlbench.system.errors import UserError
 
 LENGTHS = dict(inputs=8, targets=8)
 

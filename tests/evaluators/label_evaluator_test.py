@@ -8,8 +8,8 @@ import pytest
 import tiny_labels
 
 from xlbench import evaluators, metrics, models
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import objectives, train_step
 
 FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifier'}

@@ -11,13 +11,13 @@ from stand_ins import read_result
 from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.evaluators import candidates
 from xlbench.metrics import ranking
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
 from xlbench.retrieval import text_encoder
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.system.errors import UserError
 from xlbench.training import objectives, train_step
 
 

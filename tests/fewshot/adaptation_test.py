@@ -11,7 +11,7 @@ import optax
 import pytest
 from flax import traverse_util
 
-from xlbench import errors, machine, models
+from xlbench import models
 from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
 from xlbench.fewshot.settings import Lane, Recipe
@@ -19,6 +19,7 @@ from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
 from xlbench.parallel import partitioning
+from xlbench.system import errors, machine
 from xlbench.training import objectives, train_step
 
 VOCAB, CLS, SEP = 61, 1, 2

@@ -12,10 +12,10 @@ import tiny_labels
 from scipy import special
 
 from xlbench import models, names
-from xlbench.errors import UserError
 from xlbench.fewshot import attention, results
 from xlbench.huggingface import bert as bert_names
 from xlbench.models import bert
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints
 
 GOLDEN = dict(np.load(pathlib.Path(__file__).parents[1] / 'goldens' / 'bert.npz'))

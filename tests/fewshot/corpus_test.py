@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled
 from xlbench.fewshot import corpus as corpus_lib, results, settings, source
 from xlbench.metrics import tagging
+from xlbench.system import errors
 
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
 LIMIT = tiny_labels.LENGTHS['inputs']

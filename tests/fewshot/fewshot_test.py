@@ -19,16 +19,7 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import (
-    config as config_lib,
-    errors,
-    evaluate,
-    locks,
-    metrics,
-    predict,
-    runs,
-    sessions,
-)
+from xlbench import config as config_lib, evaluate, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import (
@@ -42,6 +33,7 @@ from xlbench.fewshot import (
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
+from xlbench.system import errors, locks, sessions
 from xlbench.training import loop
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -60,7 +52,7 @@ SHOTS = {'classification': (1,), 'tagging': (1, 2)}
 DRIVER = """
 import os, signal, sys
 
-from xlbench import errors
+from xlbench.system import errors
 from xlbench.fewshot import __main__ as fewshot, command_lines, results
 
 counts = {'row': 0, 'predicted': 0}

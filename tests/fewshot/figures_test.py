@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench.errors import UserError
 from xlbench.fewshot import corpus as corpus_lib, results
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
+from xlbench.system.errors import UserError
 
 LIMIT = 7  # Tokens: the third sentence loses its last two words.
 TAGS = tiny_labels.LABELS['tagging']

@@ -9,9 +9,10 @@ import pytest
 import tiny_labels
 from scipy import stats
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical
+from xlbench.system import errors
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 

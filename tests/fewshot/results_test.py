@@ -11,12 +11,12 @@ import pytest
 import tiny_labels
 import tiny_sweep
 
-from xlbench import errors
 from xlbench.data import prepared
 from xlbench.fewshot import predictions, results, runner, settings
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import results as runs_results
+from xlbench.system import errors
 
 
 def test_rows_are_read_as_they_were_written(tmp_path):

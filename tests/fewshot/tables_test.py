@@ -12,13 +12,14 @@ import pytest
 import tiny_sweep
 from tiny_sweep import group, row, zero_shot
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot import command_lines, report
 from xlbench.fewshot.analysis import factors, groups, lexical, paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import render
+from xlbench.system import errors
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 MBERT = 'google-bert/bert-base-multilingual-cased'

@@ -18,8 +18,8 @@ import time
 import traceback
 from collections.abc import Iterator
 
-from xlbench import errors
-from xlbench.errors import UserError
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 from . import mutate
 

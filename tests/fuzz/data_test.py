@@ -16,7 +16,6 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from xlbench import errors
 from xlbench.data import (
     buckets,
     conllu,
@@ -32,6 +31,7 @@ from xlbench.data import (
 from xlbench.data.corpora import Archive
 from xlbench.inference import answer_lines
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.system import errors
 
 from . import cases, mutate
 

@@ -18,14 +18,15 @@ import partners
 import pytest
 import workdir_files
 
-from xlbench import doctor, errors
+from xlbench import doctor
 from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
-from xlbench.errors import UserError
 from xlbench.huggingface import hub
 from xlbench.parallel import environment
 from xlbench.reproduce import steps
 from xlbench.reproduce.state import State
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.tracking import unsent
 from xlbench.translation import engines, memory, programs, servers
 from xlbench.zoo import __main__ as zoo, page

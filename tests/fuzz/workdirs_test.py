@@ -14,8 +14,9 @@ import tiny_labels
 import tiny_sweep
 from ml_collections import ConfigDict
 
-from xlbench import convert, errors, evaluate, predict, report, train
+from xlbench import convert, evaluate, predict, report, train
 from xlbench.fewshot import report as fewshot_report, results, runner, settings
+from xlbench.system import errors
 
 from . import cases, mutate
 

@@ -12,10 +12,11 @@ import safetensors.numpy
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import config as config_lib, convert, errors, models, runs
+from xlbench import config as config_lib, convert, models, runs
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint, tensors
 from xlbench.models import lora
+from xlbench.system import errors
 from xlbench.training import checkpoints
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32)

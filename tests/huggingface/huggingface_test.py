@@ -14,8 +14,9 @@ import pytest
 import safetensors.numpy
 from flax import traverse_util
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.huggingface import checkpoint, hub, tensors
+from xlbench.system import errors
 
 SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, vocab_size=61, dropout_rate=0.0)
 FAMILIES = tuple(family for family in models.FAMILIES if family != 'mvbart')  # It has no form.

@@ -12,9 +12,9 @@ import pytest
 
 from xlbench import config as config_lib, models, names, predict
 from xlbench.data import tokenizers
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, marian_files, marian_ssru
 from xlbench.inference import exporting, importing
+from xlbench.system.errors import UserError
 
 
 @pytest.fixture(scope='module')

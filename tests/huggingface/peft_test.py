@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.huggingface import peft, t5
+from xlbench.system import errors
 
 CONFIG = models.config('t5', 'sample', vocab_size=32)
 LEAVES = {

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench import errors
 from xlbench.huggingface import tensors
+from xlbench.system import errors
 
 ARRAYS = {
     'a.weight': np.arange(12, dtype=np.float32).reshape(3, 4),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xlbench.errors import UserError
 from xlbench.inference import answering
+from xlbench.system.errors import UserError
 
 
 def test_chunks_grow_up_to_a_limit(monkeypatch):

@@ -13,10 +13,10 @@ import tokenizer_files
 
 from xlbench import mark_dialogues, models
 from xlbench.data.segments import marks
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint
 from xlbench.inference.dialogue_annotator import DialogueAnnotator
 from xlbench.inference.load import load
+from xlbench.system.errors import UserError
 
 END = '<|endoftext|>'
 

@@ -20,10 +20,10 @@ import tokenizer_files
 
 from xlbench import convert, evaluate, names, pipeline, predict, runs, triples
 from xlbench.data import actions, readers
-from xlbench.errors import UserError
 from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import plugins, splits
 from xlbench.training import checkpoints, objectives, train_step
 

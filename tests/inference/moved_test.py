@@ -9,7 +9,7 @@ import tiny_replies
 
 from xlbench import convert, evaluate, predict, train
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 @pytest.fixture(scope='module')

@@ -20,13 +20,13 @@ import tokenizer_files
 from xlbench import commands, convert, decoding, models, predict
 from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
 from xlbench.inference import answer_lines, generator, loading, reranking
 from xlbench.inference.answers import Example
 from xlbench.inference.loading import Languages
 from xlbench.models import lora
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, objectives, train_step
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -623,7 +623,7 @@ def test_a_language_is_asked_for_before_anything_is_read(call):
 def test_standard_input_is_answered_line_by_line(run, german):
     """Also: no TensorFlow, nothing but answers on standard output, one line for a mistake."""
     program = (
-        'import sys\nfrom xlbench import errors, predict\n'
+        'import sys\nfrom xlbench import predict; from xlbench.system import errors\n'
         'code = errors.run_main(predict.main, sys.argv)\n'
         "assert not {'tensorflow', 'seqio', 'torch'} & set(sys.modules)\nsys.exit(code)"
     )

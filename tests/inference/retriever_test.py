@@ -11,9 +11,9 @@ import tiny_replies
 
 from xlbench import evaluate, predict
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.inference import retriever as retriever_lib
 from xlbench.inference.answers import Example, Prediction
+from xlbench.system.errors import UserError
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']
 OFFICIAL = [

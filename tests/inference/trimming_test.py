@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-from xlbench import convert, errors, models
+from xlbench import convert, models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint, hub
 from xlbench.inference import trimming
+from xlbench.system import errors
 
 TEXTS = ['Der Zug ist da.', 'the old bridge', 'ß € 桥 ☃']
 

@@ -11,8 +11,8 @@ import tiny
 import tiny_replies
 
 import xlbench
-from xlbench.errors import UserError
 from xlbench.interactive import calling, tables
+from xlbench.system.errors import UserError
 
 TASK = tiny.QUESTIONS[0]
 CHANGES = {'stages.stage1.num_steps': 2, 'baselines': ['copy_input']}

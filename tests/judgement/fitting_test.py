@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from xlbench import annotate, metrics, score
-from xlbench.errors import UserError
 from xlbench.metrics import fitted_rating
 from xlbench.reporting.statistics import correlation
+from xlbench.system.errors import UserError
 
 TIES = ('DecisionTree', 'Bagging', 'GradientBoosting', 'RandomForest')
 

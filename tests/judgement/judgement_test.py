@@ -10,10 +10,11 @@ import msgspec
 import pytest
 from workdir_files import write_result, write_workdir
 
-from xlbench import annotate, errors, report
-from xlbench.errors import UserError
+from xlbench import annotate, report
 from xlbench.judgement import agreement, answers, pages, scales, scores, sources, studies
 from xlbench.reporting import render
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 ASPECTS = ('Grammar', 'Fluency', 'Relevance')
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import tokenizer_files
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 from xlbench.metrics import Suite, named
 from xlbench.metrics.learned import BertScore, bertscore, token_vectors
+from xlbench.system import errors
 
 ABS = 1e-5
 CANDIDATES = [

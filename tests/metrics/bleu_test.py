@@ -5,8 +5,8 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import errors
 from xlbench.metrics import bleu
+from xlbench.system import errors
 
 REL = 1e-9
 FIVE = 'der Zug kommt heute an'

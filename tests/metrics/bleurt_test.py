@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench import errors
 from xlbench.metrics import named
 from xlbench.metrics.learned import Bleurt, regressor, tf_variables
+from xlbench.system import errors
 
 PAIRS = [
     ('A cat sat there.', 'The cat sat here.'),

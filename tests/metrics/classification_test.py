@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from xlbench import errors, metrics
+from xlbench import metrics
 from xlbench.metrics import classification
+from xlbench.system import errors
 
 REL = 1e-9
 

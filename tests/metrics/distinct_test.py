@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from xlbench import errors
 from xlbench.metrics import distinct
+from xlbench.system import errors
 
 REL = 1e-9
 

@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from xlbench import errors
 from xlbench.metrics import named
 from xlbench.metrics.meteor import Meteor, alignment, normalizer, tables
+from xlbench.system import errors
 
 # Of the Java program with -m 'exact stem', and -norm where it has it: texts, the segments' scores
 # and the corpus's. No text depends on the lists of prefixes in its jar.

@@ -6,9 +6,10 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import errors, metrics
+from xlbench import metrics
 from xlbench.benchmarks import MRS
 from xlbench.metrics import mrs, rouge, words
+from xlbench.system import errors
 
 REL = 1e-9
 WORDS = ['a', 'b', 'a.m.', '.', '...', 'so?', '"', "it's", '«', '»', 'Mr.', '3.5', '\n', '']

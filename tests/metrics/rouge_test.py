@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import errors
 from xlbench.data import chinese
 from xlbench.metrics import rouge, segmenters, stemmers
+from xlbench.system import errors
 
 REL = 1e-9
 

@@ -17,8 +17,8 @@ import workdir_files
 from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
 from xlbench.data import outputs, postprocess, prepared
-from xlbench.errors import UserError
 from xlbench.reporting import documents, results, screen, sections as sections_lib
+from xlbench.system.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parents[2]
 TASK = 'mtg_qg_de_de'
@@ -367,7 +367,7 @@ def test_it_needs_neither_jax_nor_tensorflow(texts, tiny_root, tmp_path):
     """Also: a slip is one line."""
     outputs = write(tmp_path / 'out.txt', *PREDICTIONS)
     program = (
-        'import sys\nfrom xlbench import errors, score\n'
+        'import sys\nfrom xlbench import score; from xlbench.system import errors\n'
         'code = errors.run_main(score.main, sys.argv[1:4])\n'
         'code += errors.run_main(score.main, sys.argv[4:])\n'
         "assert not {'tensorflow', 'seqio', 'jax'} & set(sys.modules)\nsys.exit(code)"

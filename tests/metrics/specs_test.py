@@ -7,7 +7,8 @@ import types
 
 import pytest
 
-from xlbench import errors, metrics
+from xlbench import metrics
+from xlbench.system import errors
 
 ALL = [
     metrics.SacreBleu(),

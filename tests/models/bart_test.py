@@ -10,10 +10,11 @@ import pytest
 from flax import traverse_util
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import decoding, errors, models
+from xlbench import decoding, models
 from xlbench.huggingface import bart as bart_names
 from xlbench.models import positions
 from xlbench.parallel import partitioning
+from xlbench.system import errors
 from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'

@@ -12,9 +12,10 @@ import pytest
 import safetensors.numpy
 from flax import traverse_util
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.huggingface import bert as bert_names, checkpoint
 from xlbench.parallel import partitioning
+from xlbench.system import errors
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 ENCODERS = ('bert', 'roberta', 'xlm_roberta')

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xlbench import contexts
 from xlbench.models import dense, norms
 from xlbench.models.fused import choice
+from xlbench.system import work
 
 
 def test_stacked_kernels_start_with_their_own_scales():
@@ -25,7 +25,7 @@ def test_loops_on_accelerators_recompute_norms_and_activations(monkeypatch, gate
     params = nn.unbox(model.init(jax.random.key(0), x))
 
     def loss(params, x):
-        with contexts.setting(dense.IN_LOOP, True):
+        with work.setting(dense.IN_LOOP, True):
             return jnp.sum(jnp.sin(model.apply(params, x)))
 
     results, sizes = [], []

@@ -9,8 +9,8 @@ import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models, names
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint
+from xlbench.system.errors import UserError
 
 SIZES = dict(dim=16, hidden_dim=24, n_heads=2, n_layers=2, max_position_embeddings=20)
 CONFIG = dict(model_type='distilbert', vocab_size=50, activation='gelu', pad_token_id=0, **SIZES)

@@ -8,9 +8,10 @@ import named_weights
 import numpy as np
 import pytest
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.decoding.greedy import one_by_one
 from xlbench.huggingface import bert as bert_names
+from xlbench.system import errors
 from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'

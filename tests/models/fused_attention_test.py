@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from xlbench import models
-from xlbench.errors import UserError
 from xlbench.models import attention as attention_lib, masks, positions
 from xlbench.models.fused import attention as fused_lib, choice, tpu
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 Q, K = 200, 300  # Neither is a multiple of a block.
 

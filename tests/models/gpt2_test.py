@@ -7,11 +7,12 @@ import named_weights
 import numpy as np
 import pytest
 
-from xlbench import decoding, errors, models
+from xlbench import decoding, models
 from xlbench.data import features
 from xlbench.decoding import loop
 from xlbench.huggingface import gpt2 as gpt2_names
 from xlbench.models import gpt2
+from xlbench.system import errors
 from xlbench.training.objectives.language_model import LanguageModel
 
 EOS = 60

@@ -8,9 +8,10 @@ import pytest
 import tiny
 from flax import traverse_util
 
-from xlbench import errors, models, runs, train
+from xlbench import models, runs, train
 from xlbench.models import lora
 from xlbench.parallel.partitioning import make_mesh
+from xlbench.system import errors
 from xlbench.training import checkpoints, objectives, train_step
 
 INPUTS = np.array([[5, 9, 11, 3, 1, 0], [7, 1, 0, 0, 0, 0]], np.int32)

@@ -10,11 +10,12 @@ import pytest
 from flax import traverse_util
 from jax.sharding import NamedSharding
 
-from xlbench import decoding, errors, models
+from xlbench import decoding, models
 from xlbench.huggingface import bart as bart_names
 from xlbench.huggingface.mapping import Entry
 from xlbench.models import multi_view
 from xlbench.parallel import partitioning
+from xlbench.system import errors
 from xlbench.training import losses
 
 GOLDEN = pathlib.Path(__file__).parents[1] / 'goldens' / 'mvbart.npz'

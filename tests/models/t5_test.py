@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import errors, models
+from xlbench import models
 from xlbench.decoding.greedy import one_by_one
 from xlbench.huggingface import t5 as t5_names
+from xlbench.system import errors
 from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench import config as config_lib, errors, models, names
+from xlbench import config as config_lib, models, names
 from xlbench.data import features, prepared
 from xlbench.huggingface import checkpoint, xlm
+from xlbench.system import errors
 from xlbench.training import init_from
 from xlbench.training.objectives import classification
 

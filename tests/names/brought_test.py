@@ -12,8 +12,8 @@ import tokenizer_files
 
 from xlbench import config as config_lib, models, names
 from xlbench.data import tokenizers
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint, described
+from xlbench.system.errors import UserError
 
 CONFIGS = {
     'fewshot_source:sample,task=xnli': 'sequence_classifier',

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, names
 from xlbench.configs import clidsum_mbart, fewshot, mtg_mt5
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def config(**changes) -> ConfigDict:

@@ -22,7 +22,7 @@ import json
 import pathlib
 import sys
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 for name, cells in json.loads(pathlib.Path(sys.argv[1]).read_text('utf-8')).items():
     names = {}

@@ -14,10 +14,10 @@ import partners
 import pytest
 import quick_compilation
 
-from xlbench import errors
 from xlbench.parallel import cluster, environment, peers
 from xlbench.parallel.environment import Place
 from xlbench.parallel.peers import Peers
+from xlbench.system import errors
 
 PROJECT = pathlib.Path(__file__).parents[2]
 OURS = {'XLBENCH_COORDINATOR': 'a:1', 'XLBENCH_PROCESSES': '4', 'XLBENCH_PROCESS': '2'}
@@ -318,7 +318,7 @@ def test_strangers_and_those_who_leave_do_not_count():
 
 JOIN = """
 import sys
-from xlbench import errors; from xlbench.parallel import cluster as processes
+from xlbench.system import errors; from xlbench.parallel import cluster as processes
 try:
     found = processes.join()
 except errors.UserError as error:

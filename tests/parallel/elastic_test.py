@@ -6,7 +6,8 @@ import children
 import pytest
 import tiny
 
-from xlbench import logs, train
+from xlbench import train
+from xlbench.system import logs
 from xlbench.training import checkpoints
 
 

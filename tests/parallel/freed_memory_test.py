@@ -3,8 +3,8 @@
 import jax
 import pytest
 
-from xlbench import machine
 from xlbench.parallel import freed_memory, partitioning
+from xlbench.system import machine
 
 
 @pytest.fixture

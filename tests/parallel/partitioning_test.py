@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_the_relay_says_that_nobody_is_there_yet():
 
 PROGRAM = """
 import os, sys, time
-from xlbench import errors; from xlbench.parallel import cluster as processes
+from xlbench.system import errors; from xlbench.parallel import cluster as processes
 
 def main(argv):
     processes.join()

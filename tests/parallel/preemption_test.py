@@ -12,10 +12,11 @@ import children
 import pytest
 import tiny
 
-from xlbench import errors, evaluate, logs, train
+from xlbench import evaluate, train
 from xlbench.evaluators import base
 from xlbench.parallel import cluster
 from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
+from xlbench.system import errors, logs
 from xlbench.training import checkpoints
 
 pytestmark = pytest.mark.outside

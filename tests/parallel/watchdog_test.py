@@ -12,10 +12,10 @@ import types
 
 import pytest
 
-from xlbench import errors
 from xlbench.parallel import cluster, watchdog
 from xlbench.parallel.peers import News
 from xlbench.parallel.watchdog import Place, Watch
+from xlbench.system import errors
 
 PROJECT = pathlib.Path(__file__).parents[2]
 

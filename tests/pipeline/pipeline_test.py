@@ -15,9 +15,10 @@ import seqio
 import tensorflow as tf
 from pyarrow import ipc, parquet
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import task_files
 from xlbench.data import tokenizers
+from xlbench.system import errors
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -11,10 +11,11 @@ import pytest
 import seqio
 import xtreme_files
 
-from xlbench import errors, metrics, pipeline
+from xlbench import metrics, pipeline
 from xlbench.benchmarks import task_files
 from xlbench.data import postprocess, prepared, tokenizers
 from xlbench.preparation import mixtures, vocabulary as vocabulary_lib
+from xlbench.system import errors
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
 # features that need not be there or end without eos, postprocessors, fields for these.

@@ -7,8 +7,9 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.preparation import mixtures
+from xlbench.system import errors
 
 MEETING = {
     'id': 'm1',

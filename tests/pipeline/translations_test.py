@@ -5,8 +5,9 @@ import gzip
 import pytest
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import readers
+from xlbench.system import errors
 
 TMX = """<?xml version="1.0" encoding="{encoding}"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">

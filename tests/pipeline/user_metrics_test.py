@@ -21,10 +21,10 @@ from stand_ins import Copier
 from xlbench import evaluate, evaluators, metrics, models
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.evaluators import baselines
 from xlbench.metrics import specs
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
 PLAIN = """
@@ -211,7 +211,7 @@ def test_tensorflow_writes_nothing_before_the_line_on_such_a_file(folder):
     write(folder / 'tasks' / 'broken.py', broken)
     code = """
         import sys
-        from xlbench import errors, metrics
+        from xlbench import metrics; from xlbench.system import errors
 
         def main(argv):
             metrics.from_spec({'metric': 'tasks/broken.py:length'})

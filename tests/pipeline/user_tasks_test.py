@@ -12,11 +12,12 @@ import seqio
 import tokenizer_files
 from pyarrow import parquet
 
-from xlbench import errors, metrics, pipeline
+from xlbench import metrics, pipeline
 from xlbench.benchmarks import languages, task_files
 from xlbench.data import prepared
 from xlbench.metrics import ChrF, from_spec
 from xlbench.preparation import examples, jobs, mixtures
+from xlbench.system import errors
 
 CONLL = """-DOCSTART- -X- -X- O
 

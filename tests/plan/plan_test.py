@@ -15,9 +15,8 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import config as config_lib, logs, machine, runs
+from xlbench import config as config_lib, runs
 from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import (
     __main__ as plan,
@@ -27,6 +26,8 @@ from xlbench.plan import (
     programs,
     study as study_lib,
 )
+from xlbench.system import logs, machine
+from xlbench.system.errors import UserError
 from xlbench.training import optimizers, train_step
 
 PROJECT = pathlib.Path(__file__).parents[2]

@@ -18,7 +18,7 @@ pytest.importorskip(
     reason="Beam is missing: .venv/bin/python -m uv pip install --editable '.[beam]'",
 )
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared
 from xlbench.preparation import (
     beam as beam_lib,
@@ -26,6 +26,7 @@ from xlbench.preparation import (
     examples as examples_lib,
     mixtures,
 )
+from xlbench.system import errors
 
 SHARD_EXAMPLES = 4
 

@@ -9,8 +9,8 @@ import yaml
 
 from xlbench import prepare
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.preparation import cards
+from xlbench.system.errors import UserError
 
 TASK = tiny.QUESTIONS[1]
 

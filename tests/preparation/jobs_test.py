@@ -24,7 +24,7 @@ import tensorflow as tf
 import tokenizer_files
 import worker_jobs
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import features, prepared, tokenizers
 from xlbench.preparation import (
     command,
@@ -35,6 +35,7 @@ from xlbench.preparation import (
     planning,
     workers,
 )
+from xlbench.system import errors
 
 SIZES = {'train': 7, 'validation': 5}
 

@@ -6,9 +6,10 @@ import shutil
 import encoder_folders
 import pytest
 
-from xlbench import files, score
-from xlbench.errors import UserError
+from xlbench import score
 from xlbench.reporting import adding, results
+from xlbench.system import files
+from xlbench.system.errors import UserError
 
 NAMES = ['meteor_exact_stem', 'chrf++', 'bertscore=ENCODER@1']
 

@@ -8,8 +8,8 @@ import pytest
 from workdir_files import QG, write_workdir
 
 from xlbench import metrics, report
-from xlbench.errors import UserError
 from xlbench.reporting import comparisons, results, sections as sections_lib, significance
+from xlbench.system.errors import UserError
 
 COUNT = 30
 WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])

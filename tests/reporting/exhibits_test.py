@@ -12,11 +12,11 @@ import scipy.stats
 
 from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
-from xlbench.errors import UserError
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, results
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.paper_tables import making, ratings
+from xlbench.system.errors import UserError
 
 OFFICIAL = {'data': 'files', 'examples': 3000}
 

@@ -7,8 +7,8 @@ import pytest
 
 from xlbench import report
 from xlbench.benchmarks import MTG
-from xlbench.errors import UserError
 from xlbench.reporting import leaderboard, predictions, results
+from xlbench.system.errors import UserError
 
 MULTI = MTG.scenario('multi_multitask')
 

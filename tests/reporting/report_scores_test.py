@@ -9,7 +9,6 @@ import pytest
 from report_sections import rows_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
-from xlbench import errors
 from xlbench.benchmarks import MTG
 from xlbench.reporting import (
     documents,
@@ -18,6 +17,7 @@ from xlbench.reporting import (
     screen,
     sections as sections_lib,
 )
+from xlbench.system import errors
 
 
 def test_scores_averages_and_removed_error(tmp_path):

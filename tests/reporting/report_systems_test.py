@@ -6,7 +6,6 @@ import pytest
 from report_sections import rows_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
-from xlbench import errors
 from xlbench.benchmarks import MTG
 from xlbench.reporting import (
     documents,
@@ -15,6 +14,7 @@ from xlbench.reporting import (
     sections as sections_lib,
     systems,
 )
+from xlbench.system import errors
 
 
 def test_seeds_become_one_row_with_a_deviation(tmp_path):

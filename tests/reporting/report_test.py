@@ -12,7 +12,7 @@ import pytest
 from report_sections import section_of
 from workdir_files import QG, write_result, write_workdir
 
-from xlbench import errors, report
+from xlbench import report
 from xlbench.reporting import (
     documents,
     notes,
@@ -21,6 +21,7 @@ from xlbench.reporting import (
     sections as sections_lib,
 )
 from xlbench.reporting.page import curves
+from xlbench.system import errors
 
 
 def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):

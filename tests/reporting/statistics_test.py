@@ -8,8 +8,8 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
-from xlbench.errors import UserError
 from xlbench.reporting import statistics
+from xlbench.system.errors import UserError
 
 METRICS = {'BLEU': BLEU, 'chrF2': CHRF, 'chrF2++': lambda: CHRF(word_order=2), 'TER': TER}
 TESTS = {'bs': 'bootstrap', 'ar': 'randomization'}

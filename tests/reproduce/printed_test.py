@@ -15,9 +15,9 @@ import workdir_files
 
 from xlbench import report
 from xlbench.benchmarks import BENCHMARKS, RECIPES
-from xlbench.errors import UserError
 from xlbench.reporting import printed
 from xlbench.reproduce import __main__ as reproduce, showing
+from xlbench.system.errors import UserError
 
 NUMBERS = [
     (name, table.number)

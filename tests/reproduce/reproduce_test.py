@@ -16,10 +16,10 @@ import yaml
 
 from xlbench import benchmarks, config as config_lib, names
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
-from xlbench.errors import UserError
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
+from xlbench.system.errors import UserError
 
 MTG, MRS, CLIDSUM, FEWSHOT = (RECIPES[name] for name in ('mtg', 'mrs', 'clidsum', 'fewshot'))
 

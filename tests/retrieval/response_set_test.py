@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.system.errors import UserError
 
 
 @pytest.fixture(scope='module')

@@ -6,11 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from xlbench import models, progress
+from xlbench import models
 from xlbench.data import features
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.retrieval import text_encoder
+from xlbench.system import progress
+from xlbench.system.errors import UserError
 from xlbench.training import objectives, train_step
 
 CONVENTIONS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=64)

@@ -46,7 +46,7 @@ _FOREIGN = ('SLURM_', 'OMPI_', 'TPU_', 'MEGASCALE_', 'JOB_COMPLETION_INDEX', 'XL
 # Holds folders ('folder PATH') and files ('file PATH') until its input ends.
 _HOLDER = """
 import contextlib, sys
-from xlbench import locks
+from xlbench.system import locks
 
 with contextlib.ExitStack() as stack:
     for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -332,7 +332,7 @@ def _watch(process: str, place: str, at: str, name: str) -> None:
     """Has this process send itself a signal at a place, if it is meant."""
     if process != _own_number():
         return
-    from xlbench import logs
+    from xlbench.system import logs
     from xlbench.training import checkpoints
 
     write, save = logs.Log.write, checkpoints.Checkpoints.save

@@ -21,7 +21,7 @@ import types
 
 import pytest
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 class Request(http.server.BaseHTTPRequestHandler):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import sentencepiece
 
 from xlbench.data import prepared, tokenizers
-from xlbench.files import Json
+from xlbench.system.files import Json
 
 
 def train_vocabulary(root: pathlib.Path, texts: Iterable[str]) -> tokenizers.Tokenizer:

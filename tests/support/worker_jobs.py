@@ -2,7 +2,7 @@
 
 import time
 
-from xlbench import errors
+from xlbench.system import errors
 
 
 def job(number, shared):

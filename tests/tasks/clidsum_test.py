@@ -10,10 +10,11 @@ import seqio
 import task_records
 import tokenizer_files
 
-from xlbench import benchmarks, errors, pipeline
+from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.data import __main__ as data_main, prepared, readers
 from xlbench.preparation import examples, mixtures
+from xlbench.system import errors
 
 CHAT = {
     'dialogue': 'Anna: Hi!\r\nBen: Hello.',

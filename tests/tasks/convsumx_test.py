@@ -8,11 +8,12 @@ import pytest
 import seqio
 import task_records
 
-from xlbench import benchmarks, errors, metrics, pipeline, score
+from xlbench import benchmarks, metrics, pipeline, score
 from xlbench.benchmarks import CONVSUMX, DIALOGSUM
 from xlbench.data import __main__ as data_main, postprocess, prepared
 from xlbench.evaluators import baselines
 from xlbench.preparation import mixtures
+from xlbench.system import errors
 
 LANGUAGES = ('en', 'zh', 'fr', 'uk')
 BUS = {'en': 'Ann misses a bus.', 'zh': '安没赶上车。', 'fr': 'Ann rate un bus.', 'uk': 'Анна.'}

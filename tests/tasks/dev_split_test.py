@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import labelled
+from xlbench.system import errors
 from xlbench.tasks.dev_split import __main__ as command, cut
 
 LABELS = labelled.LABELS['xnli']

@@ -12,10 +12,11 @@ import seqio
 import task_records
 from task_records import examples
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
 from xlbench.data import prepared
 from xlbench.preparation import mixtures
+from xlbench.system import errors
 
 SPLITS = ('train', 'validation', 'test')
 LENGTHS = {'inputs': 24, 'targets': 12}

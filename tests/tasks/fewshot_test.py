@@ -10,11 +10,12 @@ import pytest
 import seqio
 import tokenizer_files
 
-from xlbench import benchmarks, errors, pipeline
+from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.data import buckets, labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
 from xlbench.preparation import examples, mixtures, vocabulary as vocabulary_lib
+from xlbench.system import errors
 from xlbench.tasks.samples import labels
 
 SPLITS = ('train', 'validation', 'test')

@@ -14,8 +14,8 @@ import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
 
-from xlbench import errors, locks
 from xlbench.data import identification, readers
+from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import (
     __main__ as command,
     dumps,

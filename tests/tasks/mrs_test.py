@@ -11,10 +11,11 @@ import task_records
 import tokenizer_files
 from task_records import examples
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import MRS, RATES
 from xlbench.data import prepared, readers
 from xlbench.preparation import examples as examples_lib, mixtures
+from xlbench.system import errors
 
 SIZES = dict.fromkeys(reply_files.FOLDERS, (4, 3)) | {'valid': (2,)}
 LENGTHS = {'inputs': 24, 'targets': 12}

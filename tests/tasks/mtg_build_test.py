@@ -9,8 +9,8 @@ import zlib
 import msgspec
 import pytest
 
-from xlbench import errors
 from xlbench.judgement import corrections
+from xlbench.system import errors
 from xlbench.tasks.mtg_build import __main__ as command, sampling, translating
 from xlbench.tasks.mtg_build.correcting import SPLITS
 

@@ -4,8 +4,9 @@ import mtg_files
 import pytest
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import MTG, MTG2, mtg as versions
+from xlbench.system import errors
 from xlbench.tasks.mtg_build import correcting, originals, publishing
 
 LENGTHS = {'inputs': 48, 'targets': 16}

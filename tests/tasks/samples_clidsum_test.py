@@ -8,9 +8,10 @@ import re
 import pytest
 import task_records
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import baselines, noise, readers, segments, tokenizers
 from xlbench.metrics import rouge
+from xlbench.system import errors
 from xlbench.tasks.samples import clidsum, talks
 
 Examples = list[dict[str, str]]

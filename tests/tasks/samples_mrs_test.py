@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from xlbench import errors
 from xlbench.data import baselines, readers, tokenizers
 from xlbench.preparation import command
+from xlbench.system import errors
 from xlbench.tasks import samples
 from xlbench.tasks.samples import mrs, replies
 

@@ -10,8 +10,8 @@ import re
 import pytest
 import sentencepiece
 
-from xlbench import errors
 from xlbench.data import tokenizers
+from xlbench.system import errors
 from xlbench.tasks.samples import lexicon, mtg, questions, stories, titles
 
 CLEAN = ('train', 'validation', 'test')

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from xlbench import errors
+from xlbench.system import errors
 from xlbench.tasks.samples import clidsum, corpus, labels, mrs, mtg, texts
 
 GOOD = """

@@ -7,8 +7,9 @@ import pytest
 import reply_files
 import tensorflow_datasets as tfds
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
+from xlbench.system import errors
 from xlbench.tasks import tfds_builders
 
 

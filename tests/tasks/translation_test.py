@@ -5,9 +5,10 @@ import os
 import dialogue_files
 import pytest
 
-from xlbench import benchmarks, errors, pipeline
+from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import TRANSLATION
 from xlbench.data import bitext, readers, tokenizers
+from xlbench.system import errors
 from xlbench.tasks import translation
 from xlbench.tasks.samples import talks, translation as sample
 

@@ -10,7 +10,7 @@ import xtreme_files
 from xlbench import pipeline
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.readers import BadRecord, LeftOut
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.tasks import xtreme
 
 LANGS = labelled.XNLI_LANGUAGES

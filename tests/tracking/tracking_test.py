@@ -16,8 +16,9 @@ import tiny
 from ml_collections import ConfigDict
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from xlbench import foreign, logs, runs, tracking, train
-from xlbench.errors import UserError
+from xlbench import runs, tracking, train
+from xlbench.system import logs, untrusted
+from xlbench.system.errors import UserError
 from xlbench.tracking import following
 
 CONFIG = {'seed': 0, 'mesh': {'data': -1}, 'stages': {'stage1': {'num_steps': 3}}}
@@ -152,7 +153,7 @@ def test_wandb_and_mlflow_offline_and_resumed(tmp_path, monkeypatch):
     (text,) = (tmp_path / 'mlflow').rglob('samples_2.md')
     assert r'a\*b\*' in text.read_text()
     # The workdir can still be claimed: no link of W&B leads out of it.
-    foreign.check_tree(tmp_path, tmp_path)
+    untrusted.check_tree(tmp_path, tmp_path)
 
 
 def test_wandb_without_a_key_and_missing_packages_are_refused_in_a_line(monkeypatch):

@@ -8,7 +8,7 @@ import tiny
 
 from xlbench import names, train
 from xlbench.config import stage_pairs
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 # In the tiny configs the stage's own split is rough_train.
 ADDED = dict(de=dict(mixture=tiny.QUESTIONS[1], split='train', rate=2.0))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, train_step
 from xlbench.training.checkpoints import Best, Position, Progress, record, sums
 

@@ -7,7 +7,7 @@ import pytest
 import tiny
 
 from xlbench import dry_run, names, train
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 PARTS = tiny.QUESTIONS[::-1]
 

@@ -8,7 +8,7 @@ import tiny
 
 from xlbench import config as config_lib, train
 from xlbench.data import batches, prepared
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def config_of(root, **overrides):

@@ -10,9 +10,9 @@ import pytest
 
 from xlbench import dry_run, names
 from xlbench.configs import fewshot_any, finetune
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.system.errors import UserError
 
 TASKS = """
 from xlbench import pipeline

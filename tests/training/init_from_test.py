@@ -10,10 +10,11 @@ import safetensors.numpy
 import tiny
 from flax import traverse_util
 
-from xlbench import errors, models, train
+from xlbench import models, train
 from xlbench.huggingface import bert, checkpoint, tensors
 from xlbench.models import lora
 from xlbench.parallel import partitioning
+from xlbench.system import errors
 from xlbench.training import checkpoints, init_from
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=64)

@@ -10,10 +10,10 @@ import tiny_labels
 
 from xlbench import convert, dry_run, evaluate, runs, train
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
 from xlbench.inference import loading
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 MAIN = {'classification': 'accuracy', 'tagging': 'tag_accuracy'}
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import convert, errors, predict, train
+from xlbench import convert, predict, train
 from xlbench.parallel import partitioning
+from xlbench.system import errors
 
 GPT2 = dict(
     family='gpt2', size='sample', vocab_size=0, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32,

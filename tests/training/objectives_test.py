@@ -11,8 +11,8 @@ import tiny
 
 from xlbench import models
 from xlbench.data import features, packing, prepared, task_rows
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import losses, objectives
 from xlbench.training.objectives.classification import about_tokens
 

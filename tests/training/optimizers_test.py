@@ -8,9 +8,9 @@ import pytest
 from flax import traverse_util
 
 from xlbench import models
-from xlbench.errors import UserError
 from xlbench.models import lora
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import objectives, optimizers, train_step
 
 

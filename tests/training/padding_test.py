@@ -12,10 +12,10 @@ from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench import models
-from xlbench.errors import UserError
 from xlbench.inference import exporting, importing
 from xlbench.names import brought
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, init_from, objectives, optimizers, train_step
 from xlbench.trees import Params
 

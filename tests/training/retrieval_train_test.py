@@ -9,10 +9,11 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import logs, train
-from xlbench.errors import UserError
+from xlbench import train
 from xlbench.evaluators import retrieval as evaluator
 from xlbench.retrieval.mbr import chooser
+from xlbench.system import logs
+from xlbench.system.errors import UserError
 from xlbench.training import messages
 
 

@@ -11,9 +11,9 @@ import tiny_labels
 from flax import traverse_util
 
 from xlbench import dry_run, models, names, train
-from xlbench.errors import UserError
 from xlbench.models.embeddings import PLACES, Embedding
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, objectives, optimizers, train_step
 from xlbench.training.rows import Rows
 

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import errors, machine, train
+from xlbench import train
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.preparation import command
+from xlbench.system import errors, machine
+from xlbench.system.errors import UserError
 from xlbench.training import loop, memory
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -121,7 +122,7 @@ def test_a_preparation_with_so_little_memory_that_tensorflow_aborts(monkeypatch,
 
 def test_an_import_for_which_nothing_is_left_is_one_line():
     code = (
-        'from xlbench import errors; errors.end_on_interrupt();'
+        'from xlbench.system import errors; errors.end_on_interrupt();'
         'import os; rest = [os.open("/", 0) for _ in range(27)]; import jax'
     )
     returned, printed = limited(resource.RLIMIT_NOFILE, 30, code)

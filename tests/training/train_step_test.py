@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import machine
 from xlbench.data import features
-from xlbench.errors import UserError
 from xlbench.parallel import freed_memory, partitioning
+from xlbench.system import machine
+from xlbench.system.errors import UserError
 from xlbench.training import initialiser, memory, optimizers, train_step
 
 

@@ -17,8 +17,9 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import errors, sessions, train
+from xlbench import train
 from xlbench.reporting import screen
+from xlbench.system import errors, sessions
 from xlbench.training import checkpoints, loop
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -30,7 +31,7 @@ SLOW_DISK = 'Waiting for previous save to complete'  # Of a warning that is no f
 DRIVER = """
 import json, os, signal, sys
 
-from xlbench import errors, logs, train
+from xlbench import train; from xlbench.system import errors, logs
 from xlbench.training import checkpoints
 
 write = logs.Log.write

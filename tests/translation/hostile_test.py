@@ -15,7 +15,7 @@ import time
 import partners
 import pytest
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.translation import engines, jobs, memory, programs, servers
 from xlbench.translation.memory import Memory
 

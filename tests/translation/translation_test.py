@@ -18,8 +18,9 @@ import shouting
 import tiny
 from shouting import asked
 
-from xlbench import errors, translate
-from xlbench.errors import UserError
+from xlbench import translate
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
 
 TEXTS = [

@@ -11,11 +11,11 @@ import tiny_sweep
 import workdir_files
 from tiny_sweep import group, zero_shot
 
-from xlbench import sessions
-from xlbench.errors import UserError
 from xlbench.reporting import command_lines
 from xlbench.reporting.results import read_run
 from xlbench.reporting.scored import claim, write
+from xlbench.system import sessions
+from xlbench.system.errors import UserError
 from xlbench.zoo import __main__ as zoo, page as page_lib
 
 CODE = '/home/anna/code'

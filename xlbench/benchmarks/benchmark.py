@@ -5,10 +5,10 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.files import Block, Setting
+from xlbench.system import errors
+from xlbench.system.files import Block, Setting
 
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')

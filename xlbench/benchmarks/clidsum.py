@@ -4,10 +4,10 @@ import dataclasses
 import itertools
 from collections.abc import Collection, Mapping
 
-from xlbench import errors
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
 from xlbench.benchmarks.paper import Head, Line, PaperTable, heads
+from xlbench.system import errors
 
 SUM_TRANS, TRANS_SUM, END_TO_END = 'Sum-Trans', 'Trans-Sum', 'End-to-end'
 NO_PRETRAINING = 'mBART'  # As the paper calls a model without a second pre-training.

@@ -9,12 +9,12 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 
-from xlbench import errors
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Scenario
 from xlbench.benchmarks.monolingual import MonolingualBenchmark
 from xlbench.benchmarks.paper import Head, Key, Line, PaperTable, heads
 from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
+from xlbench.system import errors
 
 # The settings of few-shot transfer before any shot: trained on English and evaluated everywhere, or
 # trained on the language itself, where it has more than shots.

@@ -15,9 +15,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from xlbench import errors
 from xlbench.benchmarks import task_files
-from xlbench.files import Json
+from xlbench.system import errors
+from xlbench.system.files import Json
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import TypeVar
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.recipe import Recipe
+from xlbench.system import errors
 
 Kind = TypeVar('Kind', Benchmark, Recipe)
 

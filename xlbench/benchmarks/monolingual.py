@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True)

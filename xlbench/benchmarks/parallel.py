@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.system import errors
 
 # What the model is trained on and asked for. `cross` and `zero_shot` ask for a target in another
 # language than the source; only `cross` has seen such pairs in training.

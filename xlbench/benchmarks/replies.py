@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Mapping
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import Added, Scenario
 from xlbench.benchmarks.monolingual import MonolingualBenchmark
+from xlbench.system import errors
 
 # The settings of reply suggestion. `zero_shot` asks for replies in languages that training had none
 # of; `mt` trains on English pairs that were machine-translated into the language it asks for, and

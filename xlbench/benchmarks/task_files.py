@@ -19,7 +19,8 @@ import re
 import sys
 import types
 
-from xlbench import errors, files, tasks
+from xlbench import tasks
+from xlbench.system import errors, files
 
 PACKAGE = 'xlbench_user_tasks'  # What the files outside of this repository are modules of.
 REPOSITORY = pathlib.Path(tasks.__file__).resolve().parent

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from xlbench.benchmarks import languages as languages_lib
 from xlbench.benchmarks.fewshot import FEWSHOT
-from xlbench.files import Setting
+from xlbench.system.files import Setting
 
 _LABELS_WORDS: dict[str, bool] = {}  # Of the tasks that were added.
 

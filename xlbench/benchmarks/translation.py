@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True)

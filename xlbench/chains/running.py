@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from xlbench import config as config_lib, files, locks
+from xlbench import config as config_lib
 from xlbench.chains import stages, writing
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, readers
-from xlbench.errors import UserError
 from xlbench.inference import answering
-from xlbench.progress import Progress
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 from xlbench.translation import units
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job

@@ -17,10 +17,11 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from xlbench import benchmarks, errors, files, names
+from xlbench import benchmarks, names
 from xlbench.config import decoding_flags
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.translation import engines, jobs, units
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from xlbench import errors
+from xlbench.system import errors
 
 
 def whole(least: int) -> Callable[[str], int]:

@@ -11,11 +11,11 @@ from typing import Annotated, ClassVar, Literal
 
 from ml_collections import ConfigDict
 
-from xlbench import errors
 from xlbench.config.ranges import Block, check_arguments as check_ranges
 from xlbench.config.signatures import Signature
-from xlbench.errors import UserError
-from xlbench.files import Json, Setting
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json, Setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ import numbers
 from collections.abc import Sequence
 from typing import Annotated, get_args
 
-from xlbench import errors
 from xlbench.config import ranges
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
 

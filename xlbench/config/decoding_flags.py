@@ -6,9 +6,9 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 
-from xlbench import errors
 from xlbench.config.decoding import Options, check_value
-from xlbench.files import Setting
+from xlbench.system import errors
+from xlbench.system.files import Setting
 
 # What every method reads.
 _SHARED = (

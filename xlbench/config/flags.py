@@ -18,11 +18,12 @@ from typing import NamedTuple, NoReturn
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
-from xlbench import configs, errors
+from xlbench import configs
 from xlbench.config import ranges
 from xlbench.config.blocks import for_hash, leaves, to_dict
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 
 class Command(NamedTuple):

@@ -7,10 +7,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from xlbench import errors
 from xlbench.config.ranges import Block
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib import metadata
 
-from xlbench.files import Json
+from xlbench.system.files import Json
 
 VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
 

@@ -20,11 +20,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from xlbench import errors
 from xlbench.config import signatures
 from xlbench.config.signatures import Signature
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 _NUMBER = r'-?\d+(?:\.\d+)?(?:\*\*\d+)?'
 _WORDS = re.compile(

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import errors
 from xlbench.benchmarks import RATES, Scenario, get, parse_task
 from xlbench.config.flags import variant
-from xlbench.files import Block, Setting
+from xlbench.system import errors
+from xlbench.system.files import Block, Setting
 
 # Scores that choose the best checkpoint.
 LOSS = 'dev/mean/loss'

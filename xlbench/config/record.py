@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from ml_collections import ConfigDict
 
-from xlbench import files, foreign
 from xlbench.benchmarks import languages
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 # What those need who open a run to use its model.
 RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
@@ -23,7 +23,7 @@ _Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
 
 def read_about(workdir: str) -> dict[str, Json]:
     """All that config.json says about a run: its config, versions, data, labels, ..."""
-    path = foreign.file(workdir, 'config.json')
+    path = untrusted.file(workdir, 'config.json')
     if not path:
         raise UserError(f'{workdir} has no config.json, so it is not a workdir of xlbench.train')
     about = files.read_json(path, _Object)
@@ -182,7 +182,7 @@ def data_root(about: Mapping[str, Json], given: str = '') -> str:
 
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
-    path = foreign.file(workdir, 'config.json')
+    path = untrusted.file(workdir, 'config.json')
     config = files.read_json(path, _Object).get('config') if path else None
     if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
         source = config.get('source_workdir') or os.path.join(workdir, 'source')

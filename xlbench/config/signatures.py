@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Mapping
 
 import xlbench
-from xlbench.files import Setting
+from xlbench.system.files import Setting
 
 
 @dataclasses.dataclass(frozen=True)

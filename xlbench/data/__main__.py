@@ -25,11 +25,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.data import bitext, download, readers, statistics, tokenizers
 from xlbench.data.corpora import CORPORA, Corpus
 from xlbench.data.statistics import Langs, Statistics
-from xlbench.loading import quietly
+from xlbench.system import errors
+from xlbench.system.machine import quietly
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import regex
 
-from xlbench import errors
 from xlbench.data import lexicon
+from xlbench.system import errors
 
 # What our preprocessors add to a text: the tag of the target language, the answer's separator.
 _MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')

@@ -14,9 +14,9 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from xlbench import errors, limits
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.system import errors, untrusted
 
 # 3-4 is a word as it is written, such as "zum", before the words 3 and 4 that it stands for; 8.1 is
 # a word that the syntax needs but nobody wrote. (universaldependencies.org/format.html)
@@ -133,14 +133,14 @@ def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, st
     """The lines between blank ones, numbered; for a block with a bad line, that BadRecord."""
     block: list[tuple[int, str]] = []
     bad: BadRecord | None = None
-    size, most = 0, limits.LINE_BYTES.value
+    size, most = 0, untrusted.LINE_BYTES.value
     for number, line in lines:
         if isinstance(line, BadRecord):
             bad = bad or line
         elif line.strip():
             size = size + len(line) if block else len(line)
             if size > most:
-                reason = str(limits.LINE_BYTES.exceeded('the sentence is too long'))
+                reason = str(untrusted.LINE_BYTES.exceeded('the sentence is too long'))
                 yield BadRecord(path, number, reason, fatal=True)
                 return
             block.append((number, line))

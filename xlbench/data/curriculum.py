@@ -15,7 +15,7 @@ import numpy as np
 
 from xlbench.data import mixing
 from xlbench.data.prepared import Prepared
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 class Curriculum:

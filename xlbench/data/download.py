@@ -19,11 +19,11 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from xlbench import files, limits, locks
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
-from xlbench.errors import UserError, shortened
-from xlbench.progress import Progress
+from xlbench.system import files, locks, untrusted
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.progress import Progress
 
 if TYPE_CHECKING:
     import requests
@@ -118,19 +118,19 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
         declared = int(length) if length.isdecimal() and len(length) < 19 else None
         if size is not None and declared not in (None, size):
             raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
-        if size is None and (declared or 0) > limits.DOWNLOAD_BYTES.value:
-            raise limits.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
+        if size is None and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
+            raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
         with Progress(f'{name}: downloaded', declared, 'B') as progress:
             for block in answer:
                 count += len(block)
                 if size is not None and count > size:
                     raise bad(f'it has more than the {size:,} bytes of the published file')
-                if size is None and count > limits.DOWNLOAD_BYTES.value:
-                    raise limits.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
+                if size is None and count > untrusted.DOWNLOAD_BYTES.value:
+                    raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
                 file.write(block)
                 progress.add(len(block))
-                if time.monotonic() - begun > limits.DOWNLOAD_SECONDS.value:
-                    raise limits.DOWNLOAD_SECONDS.exceeded(f'{address} takes too long', 'seconds')
+                if time.monotonic() - begun > untrusted.DOWNLOAD_SECONDS.value:
+                    raise untrusted.DOWNLOAD_SECONDS.exceeded(f'{address} is slow', 'seconds')
                 if (seconds := time.monotonic() - since) > _PATIENCE:
                     if count - counted < _LEAST * seconds:
                         raise bad(f'fewer than {_LEAST} bytes a second came for {seconds:.0f} s')
@@ -271,10 +271,10 @@ class _Head(tarfile.TarInfo):
 
 
 def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """The regular files of an archive, by name, in blocks; see xlbench/limits.py."""
+    """The regular files of an archive, by name, in blocks; see xlbench/system/untrusted.py."""
     with _unpacking(path):
         if zipfile.is_zipfile(path):
-            expansion, size = limits.Expansion(path), os.path.getsize(path)
+            expansion, size = untrusted.Expansion(path), os.path.getsize(path)
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
                     if not info.is_dir():
@@ -284,7 +284,7 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
             with open(path, 'rb') as file, contextlib.ExitStack() as stack:
                 is_gzip = file.peek(2)[:2] == b'\x1f\x8b'
                 unpacking = gzip.GzipFile(fileobj=file) if is_gzip else None
-                stream = limits.open_packed(unpacking, file, path) if unpacking else file
+                stream = untrusted.open_packed(unpacking, file, path) if unpacking else file
                 archive = stack.enter_context(
                     tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
                 )
@@ -306,7 +306,7 @@ def _unpacking(path: str) -> Iterator[None]:
 
 
 def _blocks(
-    path: str, content: IO[bytes], expansion: limits.Expansion | None = None, size: int = 0
+    path: str, content: IO[bytes], expansion: untrusted.Expansion | None = None, size: int = 0
 ) -> Iterator[bytes]:
     """A member of the archive `path`, counted if the archive itself is not."""
     with _unpacking(path):

@@ -5,7 +5,7 @@ import importlib.util
 import os
 from collections.abc import Sequence
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def bundled_model() -> str:

@@ -11,10 +11,10 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Record
+from xlbench.system import errors
 
 # In the order in which the official code numbers them.
 LABELS = {

@@ -21,7 +21,7 @@ from xlbench.data import packing, permutations
 from xlbench.data.packing import Shape
 from xlbench.data.permutations import Permutation
 from xlbench.data.prepared import Prepared, Record
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of padding.
 _SMALLEST_WINDOW_BATCHES = 16

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xlbench import errors, files
 from xlbench.data import conllu, postprocess, prepared, readers
 from xlbench.data.readers import Json
-from xlbench.errors import UserError
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 
 _MOST_NAMED = 3  # Ids in a message.
 # Formats of tagged words -> their readers.

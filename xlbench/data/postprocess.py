@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files, loading
 from xlbench.data.prepared import Prepared
+from xlbench.system import errors, files, machine
 
 Postprocessor = Callable[..., Any]
 
@@ -55,7 +55,7 @@ def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list
 
 @functools.lru_cache(maxsize=64)
 def _of_task(name: str) -> Postprocessor:
-    with loading.quietly():  # Brings TensorFlow, so only here.
+    with machine.quietly():  # Brings TensorFlow, so only here.
         pipeline = importlib.import_module('xlbench.pipeline')
     try:
         task = pipeline.get(name)

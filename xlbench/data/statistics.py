@@ -10,10 +10,10 @@ separated by spaces; in languages without spaces, such as Chinese, characters ar
 import dataclasses
 from collections.abc import Sequence
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import readers, rows
 from xlbench.data.tokenizers import Tokenizer
+from xlbench.system import errors
 
 Langs = tuple[str | None, str | None]  # ISO codes of inputs and targets; None: nothing says it.
 _LONGEST_NAME = 80  # Characters; a longer text before ': ' is not a name.

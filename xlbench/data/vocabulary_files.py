@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from xlbench import files as files_lib, foreign
+from xlbench.system import files as files_lib, untrusted
 
 TOKENIZER_FILE = 'tokenizer.json'
 MODEL_CONFIG, TOKENIZER_CONFIG = 'config.json', 'tokenizer_config.json'
@@ -120,7 +120,7 @@ class Files:
 
     def has(self, *names: str) -> bool:
         """Returns whether all these files exist."""
-        return all(foreign.file(self.folder, name) for name in names)
+        return all(untrusted.file(self.folder, name) for name in names)
 
     def setting(self, key: str, default: Value | None = None) -> Value | None:
         """From the tokeniser's own files, else the model's; null is as good as not there."""
@@ -138,7 +138,7 @@ class Files:
 
 def read_json(folder: str, name: str, kind: type[Value]) -> Value:
     """The content of a JSON file in a folder; an empty one if there is no such file."""
-    path = foreign.file(folder, name)
+    path = untrusted.file(folder, name)
     return files_lib.read_json(path, kind) if path else kind()
 
 

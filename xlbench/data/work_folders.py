@@ -12,8 +12,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 
-from xlbench import files
-from xlbench.errors import UserError
+from xlbench.system import files
+from xlbench.system.errors import UserError
 
 Setting = str | int | float | list[str | int | float] | dict[str, str]
 Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}

@@ -15,8 +15,8 @@ from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.trees import Params, Tree
 
 # Examples of a batch -> what `decode` takes as `copies` for it.

@@ -17,16 +17,17 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import errors, metrics
+from xlbench import metrics
 from xlbench.config.ranges import Block
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import EvalBatches
 from xlbench.data.prepared import Prepared
-from xlbench.files import Json
 from xlbench.metrics import distinct, pairs, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
+from xlbench.system import errors
+from xlbench.system.files import Json
 from xlbench.trees import Params
 
 # Lines of predictions.jsonl of each task that config.tracked_samples chooses from.

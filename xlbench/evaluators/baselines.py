@@ -7,8 +7,8 @@ from xlbench import metrics
 from xlbench.data import baselines, postprocess
 from xlbench.data.prepared import Prepared
 from xlbench.evaluators.base import write_result
-from xlbench.files import Json
 from xlbench.reporting import results
+from xlbench.system.files import Json
 
 # Training examples, evenly spaced, that choose the best constant.
 _JUDGING = 100

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.data.prepared import Prepared
-from xlbench.errors import UserError
 from xlbench.evaluators import base
-from xlbench.files import Json
 from xlbench.retrieval import exact_search
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 # The released code scores whole batches of this size, and leaves the last one out.
 OFFICIAL_BATCH = 512

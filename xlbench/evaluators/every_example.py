@@ -9,8 +9,8 @@ from jax.sharding import Mesh
 
 from xlbench.data.batches import Batch
 from xlbench.evaluators.base import Check, Task
-from xlbench.in_flight import in_flight
 from xlbench.parallel import freed_memory, partitioning
+from xlbench.system.work import in_flight
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
 # memory given back, at the pace of the device.

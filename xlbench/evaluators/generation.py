@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import decoding as decoding_lib, errors
+from xlbench import decoding as decoding_lib
 from xlbench.data import features, outputs, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
@@ -19,9 +19,10 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.evaluators.every_example import score_examples
-from xlbench.files import Json, Setting
 from xlbench.metrics import named
 from xlbench.metrics.contract import Spec
+from xlbench.system import errors
+from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 

@@ -20,8 +20,8 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
 from xlbench.evaluators.every_example import score_examples
-from xlbench.files import Json, Setting
 from xlbench.metrics import tagging
+from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 

@@ -24,17 +24,17 @@ from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.errors import UserError
 from xlbench.evaluators import base, candidates as candidates_lib
 from xlbench.evaluators.candidates import RetrievalTask
 from xlbench.evaluators.suggestions import Rows, Suggested, suggest
-from xlbench.files import Json, Setting
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.retrieval import Retrieval
 from xlbench.trees import Params
 

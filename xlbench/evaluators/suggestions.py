@@ -7,10 +7,10 @@ import numpy as np
 
 from xlbench.evaluators import base, candidates as candidates_lib
 from xlbench.evaluators.candidates import RetrievalTask
-from xlbench.files import Json
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.system.files import Json
 
 
 class Counts(Protocol):

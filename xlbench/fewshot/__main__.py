@@ -19,10 +19,11 @@ from xlbench.fewshot import command_lines
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(command_lines.sweep, sys.argv, __doc__)
 
-from xlbench import dry_run, machine
+from xlbench import dry_run
 from xlbench.fewshot import report, sweep
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster
+from xlbench.system import machine
 
 
 def main(argv: Sequence[str]) -> None:

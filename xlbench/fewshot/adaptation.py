@@ -32,9 +32,7 @@ from flax import traverse_util
 from jax import numpy as jnp
 from jax.sharding import Mesh
 
-from xlbench import machine
 from xlbench.data import features
-from xlbench.errors import UserError
 from xlbench.fewshot import eval_sets
 from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
@@ -43,6 +41,8 @@ from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigne
 from xlbench.fewshot.settings import METHODS, TAGGING_METHODS, Lane, Recipe
 from xlbench.metrics import tagging
 from xlbench.parallel import freed_memory, partitioning
+from xlbench.system import machine
+from xlbench.system.errors import UserError
 from xlbench.training import memory
 from xlbench.training.objectives.contract import Objective, Params
 

@@ -31,15 +31,16 @@ import msgspec
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, errors, files, locks, runs
+from xlbench import config as config_lib, runs
 from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Key, Row
 from xlbench.models import bert
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Params

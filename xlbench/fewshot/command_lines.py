@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, names
+from xlbench import config as config_lib, names
 from xlbench.benchmarks import topics
-from xlbench.errors import UserError
 from xlbench.fewshot import workdir as workdir_lib
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 _REPORT = '--report='
 

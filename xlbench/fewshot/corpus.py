@@ -21,13 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.data.features import Example
-from xlbench.errors import UserError
 from xlbench.fewshot import eval_sets, results
 from xlbench.metrics import pairs
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 DEV_SETS = ('validation', 'other_shots', 'none')
 _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.

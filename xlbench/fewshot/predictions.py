@@ -12,7 +12,7 @@ import re
 import msgspec
 import numpy as np
 
-from xlbench import errors, files, foreign
+from xlbench.system import errors, files, untrusted
 
 SEPARATOR = 255
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
@@ -34,7 +34,7 @@ def read_test_set(workdir: str | pathlib.Path, task: str, language: str) -> Test
     """Reads the note on the test set of a task in one language; None if there is none."""
     path = path_of(workdir, task, language, suffix='.json')
     name = path.relative_to(workdir)
-    return files.read_json(path, TestSet) if foreign.file(workdir, name) else None
+    return files.read_json(path, TestSet) if untrusted.file(workdir, name) else None
 
 
 def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: TestSet) -> None:
@@ -91,7 +91,7 @@ def save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) ->
 
 def load(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
     """A file below a workdir, [W] or [rows, W] uint8; UserError if it is none of ours."""
-    foreign.file(workdir, path.relative_to(workdir))
+    untrusted.file(workdir, path.relative_to(workdir))
     try:
         # The header decides how much is read, and only what is asked for is.
         table = np.load(path, mmap_mode='r', allow_pickle=False)

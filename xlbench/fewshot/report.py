@@ -19,7 +19,6 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, locks
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as systems_lib, tables
 from xlbench.fewshot.analysis.figure_data import Drawn
@@ -27,6 +26,7 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import latex, notes, render
 from xlbench.reporting.tables import Table
+from xlbench.system import errors, files, locks
 
 _MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwritten'
 

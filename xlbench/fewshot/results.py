@@ -26,9 +26,9 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from xlbench import errors, files
 from xlbench.fewshot import predictions
 from xlbench.reporting import render
+from xlbench.system import errors, files
 
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
 STATUSES = ('done', 'empty')

@@ -17,14 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import (
-    config as config_lib,
-    files,
-    foreign,
-    logs,
-    names,
-    tracking,
-)
+from xlbench import config as config_lib, names, tracking
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
@@ -42,7 +35,8 @@ from xlbench.fewshot.settings import (
 )
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
-from xlbench.progress import duration
+from xlbench.system import files, logs, untrusted
+from xlbench.system.progress import duration
 from xlbench.training import checkpoints
 from xlbench.training.objectives.contract import Params
 
@@ -109,7 +103,7 @@ class Runner:
         self._view = source.objective.view
         self.log = tracking.open_log(config, workdir)
         self._journal, self._check = journal, check
-        path = foreign.file(self._folder, 'plan.json')
+        path = untrusted.file(self._folder, 'plan.json')
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
         asked = {row.key for row in planned(self._task, adapt)}
         before = sum(row.key in asked for row in journal.rows)

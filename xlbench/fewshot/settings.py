@@ -10,9 +10,9 @@ from xlbench.benchmarks import topics
 from xlbench.config import check_keys
 from xlbench.config.ranges import Block
 from xlbench.data import features
-from xlbench.errors import UserError, unknown
 from xlbench.fewshot import results
 from xlbench.metrics import tagging
+from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'source_learning_rates')

@@ -9,12 +9,13 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, progress as progress_lib, runs
+from xlbench import config as config_lib, runs
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.fewshot import corpus as corpus_lib, results
 from xlbench.fewshot.settings import Adapt, planned
+from xlbench.system import progress as progress_lib
+from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
 from xlbench.training.objectives.contract import Params

@@ -21,8 +21,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, locks, names, runs, sessions, tracking, train
-from xlbench.errors import UserError
+from xlbench import config as config_lib, dry_run, names, runs, tracking, train
 from xlbench.fewshot import report, results, workdir as workdir_lib
 from xlbench.fewshot.runner import Runner
 from xlbench.fewshot.settings import Adapt, planned
@@ -36,9 +35,11 @@ from xlbench.fewshot.source import (
     source_model,
     survey,
 )
-from xlbench.files import Json
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
+from xlbench.system import locks, sessions
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 from xlbench.training import checkpoints, memory, messages
 from xlbench.training.experiment import Data, data_facts
 

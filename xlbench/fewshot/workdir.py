@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, files, names
-from xlbench.errors import UserError
-from xlbench.files import Json
+from xlbench import config as config_lib, names
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 # The keys of config.adapt of which a later command may name others.
 GROWING = (

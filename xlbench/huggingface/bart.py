@@ -8,12 +8,12 @@ ignored.
 
 from collections.abc import Mapping
 
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.models.bart import BartConfig
 from xlbench.models.sizes import BART_VARIANTS, Fields
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
 FAMILIES = MODEL_TYPES

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
 from xlbench.huggingface import distilbert, xlm
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig

@@ -19,9 +19,7 @@ import numpy as np
 from flax import traverse_util
 from jax.typing import ArrayLike
 
-from xlbench import errors, files, foreign, locks, models
-from xlbench.errors import UserError
-from xlbench.files import Json
+from xlbench import models
 from xlbench.huggingface import bert, declared, hub, marian_files, marian_ssru, tensors, xlm
 from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
@@ -29,6 +27,9 @@ from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.generator import Generator
 from xlbench.models.sizes import Fields
 from xlbench.models.transformer import TransformerConfig
+from xlbench.system import errors, files, locks, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
@@ -81,7 +82,7 @@ class Checkpoint:
         if marian := marian_files.find(folder):
             self.config, found = marian_files.read(marian)
         else:
-            if not foreign.file(folder, hub.CONFIG):
+            if not untrusted.file(folder, hub.CONFIG):
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
                 raise UserError(f'{folder} {why}')
             self.config, found = declared.read(folder / hub.CONFIG), None
@@ -294,7 +295,7 @@ def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoin
       dual_encoder: fields of the config of the dual encoder that it is known to be, see Pair.
     """
     folder = hub.local_folder(spec)
-    pair = all(foreign.file(folder, f'{side}/{hub.CONFIG}') for side in _SIDES)
+    pair = all(untrusted.file(folder, f'{side}/{hub.CONFIG}') for side in _SIDES)
     return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 

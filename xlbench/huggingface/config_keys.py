@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 # Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
 ACTIVATIONS = {

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import files
-from xlbench.files import Json
+from xlbench.system import files
+from xlbench.system.files import Json
 
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] | None
 Rows = Annotated[int, msgspec.Meta(ge=1, le=1 << 28)] | None  # Of tables.

@@ -8,10 +8,10 @@ import dataclasses
 import os
 import pathlib
 
-from xlbench import foreign
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import bert, declared, hub, marian_files, sentence_files
+from xlbench.system import untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 _FILES = (hub.CONFIG, *sentence_files.NAMES)
 
@@ -47,7 +47,7 @@ def describe(spec: str) -> Described:
         return Described(spec, spec, fields(marian_files.read(marian)[0]), {})
     sentences = sentence_files.read(folder)
     encoder = sentences.encoder if sentences else folder
-    if not foreign.file(encoder, hub.CONFIG):
+    if not untrusted.file(encoder, hub.CONFIG):
         raise UserError(f'{spec} has no {hub.CONFIG}, so it holds no checkpoint of one model')
     if encoder != folder and not is_here:
         raise UserError(f'{spec} has its encoder in a subfolder; fetch it, and name that folder')

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig

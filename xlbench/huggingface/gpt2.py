@@ -6,12 +6,12 @@ one of them, side by side in `out`; ours are stacked.
 
 from collections.abc import Mapping
 
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, norm
 from xlbench.models.gpt2 import Gpt2Config
 from xlbench.models.sizes import Fields
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 MODEL_TYPES = ('gpt2',)
 FAMILIES = MODEL_TYPES

@@ -16,9 +16,9 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from xlbench import errors, foreign, web
-from xlbench.errors import UserError
 from xlbench.huggingface import sentence_files, tensors
+from xlbench.system import errors, untrusted, web
+from xlbench.system.errors import UserError
 
 CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
 TOKENIZER_JSON = 'tokenizer.json'
@@ -50,23 +50,23 @@ def local_folder(
     names = (CONFIG, *more, *TOKENIZER_FILES, *indices, tensors.SAFETENSORS)
     weights = (*indices, *weight_files)
     folder = fetch(spec, names, all_of=[(CONFIG,), TOKENIZER_FILES, weights])
-    if not foreign.file(folder, CONFIG):
+    if not untrusted.file(folder, CONFIG):
         raise UserError(f'hub repository {spec} has no {CONFIG}, so it holds no checkpoint')
     repository, _, revision = spec.partition('@')
     if re.fullmatch(r'[0-9a-f]{40}', folder.name):
         revision = folder.name  # So that all files are of one commit.
     commit = f'{repository}@{revision}' if revision else repository
     for name, index in zip(weight_files, indices, strict=True):
-        if path := foreign.file(folder, index):
+        if path := untrusted.file(folder, index):
             shards = sorted(set(tensors.index_shards(path).values()))
             folder = fetch(commit, shards, all_of=[(shard,) for shard in shards])
             for shard in shards:
-                if not foreign.file(folder, shard):
+                if not untrusted.file(folder, shard):
                     raise UserError(f'hub repository {spec} lacks {shard}, which its index names')
             return folder
         if name == tensors.BIN:  # Not fetched where there is another.
             folder = fetch(commit, [name], all_of=[(name,)])
-        if foreign.file(folder, name):
+        if untrusted.file(folder, name):
             return folder
     import huggingface_hub
 
@@ -99,7 +99,7 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
     try:
         with contextlib.suppress(hub_errors.LocalEntryNotFoundError):
             folder = snapshot(local_files_only=True)
-            if all(any(foreign.file(folder, name) for name in group) for group in all_of):
+            if all(any(untrusted.file(folder, name) for name in group) for group in all_of):
                 return folder
         return snapshot()
     except hub_errors.HFValidationError:
@@ -181,4 +181,4 @@ def _no_repository(spec: str) -> UserError:
 
 def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
     """The files of a folder that its tokenizer is made of."""
-    return [path for name in TOKENIZER_FILES if (path := foreign.file(folder, name))]
+    return [path for name in TOKENIZER_FILES if (path := untrusted.file(folder, name))]

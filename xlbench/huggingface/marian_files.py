@@ -19,11 +19,11 @@ import msgspec
 import numpy as np
 import yaml
 
-from xlbench import files as files_lib, foreign
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
 from xlbench.huggingface import stored, tensors as tensors_lib
 from xlbench.huggingface.stored import Stored
+from xlbench.system import files as files_lib, untrusted
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
 MODEL, VOCABULARY = 'model.bin', 'vocab.spm'  # As they are written here.
@@ -122,7 +122,7 @@ def find(folder: str | pathlib.Path) -> pathlib.Path | None:
     models = [name for name in names if name.startswith('model.') and name.endswith('.bin')]
     if not models or 'config.json' in names:
         return None
-    return foreign.file(folder, _only(folder, models))
+    return untrusted.file(folder, _only(folder, models))
 
 
 def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
@@ -133,7 +133,7 @@ def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
     """
     names = files_lib.names(folder)
     found = [name for name in names if name.startswith('vocab.') and name.endswith('.spm')]
-    return foreign.file(folder, _only(folder, found))
+    return untrusted.file(folder, _only(folder, found))
 
 
 def _only(folder: str | pathlib.Path, names: list[str]) -> str:
@@ -177,7 +177,7 @@ def read(file: pathlib.Path) -> tuple[dict[str, Json], dict[str, Stored]]:
 
 def _read_heads(file: pathlib.Path) -> tuple[list[_Head], int]:
     """The heads, and the place where the data begins."""
-    with foreign.open_regular(file) as stream:
+    with untrusted.open_regular(file) as stream:
 
         def take(form: str) -> tuple[int, ...]:
             return struct.unpack(f'<{form}', stream.read(struct.calcsize(f'<{form}')))

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from xlbench.files import Json
 from xlbench.huggingface import marian_files
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.bart import BartConfig
 from xlbench.models.sizes import BART_VARIANTS, Fields
+from xlbench.system.files import Json
 
 MODEL_TYPES = FAMILIES = (marian_files.MODEL_TYPE,)
 IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface.mapping import Entry
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 CONFIG_FILE = 'adapter_config.json'
 TENSORS_FILE = 'adapter_model.safetensors'

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from xlbench import files, foreign
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 MODULES, PROMPTS = 'modules.json', 'config_sentence_transformers.json'
 LENGTH = 'sentence_bert_config.json'
@@ -73,7 +73,7 @@ def read(folder: pathlib.Path) -> Sentences | None:
     Raises:
       UserError: a step that xlbench does not have, or a broken file.
     """
-    if not (path := foreign.file(folder, MODULES)):
+    if not (path := untrusted.file(folder, MODULES)):
         return None
     modules = files.read_json(path, list[_Module])
     kinds = [module.kind for module in modules]
@@ -91,13 +91,13 @@ def read(folder: pathlib.Path) -> Sentences | None:
     )
     pooling = _pooling(folder, modules[1].path, prompted=bool(left or right))
     encoder = folder / modules[0].path
-    if modules[0].path and not foreign.file(folder, f'{modules[0].path}/config.json'):
+    if modules[0].path and not untrusted.file(folder, f'{modules[0].path}/config.json'):
         raise UserError(f'{path} names the folder {shortened(modules[0].path)}, which has no model')
     return Sentences(encoder, pooling, 'Normalize' in kinds, left, right)
 
 
 def _pooling(folder: pathlib.Path, place: str, prompted: bool) -> str:
-    path = foreign.file(folder, f'{place}/config.json')
+    path = untrusted.file(folder, f'{place}/config.json')
     if not path:
         raise UserError(f'{folder} has no {place}/config.json, which {MODULES} asks for')
     content = files.read_json(path, dict)
@@ -115,7 +115,7 @@ def _pooling(folder: pathlib.Path, place: str, prompted: bool) -> str:
 
 
 def _read_if_there(folder: pathlib.Path, name: str, kind: type[_Prompts]) -> _Prompts:
-    path = foreign.file(folder, name)
+    path = untrusted.file(folder, name)
     return files.read_json(path, kind) if path else kind()
 
 

@@ -24,8 +24,8 @@ from tokenizers import (
     processors,
 )
 
-from xlbench.errors import UserError, printable
 from xlbench.huggingface import charsmap
+from xlbench.system.errors import UserError, printable
 
 if TYPE_CHECKING:
     from sentencepiece.sentencepiece_model_pb2 import ModelProto, NormalizerSpec

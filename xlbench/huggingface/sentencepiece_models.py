@@ -8,8 +8,8 @@ import math
 import pathlib
 from typing import TYPE_CHECKING
 
-from xlbench import errors, limits
 from xlbench.huggingface import charsmap
+from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def read(path: str | pathlib.Path) -> 'ModelProto':
     """The content of a model file; see `parse`."""
-    return parse(path, limits.read_bytes(path))
+    return parse(path, untrusted.read_bytes(path))
 
 
 def parse(path: str | pathlib.Path, data: bytes) -> 'ModelProto':

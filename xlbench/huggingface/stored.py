@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import ml_dtypes
 import numpy as np
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 # The types of numbers, as safetensors calls them, and the storage classes that torch pickles.
 TYPES = {

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
 from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.sizes import Fields
 from xlbench.models.t5 import T5Config
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 MODEL_TYPES = ('t5', 'mt5')
 FAMILIES = ('t5', 't5_1_1', 'mt5')

@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 import safetensors
 
-from xlbench import files as files_lib, foreign
-from xlbench.errors import UserError, printable, shortened
-from xlbench.files import Json
 from xlbench.huggingface import stored, torch_pickles
 from xlbench.huggingface.stored import Stored
+from xlbench.system import files as files_lib, untrusted
+from xlbench.system.errors import UserError, printable, shortened
+from xlbench.system.files import Json
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
 WEIGHT_FILES = (SAFETENSORS, BIN)  # In order of preference; each may have an index in its place.
@@ -42,9 +42,9 @@ def find(folder: pathlib.Path) -> dict[str, Stored]:
       UserError: no weights, an index that lies, or a broken or hostile file.
     """
     for name in WEIGHT_FILES:
-        if index := foreign.file(folder, f'{name}.index.json'):
+        if index := untrusted.file(folder, f'{name}.index.json'):
             return _find_sharded(index)
-        if file := foreign.file(folder, name):
+        if file := untrusted.file(folder, name):
             return _find_in_file(file)
     raise UserError(f'{folder} has no weights: neither {" nor ".join(WEIGHT_FILES)} nor an index')
 
@@ -81,7 +81,7 @@ def _find_sharded(index: pathlib.Path) -> dict[str, Stored]:
     shards = index_shards(index)
     tensors: dict[str, Stored] = {}
     for file in sorted(set(shards.values())):
-        if not foreign.file(index.parent, file):
+        if not untrusted.file(index.parent, file):
             raise UserError(f'{index} names the shard {file}, which is not beside it')
         tensors |= _find_in_file(index.parent / file)
     for name, file in shards.items():

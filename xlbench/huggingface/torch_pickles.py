@@ -17,9 +17,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from xlbench.errors import UserError, printable
 from xlbench.huggingface import stored
 from xlbench.huggingface.stored import Stored
+from xlbench.system.errors import UserError, printable
 
 _MAX_HEADER = 10**8  # Bytes of a pickle, which only describes.
 _STORAGES = {f'torch {name}': np.dtype(dtype) for name, dtype in stored.TYPES.values()}

@@ -10,16 +10,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TypeAlias
 
-from xlbench import errors, limits
 from xlbench.commands import INPUT_FORMATS
 from xlbench.data import conllu, readers, rows
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.inference.answering import CHUNK_BATCHES
 from xlbench.inference.answers import Classified, Example, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger, Texts
 from xlbench.inference.retriever import Retriever
+from xlbench.system import errors, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 # Those of sentences that lie over several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
@@ -131,12 +131,12 @@ def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     What has no words, such as -DOCSTART- alone, is joined to the block behind it.
     """
     block: list[bytes] = []
-    first, size, most = 1, 0, limits.LINE_BYTES.value
+    first, size, most = 1, 0, untrusted.LINE_BYTES.value
     for number, line in enumerate(file, 1):
         if line.strip():
             first, size = (first, size + len(line)) if block else (number, len(line))
             if size > most:
-                raise limits.LINE_BYTES.exceeded('the sentence is too long')
+                raise untrusted.LINE_BYTES.exceeded('the sentence is too long')
             block.append(line)
         elif block and all(not part.strip() or _NO_WORD.match(part) for part in block):
             block.append(b'\n')

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.errors import UserError
-from xlbench.in_flight import in_flight
 from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.parallel.length_batches import LengthBatches
+from xlbench.system.errors import UserError
+from xlbench.system.work import in_flight
 
 # Texts that are sorted by length together, in batches; the first answers come after one.
 CHUNK_BATCHES = 16

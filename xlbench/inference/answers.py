@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench import decoding
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 class Example(NamedTuple):

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import xlbench
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.files import Json
 from xlbench.inference import usage
 from xlbench.inference.exported import Notes
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.transformer import TransformerConfig
 from xlbench.reporting import command_lines, notes as notes_lib, render
 from xlbench.reporting.results import LOSSES, Result
+from xlbench.system.files import Json
 
 NAME = 'README.md'
 _LICENCE = (

@@ -10,7 +10,7 @@ import numpy as np
 from xlbench.data.segments import marks as marks_lib
 from xlbench.data.segments.marks import KINDS, Settings, Utterance
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 _CHUNK = 32  # Dialogues that are sorted by length together.
 

@@ -12,13 +12,14 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from xlbench import config as config_lib, files, foreign, names
+from xlbench import config as config_lib, names
 from xlbench.config import signatures
 from xlbench.config.decoding import Options
 from xlbench.data import tokenizers, vocabularies, vocabulary_files
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 NOTES = 'xlbench.json'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
@@ -76,7 +77,7 @@ class Notes:
         Raises:
           UserError: the file is broken.
         """
-        if not (path := foreign.file(folder, NOTES)):
+        if not (path := untrusted.file(folder, NOTES)):
             return None
         notes = files.read_json(path, cls)
         for key in ('inputs', 'targets'):

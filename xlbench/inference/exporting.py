@@ -12,19 +12,20 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, files, foreign, locks, runs
+from xlbench import config as config_lib, runs
 from xlbench.data import tokenizers, vocabulary_files
-from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
-from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
 from xlbench.inference import cards, exported, loading
 from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.generator import Generator
 from xlbench.models.transformer import TransformerConfig
-from xlbench.progress import quantity
 from xlbench.reporting.results import Result, config_hash, read_run
+from xlbench.system import files, locks, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
+from xlbench.system.progress import quantity
 from xlbench.training import init_from
 
 # The ids that config.json names -> what the families' `to_config` calls them.
@@ -228,7 +229,7 @@ def _copy_responses(
     split, tasks = block.get('responses', ''), []
     for task in block['tasks'] if split else ():
         place = runs.response_set_path('', task, split)
-        if source := foreign.file(workdir, place):
+        if source := untrusted.file(workdir, place):
             target = folder / place
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(source, target)
@@ -297,7 +298,7 @@ class Vocabulary:
         config = about['config']
         self.tokenizer = None
         own = pathlib.Path(workdir) / tokenizers.CONVERTED
-        foreign.check_tree(workdir, own)
+        untrusted.check_tree(workdir, own)
         if own.is_dir() and not hub.tokenizer_files(own):
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)

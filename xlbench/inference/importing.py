@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, locks, models, names
+from xlbench import config as config_lib, models, names
 from xlbench.data import tokenizers
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, marian_files, tensors
-from xlbench.progress import Progress, quantity
+from xlbench.system import locks
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
+from xlbench.system.progress import Progress, quantity
 from xlbench.training import checkpoints
 
 _OBJECTIVES = {family: objective for objective, family in names.FAMILIES.items()}

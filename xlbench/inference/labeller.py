@@ -13,11 +13,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features, prepared
-from xlbench.errors import UserError, unknown
 from xlbench.inference.answering import Answerer, check_list
 from xlbench.inference.answers import Classified, Tagged
 from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.metrics.tagging import CUT
+from xlbench.system.errors import UserError, unknown
 from xlbench.trees import Params
 
 Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.

@@ -9,12 +9,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.errors import UserError
 from xlbench.inference.answering import check_list
 from xlbench.inference.answers import Example
 from xlbench.inference.generator import Model
 from xlbench.inference.loading import LoadedModel
 from xlbench.parallel.length_batches import LengthBatches
+from xlbench.system.errors import UserError
 from xlbench.trees import Params
 
 _PLACES = 16  # Places whose states are asked for are filled up to a multiple of it.

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from xlbench.commands import BATCH_SIZE
-from xlbench.errors import UserError
 from xlbench.inference import loading
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
 from xlbench.inference.language_model import LanguageModel
 from xlbench.inference.retriever import Retriever
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 
 def load(

@@ -12,17 +12,18 @@ import flax.linen as nn
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding, foreign, models, names, runs
+from xlbench import config as config_lib, decoding, models, names, runs
 from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies
-from xlbench.errors import UserError
 from xlbench.evaluators import generation
-from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
 from xlbench.inference.exported import TaskNote
 from xlbench.models import lora
 from xlbench.models.generator import Generator
+from xlbench.system import untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 from xlbench.training import checkpoints, objectives, train_step
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
@@ -146,7 +147,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) ->
     folder, step = _split_step(spec)
     if (folder / 'checkpoints').is_dir():
         return _open_workdir(folder, step or 'best', mesh, fields)
-    if foreign.file(folder, 'config.json'):
+    if untrusted.file(folder, 'config.json'):
         config_lib.refuse_sweep(str(folder))
     return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
 
@@ -233,7 +234,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     trained = {family: name for name, family in names.FAMILIES.items()}
     kind = {'name': trained.get(source.family, 'generation')}
     # Marian says so of its padding; newer versions of transformers put it into the second file.
-    second = foreign.file(source.folder, hub.GENERATION_CONFIG)
+    second = untrusted.file(source.folder, hub.GENERATION_CONFIG)
     said = source.config | (tensors.read_json(second) if second else {})
     if said.get('decoder_start_token_id') in tokenizer.first_languages():
         kind['decoder_start'] = 'language'
@@ -282,7 +283,7 @@ def _of_sentences(
 
 def _public_config(workdir: pathlib.Path) -> dict[str, Json]:
     """The config.json of the checkpoint that xlbench.convert made a workdir of."""
-    file = foreign.file(workdir, f'{tokenizers.CONVERTED}/{hub.CONFIG}')
+    file = untrusted.file(workdir, f'{tokenizers.CONVERTED}/{hub.CONFIG}')
     return tensors.read_json(file) if file else {}
 
 

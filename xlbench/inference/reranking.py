@@ -12,14 +12,14 @@ import numpy as np
 
 from xlbench import config as config_lib
 from xlbench.decoding import mmi
-from xlbench.errors import UserError
 from xlbench.evaluators.generation import Written
-from xlbench.files import Json
 from xlbench.inference.answers import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
 from xlbench.inference.retriever import Retriever
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,14 +15,15 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import config as config_lib, files, foreign, locks, runs
+from xlbench import config as config_lib, runs
 from xlbench.data import prepared
-from xlbench.errors import UserError
 from xlbench.inference.loading import LoadedModel
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.system import files, locks, untrusted
+from xlbench.system.errors import UserError
 
 
 class Searchable(NamedTuple):
@@ -86,7 +87,7 @@ class SearchableSets:
     def _of_run(self, task: str, split: str) -> ResponseSet:
         """A response set that the workdir has a copy of, else as it is prepared."""
         place = runs.response_set_path('', task, split)
-        if path := foreign.file(self._opened.workdir, place):
+        if path := untrusted.file(self._opened.workdir, place):
             return ResponseSet.of_copy(path, self._opened.tokenizer)
         return ResponseSet.of_prepared(self._prepared(task, split))
 

@@ -17,7 +17,6 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.errors import UserError
 from xlbench.inference import loading
 from xlbench.inference.answering import Answerer, check_list, chunks
 from xlbench.inference.answers import Example, Suggestion
@@ -25,6 +24,7 @@ from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.inference.response_vectors import Searchable, SearchableSets
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.system.errors import UserError
 
 NUM_SUGGESTIONS = 3
 # Responses that suggestions are chosen from; more where that gives too few clusters.

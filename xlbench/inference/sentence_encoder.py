@@ -10,11 +10,11 @@ import numpy as np
 
 from xlbench import models
 from xlbench.data import features, tokenizers
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub
 from xlbench.inference import loading
 from xlbench.parallel import partitioning
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.system.errors import UserError
 
 MAX_LENGTH = 128  # Tokens of a text, its end included; as Sentence-BERT's models have it.
 

@@ -20,14 +20,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 from flax import traverse_util
 
-from xlbench import foreign, models
+from xlbench import models
 from xlbench.data import tokenizers, vocabulary_files
 from xlbench.data.prepared import ensure, open_mixture
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exporting
-from xlbench.progress import quantity
+from xlbench.system import untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
+from xlbench.system.progress import quantity
 from xlbench.training import vocab_rows
 
 # '▁' opens a word of SentencePiece's, '##' goes on with one of WordPiece's.
@@ -78,7 +79,7 @@ def trim(source: str, target: pathlib.Path, mixtures: Sequence[str], root: str) 
 
 
 def _tokenizer_json(folder: pathlib.Path) -> dict[str, Json]:
-    path = foreign.file(folder, vocabulary_files.TOKENIZER_FILE)
+    path = untrusted.file(folder, vocabulary_files.TOKENIZER_FILE)
     if not path:
         raise UserError(f'{folder} has no {vocabulary_files.TOKENIZER_FILE}, which is trimmed')
     return tensors.read_json(path)
@@ -150,7 +151,7 @@ def _write_tokenizer(
         content['padding']['pad_id'] = kept[content['padding']['pad_id']]
     tensors.write_json(folder / vocabulary_files.TOKENIZER_FILE, content)
     for name in (vocabulary_files.TOKENIZER_CONFIG, vocabulary_files.SPECIAL_TOKENS):
-        if path := foreign.file(source, name):
+        if path := untrusted.file(source, name):
             about = tensors.read_json(path)
             if added := about.get('added_tokens_decoder'):
                 about['added_tokens_decoder'] = {
@@ -158,7 +159,7 @@ def _write_tokenizer(
                 }
             tensors.write_json(folder / name, about)
     for name in sentence_files.NAMES:
-        if path := foreign.file(source, name):
+        if path := untrusted.file(source, name):
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, folder / name)
 

@@ -4,9 +4,10 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
-from xlbench import config as config_lib, errors
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench import config as config_lib
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 _Arguments = ParamSpec('_Arguments')
 _Answer = TypeVar('_Answer')

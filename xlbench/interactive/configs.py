@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, names
-from xlbench.files import Setting
 from xlbench.interactive.calling import overrides, plainly
+from xlbench.system.files import Setting
 
 
 @plainly

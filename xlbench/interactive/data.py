@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, errors, names
+from xlbench import benchmarks, names
 from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
 from xlbench.interactive.calling import plainly
 from xlbench.interactive.tables import Cell, frame
+from xlbench.system import errors
 
 if TYPE_CHECKING:
     import pandas as pd

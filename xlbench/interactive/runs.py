@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, errors, evaluate, report, train
+from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
-from xlbench.files import Setting
 from xlbench.inference.answers import Prediction, Suggestion
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
@@ -22,6 +21,8 @@ from xlbench.interactive.tables import Cell, frame
 from xlbench.parallel import cluster
 from xlbench.reporting import predictions, screen
 from xlbench.reporting.results import Result, Run as RunResults, read_run
+from xlbench.system import errors
+from xlbench.system.files import Setting
 
 if TYPE_CHECKING:
     import pandas as pd

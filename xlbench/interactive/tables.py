@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from xlbench import files, limits
-from xlbench.errors import UserError, shortened
 from xlbench.judgement.studies import LETTERS, Item, Sheet, Study
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, shortened
 
 _FORMAT = 'xlbench answers 1'
 _Word = Annotated[str, msgspec.Meta(max_length=200)]
@@ -110,7 +110,7 @@ def read(paths: Sequence[str], study: Study) -> Judged:
 
 
 def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet, list[Answer]]:
-    file = files.read_json(path, _File, limits.ANSWERS_BYTES)
+    file = files.read_json(path, _File, untrusted.ANSWERS_BYTES)
     if file.format != _FORMAT:
         raise UserError(f'{path} holds no answers: its format is {shortened(file.format)}')
     if file.study != study.id:

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import files, limits
-from xlbench.errors import UserError, shortened
 from xlbench.judgement import pages
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, shortened
 
 _FORMAT = 'xlbench corrections 1'
 _Word = Annotated[str, msgspec.Meta(max_length=200)]
@@ -109,7 +109,7 @@ def read(path: str) -> Corrections:
     Raises:
         UserError: It is none, or was changed since.
     """
-    file = files.read_json(path, _File, limits.ANSWERS_BYTES)
+    file = files.read_json(path, _File, untrusted.ANSWERS_BYTES)
     if file.format != _FORMAT:
         raise UserError(f'{path} holds no corrections: its format is {shortened(file.format)}')
     lines = ['\t'.join([f'{i.item}', f'{i.left_out:d}', *i.texts]) for i in file.items]

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench import __version__
-from xlbench.errors import UserError, printable
 from xlbench.metrics import fitted_rating
 from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, FittedRegressor, fitted
 from xlbench.reporting.notes import SAMPLE_DATA
@@ -22,6 +21,7 @@ from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.paper_tables.ratings import MEAN, read_texts
 from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.system.errors import UserError, printable
 
 METRICS = ('sacrebleu', 'multilingual_rouge', 'chrf', 'distinct')
 _SHARE = 0.2  # Of the examples that choose a regressor, and as many that test it.

@@ -12,11 +12,11 @@ import string
 from collections.abc import Mapping
 
 from xlbench.benchmarks import languages
-from xlbench.errors import UserError
 from xlbench.judgement import studies
 from xlbench.judgement.studies import Sheet, Study
 from xlbench.reporting import sealed
 from xlbench.reporting.tables import clean
+from xlbench.system.errors import UserError
 
 
 def document(study: Study, sheet: Sheet) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from xlbench import errors, files
-from xlbench.errors import UserError
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 
 _Line = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from xlbench.data import readers
-from xlbench.errors import UserError, shortened
 from xlbench.reporting import predictions, results, tables
 from xlbench.reporting.predictions import Prediction
+from xlbench.system.errors import UserError, shortened
 
 
 @dataclasses.dataclass(frozen=True)

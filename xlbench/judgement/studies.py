@@ -16,11 +16,11 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import files
-from xlbench.errors import UserError, shortened
 from xlbench.judgement.scales import Scale
 from xlbench.judgement.sources import Prediction, Source
 from xlbench.reporting import predictions as predictions_lib
+from xlbench.system import files
+from xlbench.system.errors import UserError, shortened
 
 FORMAT = 'xlbench study 1'
 MOST_SHOWN = 9  # Texts of an item: a key of the keyboard chooses one.

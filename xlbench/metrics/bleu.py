@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import sacrebleu.metrics
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
+from xlbench.system import errors
 
 Scorer = sacrebleu.metrics.BLEU | sacrebleu.metrics.CHRF | sacrebleu.metrics.TER
 # Those of sacrebleu that need neither another package nor a download.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.metrics import pairs
+from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypedDict
 
-from xlbench.files import Json
+from xlbench.system.files import Json
 
 Target = str | Sequence[str]  # A reference, or all of them where an example has several.
 Prediction = str | Sequence[str]  # A text, or several of them, the best first.

@@ -12,9 +12,9 @@ import dataclasses
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
+from xlbench.system import errors
 
 _TOKENIZERS = {
     'words': str.split,

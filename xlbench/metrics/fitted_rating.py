@@ -16,10 +16,10 @@ from typing import Annotated, Protocol
 import msgspec
 import numpy as np
 
-from xlbench import errors, files, limits
-from xlbench.errors import UserError
 from xlbench.metrics import named, pairs
 from xlbench.metrics.suite import Suite
+from xlbench.system import errors, files, untrusted
+from xlbench.system.errors import UserError
 
 FORMAT = 'xlbench fitted rating 2'
 # scikit-learn's regressors with its defaults (arXiv:2108.07140, appendix): name -> module, class.
@@ -83,7 +83,7 @@ def load(path: str) -> Fit:
     Raises:
         UserError: It is none, or its numbers do not fit together.
     """
-    fit = files.read_json(path, Fit, limits.JSON_BYTES)
+    fit = files.read_json(path, Fit, untrusted.JSON_BYTES)
     if fit.format != FORMAT:
         raise UserError(
             f'{path} is not a fitted rating: its format is {errors.shortened(fit.format)}, not '

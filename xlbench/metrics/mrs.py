@@ -14,9 +14,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.metrics import pairs, words
+from xlbench.system import errors
 
 NGRAMS = ('set', 'multiset')
 WEIGHTS = (1 / 6, 1 / 3, 1 / 2)  # Of ROUGE-1, -2 and -3 (arXiv:2106.02017, equation 2).

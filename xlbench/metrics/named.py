@@ -9,8 +9,6 @@
 
 from collections.abc import Callable, Iterable
 
-from xlbench import errors
-from xlbench.errors import UserError
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.contract import Metric, Spec
@@ -21,6 +19,8 @@ from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MeanRouge, MultilingualRouge
 from xlbench.metrics.specs import to_spec
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 # Of texts in a language, and of anything.
 _OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {

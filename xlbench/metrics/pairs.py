@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import ClassVar, Protocol
 
-from xlbench import errors
 from xlbench.metrics.contract import Target
+from xlbench.system import errors
 
 Targets = Sequence[Target]
 Scores = dict[str, float]

@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import regex
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.metrics import nltk_loading, pairs, segmenters, stemmers
+from xlbench.system import errors
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
 Numbers = dict[str, dict[str, float]]  # Type of ROUGE -> precision, recall and fmeasure, 0 to 1.

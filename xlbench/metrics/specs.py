@@ -27,9 +27,9 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from xlbench import errors, loading
 from xlbench.benchmarks import task_files
 from xlbench.metrics.contract import Metric, Spec
+from xlbench.system import errors, machine
 
 _Base = TypeVar('_Base')
 _PACKAGE = 'xlbench.metrics'
@@ -232,7 +232,7 @@ def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -
 def _load_task_file(file: pathlib.Path) -> types.ModuleType:
     """Imports a task file, without the lines that TensorFlow writes when it is loaded."""
     if 'xlbench.pipeline' in task_files.imported_modules(file):
-        with loading.quietly():
+        with machine.quietly():
             importlib.import_module('xlbench.pipeline')
     return task_files.load(file)
 

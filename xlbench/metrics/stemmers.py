@@ -17,8 +17,8 @@ import pathlib
 import runpy
 from collections.abc import Callable, Iterable
 
-from xlbench import errors
 from xlbench.metrics import nltk_loading
+from xlbench.system import errors
 
 # Language -> variable of bm25s/stopwords.py. Danish is there too, but is a different list.
 _BM25S_LISTS = {

@@ -5,10 +5,10 @@ import numbers
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from xlbench import errors
-from xlbench.files import Json
 from xlbench.metrics import specs
 from xlbench.metrics.contract import Metric, Spec
+from xlbench.system import errors
+from xlbench.system.files import Json
 
 Scores = dict[str, float]
 # A metric that fails on two examples gets so many: some need every label, or words that are rare.

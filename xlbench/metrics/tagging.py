@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.metrics import pairs
+from xlbench.system import errors
 
 # Tags that fsxlt/code neither trains nor scores (data_loader/bert_formatting.py).
 UNSCORED = ('-NONE-', 'NFP', 'AFX')

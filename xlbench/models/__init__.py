@@ -4,8 +4,8 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING
 
-from xlbench import errors
 from xlbench.models.sizes import SIZES
+from xlbench.system import errors
 
 if TYPE_CHECKING:  # The names are known without jax.
     import flax.linen as nn

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench import errors
 from xlbench.models import generator, transformer
 from xlbench.models.attention import CrossAttention
 from xlbench.models.dense import ACTIVATIONS, Initializer
@@ -28,6 +27,7 @@ from xlbench.models.norms import LayerNorm
 from xlbench.models.placement import place
 from xlbench.models.positions import LearnedPositions, sinusoids
 from xlbench.models.recurrence import Ssru
+from xlbench.system import errors
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2

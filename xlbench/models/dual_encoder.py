@@ -13,10 +13,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench import errors
 from xlbench.models import bert
 from xlbench.models.dense import Dense
 from xlbench.models.norms import unit
+from xlbench.system import errors
 
 POOLINGS = ('pooler', 'mean', 'first')
 

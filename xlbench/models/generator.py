@@ -13,11 +13,11 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench import contexts
 from xlbench.models import cpu_kernels
 from xlbench.models.attention import KeysValues
 from xlbench.models.cpu_kernels import product
 from xlbench.models.transformer import Cache, TransformerConfig
+from xlbench.system import work
 from xlbench.trees import Params
 
 # The logit of a row that is no token's. Finite, so that no sum over the vocabulary is a NaN.
@@ -235,7 +235,7 @@ class Generator(nn.Module):
             params = jax.tree.unflatten(
                 tree, [next(views) if _is_copied(path, x) else x for path, x in leaves]
             )
-            with contexts.setting(cpu_kernels.READS_TRANSPOSED, True):
+            with work.setting(cpu_kernels.READS_TRANSPOSED, True):
                 return self.apply({'params': params}, cache, tokens, method='decode_step')
 
         return step

@@ -17,7 +17,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench import errors
 from xlbench.models import generator, masks, transformer
 from xlbench.models.attention import KeysValues
 from xlbench.models.dense import ACTIVATIONS, Initializer
@@ -25,6 +24,7 @@ from xlbench.models.embeddings import Embedding
 from xlbench.models.masks import MaskSpec
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
+from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.errors import unknown
 from xlbench.models import bert
 from xlbench.models.dense import Dropout, positions_shared
 from xlbench.models.norms import unit
+from xlbench.system.errors import unknown
 
 HEADS = ('linear', 'cosine')
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from flax import core
 from flax.core.scope import LazyRng
 
-from xlbench import contexts
 from xlbench.models.dense import IN_LOOP, KEPT
+from xlbench.system import work
 from xlbench.trees import Params, Tree
 
 REMAT = {
@@ -98,7 +98,7 @@ def _loop(
 
     def one_round(x: jax.Array, of_round: list[tuple[Params, list[jax.Array]]]):
         for params, keys in of_round:
-            with contexts.setting(IN_LOOP, True), nn.intercept_methods(_drawing(sites, keys)):
+            with work.setting(IN_LOOP, True), nn.intercept_methods(_drawing(sites, keys)):
                 x = module.apply({'params': params}, x, *arguments)
         return x, None
 

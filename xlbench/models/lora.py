@@ -21,7 +21,7 @@ import numpy as np
 from flax import traverse_util
 
 from xlbench.config import ranges
-from xlbench.errors import UserError, unknown
+from xlbench.system.errors import UserError, unknown
 from xlbench.trees import Arrays, Mask, Tree
 
 Boxed = Tree[nn.LogicallyPartitioned]

@@ -20,12 +20,12 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from xlbench import errors
 from xlbench.models import bart
 from xlbench.models.attention import CrossAttention, KeysValues
 from xlbench.models.dense import Dense
 from xlbench.models.masks import MASKED, mask_bias
 from xlbench.models.norms import LayerNorm
+from xlbench.system import errors
 
 VIEWS = 2
 _AXES = ('features', 'embed')  # Of the kernels below: small, and every device has its outputs.

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from xlbench.errors import UserError
 from xlbench.models.embeddings import Embedding
 from xlbench.models.placement import constrain
+from xlbench.system.errors import UserError
 
 # Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.
 BIAS_BLOCKS = 64

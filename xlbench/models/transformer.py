@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.config import ranges
-from xlbench.errors import UserError
 from xlbench.models import loops, masks
 from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.dense import Dropout, Mlp, positions_shared
 from xlbench.models.fused import choice
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.placement import place
+from xlbench.system.errors import UserError
 
 DTYPES = ('float32', 'bfloat16')
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 
 from xlbench.config.blocks import Mesh
-from xlbench.errors import UserError
-from xlbench.files import Setting
 from xlbench.names.keys import ENCODERS, FAMILIES, family_signature, is_sweep, objective_name
 from xlbench.names.places import check_source
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 if TYPE_CHECKING:  # Nothing of it is needed where no config says `from`.
     from xlbench.huggingface.described import Described

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from xlbench import models
 from xlbench.config import blocks, signatures
-from xlbench.errors import UserError
-from xlbench.files import Json, Setting
 from xlbench.names.keys import is_sweep, taken
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json, Setting
 
 
 def left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:

@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, config as config_lib, errors, models
+from xlbench import benchmarks, config as config_lib, models
 from xlbench.benchmarks import topics
 from xlbench.config import blocks, check_keys, ranges, signatures
 from xlbench.config.decoding import Options
 from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.config.signatures import Signature
-from xlbench.errors import UserError
-from xlbench.files import Block, Setting
 from xlbench.names.places import task_file
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Block, Setting
 
 CONFIG_KEYS = (
     'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',

@@ -16,10 +16,11 @@ from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, config as config_lib, errors, files
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared
-from xlbench.errors import UserError
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 
 _USUAL = frozenset(('train', 'validation', 'test', 'rough_train'))
 

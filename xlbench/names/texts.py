@@ -3,11 +3,12 @@
 import os
 import pathlib
 
-from xlbench import config as config_lib, files
+from xlbench import config as config_lib
 from xlbench.data import prepared
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.names import places
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 
 def open_task(

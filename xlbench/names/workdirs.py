@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench import files
 from xlbench.config import read_about, to_dict, upgrade
 from xlbench.config.blocks import TRACKING_KEYS
 from xlbench.config.record import Begun
-from xlbench.errors import UserError, shortened
-from xlbench.files import Json
 from xlbench.names import defaults
+from xlbench.system import files
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
 
 # What may differ when a run goes on: the devices it then has, how its steps are compiled, its
 # trackers, and the places of its data. The data itself has to be the same (see claim_workdir), so

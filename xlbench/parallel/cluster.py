@@ -32,10 +32,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
-from xlbench import errors
-from xlbench.errors import UserError
 from xlbench.parallel.environment import VARIABLES, find
 from xlbench.parallel.peers import START_AGAIN, Incomplete, Peers, Verdict
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 # Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
 COMPILED = '~/.cache/xlbench/compiled'

@@ -11,8 +11,8 @@ import re
 import urllib.request
 from collections.abc import Mapping
 
-from xlbench import errors, web
-from xlbench.errors import UserError
+from xlbench.system import errors, web
+from xlbench.system.errors import UserError
 
 _PATIENCE = 5.0  # Seconds that a server of metadata has to answer.
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')

@@ -6,8 +6,8 @@ The system gives it to the process anew otherwise, a page at a time, see machine
 import jax
 from jax.sharding import Mesh
 
-from xlbench import machine
 from xlbench.parallel import partitioning
+from xlbench.system import machine
 
 # Whether `run_inline` was called.
 inline = False

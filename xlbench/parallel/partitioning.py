@@ -19,7 +19,7 @@ from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.config import blocks
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.trees import Shapes, Shardings, Tree
 
 # A parameter as Linen's `init` gives it.

@@ -59,9 +59,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import NamedTuple
 
-from xlbench.errors import UserError
 from xlbench.parallel import relay, roll_call
 from xlbench.parallel.roll_call import GRACE, SAVING, START_AGAIN
+from xlbench.system.errors import UserError
 
 
 class Incomplete(UserError):

@@ -19,8 +19,8 @@ from typing import Self
 import jax
 from jax.experimental import multihost_utils
 
-from xlbench.errors import UserError
 from xlbench.parallel.cluster import START_AGAIN
+from xlbench.system.errors import UserError
 
 # The signals that end a run, and what its last line calls them.
 NAMES = {signal.SIGTERM: 'SIGTERM', signal.SIGINT: 'Ctrl-C', signal.SIGHUP: 'SIGHUP'}

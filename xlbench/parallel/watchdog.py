@@ -17,9 +17,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Self
 
-from xlbench.errors import UserError
 from xlbench.parallel import cluster
 from xlbench.parallel.peers import News, leave_alone
+from xlbench.system.errors import UserError
 
 HANG = 'XLBENCH_HANG'
 NAMED = 8  # Processes that a line has room for.

@@ -20,8 +20,8 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import contexts, errors
 from xlbench.data import readers, tokenizers
+from xlbench.system import errors, work
 
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
 SIDES = ('inputs', 'targets')
@@ -92,7 +92,7 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
       vocabulary: see xlbench/data/tokenizers; None leaves texts as they are.
       root: the data root.
     """
-    with contexts.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
+    with work.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
         use_root(root)
         _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else NoTokenizer())
         yield
@@ -101,7 +101,7 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
 @contextlib.contextmanager
 def bad_records(policy: readers.BadRecords) -> Iterator[None]:
     """Datasets that are built inside the block treat bad records by `policy`."""
-    with contexts.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
+    with work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
         yield
 
 

@@ -10,7 +10,6 @@ from typing import ParamSpec, TypeVar
 
 import seqio
 
-from xlbench import errors
 from xlbench.data import rows
 from xlbench.pipeline.scoring import Metric
 from xlbench.pipeline.user_files import (
@@ -23,6 +22,7 @@ from xlbench.pipeline.user_files import (
     is_files,
     is_texts,
 )
+from xlbench.system import errors
 
 Parameters = ParamSpec('Parameters')
 Result = TypeVar('Result')

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import seqio
 
-from xlbench import errors
 from xlbench.data import bitext, readers
 from xlbench.pipeline.binding import retrieval_features, text_features
 from xlbench.pipeline.declared import declares
@@ -14,6 +13,7 @@ from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preproc
 from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import DialogueFiles
+from xlbench.system import errors
 
 REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
 # A pair has neither a score nor a cluster; those are of the members of a response set.

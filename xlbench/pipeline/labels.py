@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import seqio
 
-from xlbench import errors
 from xlbench.pipeline.binding import Vocabulary, vocabulary
+from xlbench.system import errors
 
 
 def is_ours(feature_vocabulary: seqio.Vocabulary) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, contexts, errors
+from xlbench import benchmarks
 from xlbench.pipeline.binding import root
+from xlbench.system import errors, work
 
 _split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
 
@@ -32,7 +33,7 @@ class Mixture(seqio.Mixture):
         **kwargs: Any,
     ) -> tf.data.Dataset:
         """See seqio.Mixture.get_dataset."""
-        with contexts.setting(_split, split):
+        with work.setting(_split, split):
             return super().get_dataset(sequence_length, split, *args, **kwargs)
 
 

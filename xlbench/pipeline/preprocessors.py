@@ -8,12 +8,12 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import errors
 from xlbench.data import features, vocabularies
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.pipeline.binding import tokenizer
 from xlbench.pipeline.labels import Labels, as_labels
 from xlbench.pipeline.text_steps import format_text, tag_target_language
+from xlbench.system import errors
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 import seqio
 import tensorflow as tf
 
-from xlbench import errors
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
@@ -27,6 +26,7 @@ from xlbench.pipeline.user_files import (
     known_labels,
     read_rows,
 )
+from xlbench.system import errors
 
 
 @declares

@@ -9,8 +9,8 @@ import types
 
 import seqio
 
-from xlbench import errors
 from xlbench.benchmarks import task_files
+from xlbench.system import errors
 
 _user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
 _imported: dict[str, str] = {}  # A user's file -> sha256 of it when it was imported.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import seqio
 
-from xlbench import errors
 from xlbench.data.readers import Json
 from xlbench.pipeline.labels import labels
+from xlbench.system import errors
 
 Metric = Callable[..., dict[str, float]]  # (targets, predictions) -> scores.
 

@@ -13,9 +13,10 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.data.readers import Json
+from xlbench.system import errors
 
 _SIDES = ('inputs', 'targets')
 # A field of an example, as TensorFlow gives it.

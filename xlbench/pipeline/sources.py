@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import seqio
 import tensorflow as tf
 
-from xlbench import errors
 from xlbench.data import readers
 from xlbench.pipeline.binding import policy, root, with_binding
+from xlbench.system import errors
 
 Stamps = tuple[tuple[int, int], ...]  # Size and time of each file.
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.

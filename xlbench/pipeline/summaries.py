@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import seqio
 
-from xlbench import errors
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
@@ -15,6 +14,7 @@ from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, text_metrics, with_own
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import Files, file_source, read_rows
+from xlbench.system import errors
 
 
 @declares

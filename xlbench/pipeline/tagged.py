@@ -4,11 +4,11 @@ import functools
 import os
 from collections.abc import Callable
 
-from xlbench import errors
 from xlbench.data import conllu, readers, rows
 from xlbench.pipeline.declared import check_new
 from xlbench.pipeline.labels import Labels
 from xlbench.pipeline.user_files import Files, Hub, Read, read_rows, with_labels
+from xlbench.system import errors
 
 # Formats of tagged words that are no rows, and what names of files say about them.
 FORMATS = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}

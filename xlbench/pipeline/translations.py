@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import seqio
 
-from xlbench import errors
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
@@ -15,6 +14,7 @@ from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, translation_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import Hub, ParallelFiles, is_pair, read_rows
+from xlbench.system import errors
 
 TMX = ('.tmx', '.tmx.gz')  # What the names of translation memories end in.
 

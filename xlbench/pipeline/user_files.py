@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import seqio
 
-from xlbench import errors
 from xlbench.data import buckets, readers, rows
 from xlbench.pipeline.labels import Labels, LabelsOfData
 from xlbench.pipeline.sources import RecordSource, Stamps, below_root
+from xlbench.system import errors
 
 
 class Hub(NamedTuple):

@@ -45,12 +45,13 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding, errors, files, logs, models, runs
-from xlbench.errors import UserError
+from xlbench import config as config_lib, decoding, models, runs
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, messages as words, programs, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Plan, Result, Trial
+from xlbench.system import errors, files, logs
+from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
 FORMAT = 3  # Of the JSON file.

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import jax
 from jax.experimental import topologies
 
-from xlbench import errors
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 GIB = 1 << 30
 

@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from xlbench.files import Block
+from xlbench.system.files import Block
 
 
 class Refusal(TypedDict):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from xlbench.plan.figures import Estimate, Hours, Plan, Program, Result
-from xlbench.progress import duration, quantity
+from xlbench.system.progress import duration, quantity
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind

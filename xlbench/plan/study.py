@@ -16,15 +16,15 @@ from jax.extend.core import Jaxpr, JaxprEqn
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import files, machine
-from xlbench.errors import UserError
 from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo, programs
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Array, Estimate, Exchange, Hours, Plan, Program, Refusal
 from xlbench.plan.programs import Job
-from xlbench.progress import Progress
+from xlbench.system import files, machine
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
 

@@ -30,11 +30,12 @@ from typing import TypedDict
 import apache_beam as beam
 from apache_beam.options import pipeline_options
 
-from xlbench import errors, files, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared, readers
 from xlbench.data.prepared import InputEntry, ShardEntry, SkippedEntry
 from xlbench.preparation import examples as examples_lib, jobs as jobs_lib, mixtures as mixtures_lib
 from xlbench.preparation.jobs import Done, Job
+from xlbench.system import errors, files
 
 REPORT = 'report'  # A line of JSON for each input file, part that was read, and shard.
 ERROR = 'error'  # What a worker has to say to the user.

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import xlbench
-from xlbench import files, foreign
 from xlbench.data import corpora, prepared
 from xlbench.data.prepared import Prepared
+from xlbench.system import files, untrusted
 
 NAME = 'README.md'
 _LICENCE = '# license: add the licence; those of the sources decide it.'
@@ -40,7 +40,7 @@ def write(root: str, vocabulary: str, task: str) -> str:
     """
     splits = _splits(root, vocabulary, task)
     folder = pathlib.Path(splits[0].folder).parent
-    path = foreign.file(folder, NAME)
+    path = untrusted.file(folder, NAME)
     if path and not _is_ours(path):
         return f'{path} stays: it is not as --card has written it; remove it to have a new one'
     text = '\n'.join([*_lines(splits), ''])

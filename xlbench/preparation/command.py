@@ -18,10 +18,11 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import errors, machine, names
+from xlbench import names
 from xlbench.data import tokenizers
-from xlbench.loading import quietly
 from xlbench.preparation import cards
+from xlbench.system import errors, machine
+from xlbench.system.machine import quietly
 
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done

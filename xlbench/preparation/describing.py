@@ -8,8 +8,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors
-from xlbench.loading import quietly
+from xlbench.system import errors
+from xlbench.system.machine import quietly
 
 
 def main(argv: Sequence[str]) -> int:

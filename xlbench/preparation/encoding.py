@@ -7,9 +7,9 @@ from concurrent import futures
 
 import numpy as np
 
-from xlbench import pool
 from xlbench.data import prepared, tokenizers
-from xlbench.in_flight import in_flight
+from xlbench.system import work
+from xlbench.system.work import in_flight
 
 Texts = Mapping[str, Sequence[str]]  # {field: the text of each record}.
 
@@ -84,7 +84,7 @@ def pack_elsewhere(
       vocabulary: as `tokenizers.load` takes it.
       root: the data root.
     """
-    with pool.Pool(processes, _start, vocabulary, root) as workers:
+    with work.Pool(processes, _start, vocabulary, root) as workers:
         yield from workers.run_in_order(_pack, ((encoding, batch) for batch in batches))
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared
 from xlbench.data.readers import Record
 from xlbench.pipeline import seqio_tasks
 from xlbench.preparation.encoding import Encoding, Side
+from xlbench.system import errors
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 _ENDS = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)

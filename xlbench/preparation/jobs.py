@@ -10,14 +10,15 @@ from concurrent import futures
 
 import tensorflow as tf
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
-from xlbench.in_flight import in_flight
 from xlbench.pipeline import seqio_tasks
 from xlbench.preparation import encoding, examples
 from xlbench.preparation.workers import Shared
+from xlbench.system import errors
+from xlbench.system.work import in_flight
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,13 +5,14 @@ import json
 
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import postprocess, tokenizers
 from xlbench.data.readers import Record
 from xlbench.data.statistics import Langs, Statistics
 from xlbench.pipeline import seqio_tasks
 from xlbench.preparation import examples
-from xlbench.progress import Progress
+from xlbench.system import errors
+from xlbench.system.progress import Progress
 
 
 def measure(

@@ -5,11 +5,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.preparation import planning, workers as workers_lib
 from xlbench.preparation.jobs import Done, Job, prepare_one
-from xlbench.progress import Progress
+from xlbench.system import errors
+from xlbench.system.progress import Progress
 
 Elsewhere = Callable[[Sequence[Job], Callable[[Done], None]], None]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import seqio
 
-from xlbench import errors, pipeline
+from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.pipeline import seqio_tasks
 from xlbench.preparation.jobs import Done, Job, blaming, input_paths, opened
+from xlbench.system import errors
 
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
 WORKERS_FROM_BYTES = 256 * 2**20

@@ -5,9 +5,10 @@ import os
 import zlib
 from collections.abc import Sequence
 
-from xlbench import errors, files, locks, pipeline
+from xlbench import pipeline
 from xlbench.data import tokenizers
 from xlbench.preparation import examples, planning
+from xlbench.system import errors, files, locks
 
 _MOST_EXAMPLES = 10_000_000  # Their texts are held in memory.
 

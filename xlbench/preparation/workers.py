@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.sharedctypes import Synchronized
 from typing import TypeVar
 
-from xlbench import pool
 from xlbench.data import tokenizers
-from xlbench.loading import quietly
+from xlbench.system.machine import quietly
 
 Job = TypeVar('Job')
 Result = TypeVar('Result')
@@ -84,5 +83,5 @@ def run(
     if workers == 1:
         yield from (work(job, shared) for job in jobs)
         return
-    with pool.Pool(workers, _start, shared, threads) as processes:
+    with work.Pool(workers, _start, shared, threads) as processes:
         yield from processes.run(functools.partial(_work, work), ((job,) for job in jobs))

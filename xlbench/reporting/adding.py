@@ -10,12 +10,13 @@ import os
 import pathlib
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, files, foreign, locks, metrics, names as names_lib
-from xlbench.errors import UserError
-from xlbench.files import Json
+from xlbench import benchmarks, metrics, names as names_lib
 from xlbench.metrics import named
 from xlbench.reporting import results
 from xlbench.reporting.results import Result
+from xlbench.system import files, locks, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 _PREDICTIONS = 'predictions.jsonl'
 
@@ -127,7 +128,7 @@ def _lang(workdir: str | os.PathLike, task: str) -> str | None:
 
 def _lines(result: Result) -> list[dict[str, Json]]:
     path = result.folder / _PREDICTIONS
-    with foreign.open_regular(path) as file:
+    with untrusted.open_regular(path) as file:
         lines = [files.parse_json(line, dict, str(path)) for line in file]
     whole = all(isinstance(line.get('prediction'), str) for line in lines)
     if not whole or len(lines) != result.num_examples:

@@ -15,7 +15,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from xlbench import errors, metrics
+from xlbench import metrics
 from xlbench.metrics.bleu import TOKENIZERS
 from xlbench.reporting import predictions, significance, statistics as tests
 from xlbench.reporting.predictions import Prediction
@@ -25,6 +25,7 @@ from xlbench.reporting.significance import Difference
 from xlbench.reporting.statistics import Resamples, Scorer
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Table
+from xlbench.system import errors
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
 _LABELS = {'bleu': 'SacreBleu', 'chrf': 'ChrF', 'ter': 'Ter'}  # Score -> how labels begin.

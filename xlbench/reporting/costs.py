@@ -4,9 +4,9 @@ import pathlib
 import statistics
 from collections.abc import Sequence
 
-from xlbench import sessions
-from xlbench.progress import duration
-from xlbench.sessions import Session
+from xlbench.system import sessions
+from xlbench.system.progress import duration
+from xlbench.system.sessions import Session
 
 
 def facts(workdirs: Sequence[pathlib.Path]) -> dict[str, str]:

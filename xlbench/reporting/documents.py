@@ -5,12 +5,13 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench import benchmarks, errors, files, locks
+from xlbench import benchmarks
 from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render, systems
 from xlbench.reporting.paper_tables import making
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
+from xlbench.system import errors, files, locks
 
 # A file that begins like this is a report and may be written again.
 _MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'

@@ -13,13 +13,14 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from xlbench import benchmarks, files, limits
+from xlbench import benchmarks
 from xlbench.benchmarks import ParallelBenchmark
-from xlbench.errors import UserError
 from xlbench.reporting import predictions, sections as sections_lib
 from xlbench.reporting.paper_tables import board as board_lib
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError
 
 NAME = 'mtg'  # Of the format, and of the benchmarks whose names begin so.
 LANGUAGES = ('en', 'de', 'es', 'fr', 'zh')  # In the order of the official form.
@@ -57,7 +58,7 @@ def check_free(path: pathlib.Path) -> None:
     if not os.path.lexists(path):
         return
     try:
-        before = files.read_json(path, dict[str, list[str]], limits.JSON_BYTES)
+        before = files.read_json(path, dict[str, list[str]], untrusted.JSON_BYTES)
         is_one = set(LANGUAGES) <= set(before)
     except UserError:
         is_one = False

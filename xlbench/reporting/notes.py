@@ -4,11 +4,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from xlbench import benchmarks, errors
-from xlbench.files import Json
+from xlbench import benchmarks
 from xlbench.reporting import systems as systems_lib
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import clean
+from xlbench.system import errors
+from xlbench.system.files import Json
 
 # Of every table that has made-up text in it.
 SAMPLE_DATA = (

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from xlbench import benchmarks, errors, files, foreign
+from xlbench import benchmarks
 from xlbench.benchmarks.clidsum import (
     END_TO_END,
     NO_PRETRAINING,
@@ -25,6 +25,7 @@ from xlbench.reporting.best import winners
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.system import errors, files, untrusted
 
 _OTHERS, _BASELINES = 'Other systems', 'Baselines'  # Groups that no paper has.
 _MARK = '†'  # Of systems that have seen more than the supervised data.
@@ -196,7 +197,7 @@ def pretraining(system: System) -> list[str]:
     run = system.picks[0].run
     mixtures = run.stage_mixtures[1:]
     start = pathlib.Path(str(run.config.get('init_from') or '').partition('@')[0])
-    if start.name and foreign.file(start, 'config.json'):
+    if start.name and untrusted.file(start, 'config.json'):
         with contextlib.suppress(errors.UserError):  # A folder in the form of Hugging Face.
             before = dataclasses.replace(run, info=files.read_json(start / 'config.json', dict))
             mixtures = [*mixtures, *before.stage_mixtures]

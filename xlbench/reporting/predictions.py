@@ -2,9 +2,10 @@
 
 import msgspec
 
-from xlbench import benchmarks, files, foreign
-from xlbench.errors import UserError, shortened
+from xlbench import benchmarks
 from xlbench.reporting.results import Result
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, shortened
 
 
 class Prediction(msgspec.Struct):
@@ -86,10 +87,10 @@ def of_result(result: Result) -> dict[str, Prediction]:
     Raises:
         UserError: A line is not like that.
     """
-    path = foreign.file(result.folder, 'predictions.jsonl')
+    path = untrusted.file(result.folder, 'predictions.jsonl')
     rows: dict[str, Prediction] = {}
     if path is not None:
-        with foreign.open_regular(path) as file:
+        with untrusted.open_regular(path) as file:
             for number, line in enumerate(file):
                 parse(line, f'{path}:{number + 1}', number, rows)
     for score, values in result.added.items():

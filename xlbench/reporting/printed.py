@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.reporting import latex as latex_lib, render
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
+from xlbench.system import errors
 
 _SENTENCE = 40  # Characters; a text with more needs several lines.
 

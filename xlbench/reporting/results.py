@@ -19,10 +19,11 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import benchmarks, config as config_lib, errors, files, foreign
-from xlbench.files import Json
+from xlbench import benchmarks, config as config_lib
 from xlbench.metrics.contract import Spec
 from xlbench.reporting import trained
+from xlbench.system import errors, files, untrusted
+from xlbench.system.files import Json
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -274,7 +275,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     folder = pathlib.Path(workdir)
     if not folder.is_dir():
         raise errors.UserError(f'{workdir} is not a folder; give the workdir of a training run')
-    if not foreign.file(folder, 'config.json'):
+    if not untrusted.file(folder, 'config.json'):
         inner = sorted(path.parent.name for path in folder.glob('*/config.json'))
         hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
         raise errors.UserError(
@@ -299,7 +300,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         for name in files.names(folder / 'eval' / 'baselines')
         if (results := _read_results(folder, folder / 'eval' / 'baselines' / name))
     }
-    log, bad = _read_log(foreign.file(folder, 'metrics.jsonl'))
+    log, bad = _read_log(untrusted.file(folder, 'metrics.jsonl'))
     info: dict[str, Json] = files.read_json(folder / 'config.json', dict)
     files.check_type(info, _Info, str(folder / 'config.json'))
     return Run(folder, info, evaluations, baselines, log, bad)
@@ -391,7 +392,7 @@ def write_files(
 
 def read_predictions(result: Result, limit: int) -> list[dict[str, Json]]:
     """The first lines of the predictions beside a result; none if the file is missing."""
-    path = foreign.file(result.folder, 'predictions.jsonl')
+    path = untrusted.file(result.folder, 'predictions.jsonl')
     records = []
     for line in _lines(path) if path else ():
         with contextlib.suppress(errors.UserError):
@@ -405,7 +406,7 @@ def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str
     outer = [folder / name for name in files.names(folder)]  # Splits, or tasks of earlier versions.
     inner = [place / name for place in outer for name in files.names(place)]
     paths = sorted(place / 'metrics.json' for place in (*outer, *inner))
-    paths = [path for path in paths if foreign.file(workdir, path.relative_to(workdir))]
+    paths = [path for path in paths if untrusted.file(workdir, path.relative_to(workdir))]
     results = [_read_result(path) for path in paths]
     return {(result.task, result.split): result for result in results}
 
@@ -440,7 +441,7 @@ def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
 
 
 def _lines(path: pathlib.Path) -> Iterator[bytes]:
-    with foreign.open_regular(path) as file:
+    with untrusted.open_regular(path) as file:
         yield from file
 
 

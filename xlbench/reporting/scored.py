@@ -9,10 +9,10 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from xlbench import files
-from xlbench.errors import UserError
-from xlbench.files import Json
 from xlbench.reporting import results
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 
 def check(workdir: str | os.PathLike, system: str, seed: int) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.stats
 from sacrebleu.significance import estimate_ci
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 LEVEL = 0.05  # A difference with a smaller p-value is called significant.
 SAMPLES = {'bootstrap': 1000, 'randomization': 10_000}  # sacreBLEU's own.

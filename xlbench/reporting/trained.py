@@ -3,7 +3,7 @@
 import collections
 from collections.abc import Mapping
 
-from xlbench.files import Json
+from xlbench.system.files import Json
 
 
 def choosing_split(config: Mapping[str, Json]) -> str:

@@ -56,16 +56,16 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 
-from xlbench import errors, files, locks
 from xlbench.benchmarks import BENCHMARKS, RECIPES
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
-from xlbench.errors import UserError
 from xlbench.reporting import printed, render
 from xlbench.reporting.paper_tables import ratings
 from xlbench.reproduce import columns, launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 
 
 def main(argv: Sequence[str]) -> int:

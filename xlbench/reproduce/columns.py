@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from xlbench import benchmarks
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def check(metrics: Iterable[str]) -> None:

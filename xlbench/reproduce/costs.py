@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, names
-from xlbench.errors import UserError
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Step, config_of
+from xlbench.system.errors import UserError
 
 # What a step of training depends on: all but how many steps there are, and on which texts.
 _DECISIVE = ('model', 'batches', 'objective', 'mesh', 'accumulate', 'trainable', 'lora')

@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Sequence
 
 import xlbench
-from xlbench import errors, files
-from xlbench.errors import UserError
 from xlbench.reproduce.steps import Step
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 
 KINDS = ('slurm', 'jobset')
 _LAUNCH = pathlib.Path(xlbench.__file__).resolve().parents[1] / 'launch'

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from xlbench import benchmarks
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
-from xlbench.errors import UserError
 from xlbench.reproduce import costs, running
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step, steps as steps_of
+from xlbench.system.errors import UserError
 
 
 def of_paper(recipe: Recipe, size: str) -> Iterator[str]:

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from xlbench.errors import UserError, printable
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Step
+from xlbench.system.errors import UserError, printable
 
 AGAIN = 75  # The exit code of a command that is to be started again; see xlbench/parallel/.
 _STARTS = 5  # Of one step, where each ends with that code.

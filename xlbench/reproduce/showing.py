@@ -15,7 +15,6 @@ from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.files import Json
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
 from xlbench.reporting.paper_tables import making
@@ -25,6 +24,7 @@ from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Table
+from xlbench.system.files import Json
 
 # The functions that make the tables of few-shot transfer, by what a recipe calls them.
 _OF_SWEEPS = {

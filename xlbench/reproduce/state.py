@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from xlbench import files, names
+from xlbench import names
 from xlbench.fewshot import workdir as sweep_workdir
 from xlbench.reproduce.steps import CONFIGURED, Step, config_of
+from xlbench.system import files
 
 FOLDER = 'reproduce'  # Below the workdir: logs, records, tables, files for a cluster.
 

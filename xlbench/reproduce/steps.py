@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, names
+from xlbench import config as config_lib, names
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Command, Recipe
-from xlbench.errors import UserError
 from xlbench.reporting.paper_tables.ratings import RatedText
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 
 CONFIGURED = ('train', 'fewshot')  # Programs with a config, whose workdir says whether it is done.
 _ROOTS = {'sample': 'data/sample', 'paper': 'data'}

@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 
 from xlbench.decoding import top
 from xlbench.decoding.top import Top
-from xlbench.in_flight import in_flight
+from xlbench.system.work import in_flight
 
 QUERIES = 1024  # Searched for at once.
 CHUNKS_AHEAD = 8  # Chunks of queries in flight.

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from xlbench import errors, files
 from xlbench.data import readers
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.errors import UserError
-from xlbench.files import Json
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 
 _READ_AT_ONCE = 10_000  # Records.
 _KEYS = ('text', 'lm_score', 'cluster', 'display')  # Of a line of a copy.

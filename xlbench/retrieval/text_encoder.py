@@ -8,11 +8,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.errors import UserError, unknown
-from xlbench.in_flight import in_flight
 from xlbench.parallel import partitioning
 from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
-from xlbench.progress import Progress
+from xlbench.system.errors import UserError, unknown
+from xlbench.system.progress import Progress
+from xlbench.system.work import in_flight
 from xlbench.trees import Params
 
 SIDES = {'left': 'messages', 'right': 'replies'}

@@ -3,8 +3,8 @@
 import importlib.util
 from collections.abc import Sequence
 
-from xlbench.errors import UserError, located
 from xlbench.metrics import specs
+from xlbench.system.errors import UserError, located
 from xlbench.tracking.contract import Tracker
 
 PACKAGE = 'xlbench.tracking'

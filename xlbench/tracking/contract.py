@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from xlbench.files import Json
-from xlbench.logs import Sample, Samples
+from xlbench.system.files import Json
+from xlbench.system.logs import Sample, Samples
 
 
 @dataclasses.dataclass(frozen=True)

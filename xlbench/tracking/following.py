@@ -18,10 +18,10 @@ from typing import Annotated
 import msgspec
 from ml_collections import ConfigDict
 
-from xlbench import files, foreign, locks, logs
 from xlbench.config import blocks
-from xlbench.errors import located
-from xlbench.files import Json
+from xlbench.system import files, locks, logs, untrusted
+from xlbench.system.errors import located
+from xlbench.system.files import Json
 from xlbench.tracking import unsent
 from xlbench.tracking.choosing import find
 from xlbench.tracking.contract import Run, Samples, Tracked, Tracker
@@ -107,7 +107,7 @@ class Trackers:
         """Reads the identity of this run with a tracker; notes it first, if one is given."""
         with self._writing:
             if self._identities is None:
-                path = foreign.file(self._run.workdir, FILE)
+                path = untrusted.file(self._run.workdir, FILE)
                 self._identities = files.read_json(path, dict[str, _Identity]) if path else {}
             if identity and self._identities.get(name) != identity:
                 self._identities[name] = files.check_type(identity, _Identity, 'name of the run')
@@ -132,7 +132,7 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
 
 def send_left(config: ConfigDict, workdir: str) -> None:
     """Sends what the trackers of a finished run have not taken, if there is any."""
-    if foreign.file(workdir, unsent.FILE) is not None:
+    if untrusted.file(workdir, unsent.FILE) is not None:
         with locks.folder(workdir), contextlib.closing(open_log(config, workdir)) as log:
             log.finish()
 

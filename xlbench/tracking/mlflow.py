@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from xlbench.errors import shortened
-from xlbench.files import Json
+from xlbench.system.errors import shortened
+from xlbench.system.files import Json
 from xlbench.tracking.contract import Run, Samples, Tracked, Tracker, flat, markdown
 
 EXPERIMENT = 'xlbench'  # Unless MLFLOW_EXPERIMENT_NAME says another one.

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from xlbench import files, foreign, limits
-from xlbench.errors import UserError
-from xlbench.logs import Sample, Samples
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError
+from xlbench.system.logs import Sample, Samples
 
 FILE = 'unsent.jsonl'
 
@@ -74,7 +74,7 @@ class Unsent:
     def add(self, tracker: str, row: Row) -> None:
         """Appends a row."""
         with self._writing:
-            foreign.file(self._folder, FILE)
+            untrusted.file(self._folder, FILE)
             with open(self._folder / FILE, 'ab') as file:
                 file.write(_encoded(_line(tracker, row)))
 
@@ -92,11 +92,11 @@ class Unsent:
 
     def _lines(self) -> tuple[list[_Line], int]:
         """Reads the rows, and counts the lines that are malformed."""
-        path, found, unread = foreign.file(self._folder, FILE), [], 0
+        path, found, unread = untrusted.file(self._folder, FILE), [], 0
         if path is None:
             return found, unread
-        with foreign.open_regular(path) as file:
-            while text := file.readline(limits.LINE_BYTES.value):
+        with untrusted.open_regular(path) as file:
+            while text := file.readline(untrusted.LINE_BYTES.value):
                 try:
                     found.append(files.parse_json(text, _Line, FILE))
                 except UserError:

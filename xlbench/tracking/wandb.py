@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from typing import ClassVar
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.tracking.contract import Run, Sample, Samples, Tracked, Tracker
 
 _LEAST_FREE = 1 << 16  # Bytes, of which a row takes a part.
@@ -85,7 +85,7 @@ class WandbTracker(Tracker):
     def _remove_link(self) -> None:
         """Removes W&B's link to its own log, which leads out of the workdir: resuming refuses it.
 
-        See xlbench/foreign.py.
+        See xlbench/system/untrusted.py.
         """
         logs = pathlib.Path(self._run.dir).parent / 'logs'
         (logs / 'debug-core.log').unlink(missing_ok=True)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench import errors, logs
 from xlbench.config import blocks
-from xlbench.files import Json
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
-from xlbench.progress import duration
+from xlbench.system import errors, logs
+from xlbench.system.files import Json
+from xlbench.system.progress import duration
 from xlbench.training import memory, messages
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores

@@ -16,9 +16,9 @@ from xlbench.config.blocks import Added
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.files import Json, Setting
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
+from xlbench.system.files import Json, Setting
 from xlbench.training import train_step
 from xlbench.training.initialiser import Initialiser
 from xlbench.training.objectives.contract import Objective

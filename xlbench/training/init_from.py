@@ -26,11 +26,11 @@ import numpy as np
 from flax import traverse_util
 
 from xlbench import config as config_lib, models
-from xlbench.errors import UserError
 from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
 from xlbench.models.transformer import TransformerConfig
-from xlbench.progress import quantity
+from xlbench.system.errors import UserError
+from xlbench.system.progress import quantity
 from xlbench.training import checkpoints
 from xlbench.trees import Mask, Params, Shapes
 

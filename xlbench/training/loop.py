@@ -10,12 +10,13 @@ from typing import NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import logs, machine, names, tracking
+from xlbench import names, tracking
 from xlbench.data import batches as batches_lib
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
+from xlbench.system import logs, machine
+from xlbench.system.errors import UserError
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,

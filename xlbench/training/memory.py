@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, machine, models
+from xlbench import config as config_lib, models
 from xlbench.config.decoding import Options
-from xlbench.errors import UserError
-from xlbench.files import Setting
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import freed_memory, partitioning
-from xlbench.progress import quantity
+from xlbench.system import errors, machine
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
+from xlbench.system.progress import quantity
 from xlbench.training import objectives
 from xlbench.training.train_step import CompiledMemory
 

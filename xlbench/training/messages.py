@@ -13,7 +13,7 @@ from xlbench.data.batches import TrainBatches
 from xlbench.data.prepared import Prepared
 from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
-from xlbench.progress import duration, quantity
+from xlbench.system.progress import duration, quantity
 from xlbench.training import memory
 from xlbench.training.experiment import Data, Experiment
 from xlbench.training.rows import Rows

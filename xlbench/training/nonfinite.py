@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 
-from xlbench import files, logs
 from xlbench.data.prepared import Prepared
+from xlbench.system import files, logs
 
 
 def write(

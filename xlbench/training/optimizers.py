@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import optax
 
 from xlbench.config import optimizer as blocks, ranges
-from xlbench.errors import UserError, unknown
-from xlbench.files import Setting
+from xlbench.system.errors import UserError, unknown
+from xlbench.system.files import Setting
 from xlbench.trees import Mask, Params, Shapes
 
 # The ends of the names of biases and of the scales of norms.

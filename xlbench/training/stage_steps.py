@@ -7,10 +7,10 @@ import jax
 import optax
 from ml_collections import ConfigDict
 
-from xlbench import logs
 from xlbench.data import batches as batches_lib
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.watchdog import Watch
+from xlbench.system import logs
 from xlbench.training import memory, messages, optimizers, train_step as train_step_lib
 from xlbench.training.experiment import Experiment
 from xlbench.training.rows import Rows

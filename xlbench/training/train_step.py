@@ -13,9 +13,9 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh
 
-from xlbench import machine
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
+from xlbench.system import machine
 from xlbench.training.initialiser import Initialiser
 from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.training.rows import Rows

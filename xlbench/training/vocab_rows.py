@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.models.transformer import TransformerConfig
-from xlbench.progress import Progress
+from xlbench.system.progress import Progress
 from xlbench.training.experiment import Data, stage_data
 from xlbench.training.rows import Rows
 from xlbench.trees import Mask, Shapes

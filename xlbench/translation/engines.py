@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from xlbench import benchmarks, errors
-from xlbench.files import Block, Setting
+from xlbench import benchmarks
+from xlbench.system import errors
+from xlbench.system.files import Block, Setting
 
 
 class Failure(NamedTuple):

@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.translation import engines
 from xlbench.translation.engines import Engine, Failure
 from xlbench.translation.memory import Memory

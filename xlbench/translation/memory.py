@@ -11,8 +11,8 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from xlbench import foreign
-from xlbench.errors import UserError
+from xlbench.system import untrusted
+from xlbench.system.errors import UserError
 
 FILE = 'translations.sqlite'
 _WAIT = 60.0  # Seconds for another process that writes.
@@ -41,7 +41,7 @@ class Memory:
         self._deadline = 0.0
         try:
             os.makedirs(folder, exist_ok=True)
-            foreign.file(folder, FILE)  # SQLite would write through a link.
+            untrusted.file(folder, FILE)  # SQLite would write through a link.
             self._connection = sqlite3.connect(self.path, timeout=_WAIT)
             self._connection.text_factory = bytes  # Of a damaged file, text may be anything.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from xlbench.config import decoding_flags
-from xlbench.errors import UserError
-from xlbench.files import Setting
 from xlbench.inference.generator import Model
 from xlbench.inference.load import load
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.translation.engines import Failure
 
 

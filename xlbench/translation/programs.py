@@ -11,8 +11,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from xlbench import benchmarks, errors
-from xlbench.errors import UserError
+from xlbench import benchmarks
+from xlbench.system import errors
+from xlbench.system.errors import UserError
 from xlbench.translation import engines, guard
 from xlbench.translation.engines import Failure
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from xlbench.data import readers
 from xlbench.data.outputs import References
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.translation import units
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job

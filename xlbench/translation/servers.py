@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from xlbench import errors, web
-from xlbench.errors import UserError
+from xlbench.system import errors, web
+from xlbench.system.errors import UserError
 from xlbench.translation.engines import Failure, given
 
 KEY = 'XLBENCH_TRANSLATE_KEY'  # The environment variable of a server's API key.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from xlbench.data import outputs, readers
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.translation.engines import Failure
 
 

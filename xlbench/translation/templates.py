@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xlbench import names
 from xlbench.config import decoding_flags
 from xlbench.config.arguments import engine as engine_name, whole
-from xlbench.files import Setting
+from xlbench.system.files import Setting
 from xlbench.translation import engines
 from xlbench.translation.engines import Engine
 from xlbench.translation.jobs import Job

@@ -24,7 +24,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, limits, locks
+from xlbench.system import errors, files, locks, untrusted
 from xlbench.zoo import entries, page
 
 
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         with locks.file(output):
             before: Sequence[page.Shown] = ()
             if args.add and output.exists():
-                before = page.read(limits.read_bytes(output), str(output))
+                before = page.read(untrusted.read_bytes(output), str(output))
             files.write(output, page.markdown(page.show(named, before)))
     except OSError as error:
         raise errors.UserError(f'cannot write {output}: {error.strerror}') from None

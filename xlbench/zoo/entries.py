@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from xlbench import errors, files, foreign
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.reporting.results import Run, read_run
+from xlbench.system import errors, files, untrusted
 from xlbench.zoo import runs as runs_lib, sweeps as sweeps_lib
 from xlbench.zoo.experiments import Entry
 
@@ -46,11 +46,11 @@ def read(folders: Sequence[str]) -> list[Entry]:
     cards: dict[str, list[tuple[str, str]]] = {}
     order: dict[str, None] = {}
     for folder in dict.fromkeys(map(pathlib.Path, folders)):
-        if foreign.file(folder, _EXPORTED):
+        if untrusted.file(folder, _EXPORTED):
             key, card = _read_exported(folder)
             cards.setdefault(key, []).append(card)
             continue
-        if foreign.file(folder, 'results.jsonl'):
+        if untrusted.file(folder, 'results.jsonl'):
             sweep = Sweep.read(folder)
             sweeps.setdefault(key := sweeps_lib.key(sweep), []).append(sweep)
         else:
@@ -73,6 +73,6 @@ def read(folders: Sequence[str]) -> list[Entry]:
 def _read_exported(folder: pathlib.Path) -> tuple[str, tuple[str, str]]:
     """The hash of the run's config, and the card with the folder's name."""
     origin = files.read_json(folder / _EXPORTED, _Exported).run
-    card = foreign.file(folder, _CARD)
+    card = untrusted.file(folder, _CARD)
     text = card.read_text(encoding='utf-8', errors='replace') if card else ''
     return origin.config, (folder.resolve().name, text)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from xlbench import files
-from xlbench.files import Json
 from xlbench.reporting import command_lines, costs, notes
 from xlbench.reporting.tables import Table
+from xlbench.system import files
+from xlbench.system.files import Json
 
 
 @dataclasses.dataclass(frozen=True)

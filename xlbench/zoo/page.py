@@ -9,8 +9,8 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from xlbench.errors import UserError
 from xlbench.reporting import command_lines, render
+from xlbench.system.errors import UserError
 from xlbench.zoo.experiments import Entry
 
 # A file that begins like this is such a page and may be written again.

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from xlbench.files import Json
 from xlbench.reporting import costs, layout, sections as sections_lib, systems
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
+from xlbench.system.files import Json
 from xlbench.zoo import experiments
 from xlbench.zoo.experiments import Entry, Part
 

@@ -11,9 +11,9 @@ from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import ZERO_SHOT, Row
-from xlbench.files import Json
 from xlbench.reporting import costs
 from xlbench.reporting.tables import Cell, Table
+from xlbench.system.files import Json
 from xlbench.zoo import experiments
 from xlbench.zoo.experiments import Entry, Part
 

@@ -7,7 +7,7 @@ from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, vocabularies
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
-from xlbench.errors import UserError, unknown
+from xlbench.system.errors import UserError, unknown
 
 
 def check_lengths(lengths: Mapping[str, int]) -> Shape:

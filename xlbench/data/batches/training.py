@@ -20,8 +20,8 @@ from xlbench.data import (
 )
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
-from xlbench.errors import UserError
-from xlbench.files import Setting
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 if TYPE_CHECKING:
     import grain

@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from xlbench import files, locks
 from xlbench.data import readers
 from xlbench.data.bitext import rules, texts
-from xlbench.errors import UserError
-from xlbench.pool import Pool
-from xlbench.progress import Progress
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 
 _CHUNK = 5000  # Pairs that a worker gets at once.
 _SHOWN = 3  # Records that cannot be read, of each input, are named.

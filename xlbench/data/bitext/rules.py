@@ -9,7 +9,7 @@ import regex
 from xlbench.benchmarks import languages
 from xlbench.data import identification
 from xlbench.data.bitext import texts
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 # The rules, in their order. The first two are of records that a reader refuses or leaves out, the
 # last one of pairs that were there before.

@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from xlbench import errors, files
 from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
-from xlbench.errors import UserError
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 
 Good = TypeVar('Good')
 TAGGING = ('panx', 'udpos')

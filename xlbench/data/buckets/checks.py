@@ -4,9 +4,9 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xlbench import errors
 from xlbench.data import labelled
 from xlbench.data.buckets.bucket_files import TAGGING, Bucket
+from xlbench.system import errors
 
 KINDS = ('empty', 'shots', 'shared', 'criterion 1', 'criterion 2', 'rare', 'repeated')
 

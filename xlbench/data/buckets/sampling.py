@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.buckets.bucket_files import COUNT, TAGGING, Bucket
 from xlbench.data.readers import BadRecord, LeftOut, Record
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def sample(

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from xlbench.data.features.conventions import Conventions
 from xlbench.data.prepared import Record
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from xlbench.data import vocabularies
 from xlbench.data.prepared import Manifest
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 _Ids = TypeVar('_Ids')
 

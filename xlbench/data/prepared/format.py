@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgpack
 import numpy as np
 
-from xlbench import errors
+from xlbench.system import errors
 
 FORMAT = 1
 MANIFEST = 'manifest.json'

@@ -13,10 +13,11 @@ import pathlib
 import stat
 import tokenize
 
-from xlbench import errors, tasks
+from xlbench import tasks
 from xlbench.data import readers
 from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
 from xlbench.data.prepared.manifest import InputEntry, Manifest
+from xlbench.system import errors
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything
 # that was prepared before is then made anew. tests/data/freshness_test.py holds what they make.

@@ -5,9 +5,9 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
-from xlbench import errors, files
 from xlbench.benchmarks import languages
 from xlbench.data.prepared.format import NotPrepared, safe_name
+from xlbench.system import errors, files
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
 _Id = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from xlbench import errors
 from xlbench.data.prepared.format import NotPrepared
 from xlbench.data.prepared.reader import Prepared, members, open_mixture, open_optional
+from xlbench.system import errors
 
 
 def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:

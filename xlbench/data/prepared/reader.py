@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, foreign
 from xlbench.data.prepared import freshness
 from xlbench.data.prepared.format import (
     LENGTHS,
@@ -25,6 +24,7 @@ from xlbench.data.prepared.format import (
     vocabulary_path,
 )
 from xlbench.data.prepared.manifest import Manifest, checked_manifest, read_json
+from xlbench.system import errors, untrusted
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
 _MOST_LANGUAGES = 1 << 20
@@ -286,7 +286,7 @@ def open_recorded(
 def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
     """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
     place = folder(root, vocabulary, task, split)
-    foreign.check_tree(os.path.join(root, 'prepared'), place)
+    untrusted.check_tree(os.path.join(root, 'prepared'), place)
     path = os.path.join(place, MANIFEST)
     if not os.path.isfile(path):
         raise NotPrepared(f'{task}/{split} is not prepared in {place}')
@@ -305,7 +305,7 @@ def open_mixture(
 ) -> tuple[list[Prepared], list[float]]:
     """The prepared tasks of a mixture and their rates; a task is a mixture of itself alone."""
     path = os.path.join(vocabulary_path(root, vocabulary), f'{safe_name(name, "mixture")}.json')
-    if not foreign.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
+    if not untrusted.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
         return [open_task(root, vocabulary, name, split)], [1.0]
     content = read_json(path)
     code = freshness.code_fingerprint(name)

@@ -14,7 +14,6 @@ from types import TracebackType
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, files, locks
 from xlbench.data.prepared import columns, freshness
 from xlbench.data.prepared.format import (
     FORMAT,
@@ -31,6 +30,7 @@ from xlbench.data.prepared.format import (
     vocabulary_path,
 )
 from xlbench.data.prepared.manifest import Manifest, ShardEntry, read_json
+from xlbench.system import errors, files, locks
 
 SHARD_EXAMPLES = 50_000
 _BATCH = 1024  # Records that are checked together.

@@ -7,7 +7,7 @@ Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so tha
 Unicode line separator inside a text never shifts the lines after it. A \\r inside a line is
 refused, because other programs end a line there, and so is a NUL, which no text has; a byte order
 mark is taken off the first line and is a character in others. One line is in memory at a time. A
-name that ends in .gz is decompressed on the way. xlbench/limits.py has the limits on all of it.
+name that ends in .gz is decompressed on the way. xlbench/system/untrusted.py has the limits.
 """
 
 from xlbench.data.readers.dialogues import (

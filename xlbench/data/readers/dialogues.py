@@ -16,7 +16,7 @@ from xlbench.data.readers.json_files import (
 )
 from xlbench.data.readers.parallel import fields, unequal_lines
 from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, as_bad_record, lines
-from xlbench.errors import shortened
+from xlbench.system.errors import shortened
 
 
 def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:

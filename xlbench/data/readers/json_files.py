@@ -6,7 +6,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO
 
-from xlbench import errors, limits
 from xlbench.data.readers.text_lines import (
     BOM,
     BROKEN,
@@ -17,6 +16,7 @@ from xlbench.data.readers.text_lines import (
     lines,
     open_binary,
 )
+from xlbench.system import errors, untrusted
 
 # What is in a JSON file.
 Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
@@ -58,11 +58,11 @@ def parse_json(text: str) -> Json:
         try:
             value = json.loads(text)
         except RecursionError:
-            raise limits.too_deep('the JSON') from None
-        if text.count('[') + text.count('{') > limits.JSON_DEPTH.value:
-            limits.check_depth(value, 'the JSON')
+            raise untrusted.too_deep('the JSON') from None
+        if text.count('[') + text.count('{') > untrusted.JSON_DEPTH.value:
+            untrusted.check_depth(value, 'the JSON')
         return value
-    except limits.Exceeded as error:
+    except untrusted.Exceeded as error:
         raise ValueError(str(error)) from None
 
 
@@ -129,7 +129,7 @@ def json_document(path: str) -> Json:
     """The content of a JSON file; `as_bad_record` makes what is wrong with it a BadRecord."""
     try:
         with open_binary(path) as file:
-            data = limits.read_all(file, 'the file', limits.JSON_BYTES)
+            data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)
     except BROKEN as error:
         raise ValueError(broken(error)) from error
     if data.startswith(UTF16):
@@ -229,17 +229,17 @@ class _Text:
                     raise ValueError(f'not JSON: {error.msg}') from None
                 before = place
             except RecursionError:
-                raise limits.too_deep('the JSON') from None
+                raise untrusted.too_deep('the JSON') from None
             else:
                 # A number may go on in the next block: '1', '1e+'.
                 if end + 3 < len(self._text) or self._ended:
                     break
-            if len(self._text) - self._at > limits.LINE_BYTES.value:
-                raise limits.LINE_BYTES.exceeded('an object is too long')
+            if len(self._text) - self._at > untrusted.LINE_BYTES.value:
+                raise untrusted.LINE_BYTES.exceeded('an object is too long')
             self._read()
         levels = sum(self._text.count(bracket, self._at, end) for bracket in '[{')
-        if levels > limits.JSON_DEPTH.value:
-            limits.check_depth(value, 'the JSON')
+        if levels > untrusted.JSON_DEPTH.value:
+            untrusted.check_depth(value, 'the JSON')
         self._at = end
         return value
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
-from xlbench import errors, limits
 from xlbench.data.readers.text_lines import (
     BROKEN,
     BadRecord,
@@ -22,6 +21,7 @@ from xlbench.data.readers.text_lines import (
     lines,
     open_binary,
 )
+from xlbench.system import errors, untrusted
 
 
 def fields(
@@ -246,8 +246,8 @@ class _Units:
         self._fed += len(block)
         self._parser.Parse(block, not block)
         # What is not read yet is one tag, comment or the like that has no end.
-        if self._fed - max(self._parser.CurrentByteIndex, 0) > limits.LINE_BYTES.value + _BLOCK:
-            raise limits.LINE_BYTES.exceeded('a tag or comment is too long')
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > untrusted.LINE_BYTES.value + _BLOCK:
+            raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
 
     def taken(self) -> list[tuple[int, dict[str, str]]]:
         """The units since the last time."""
@@ -274,8 +274,8 @@ class _Units:
             return
         self._parts.append(text)
         self._size += len(text)
-        if self._size > limits.LINE_BYTES.value:
-            raise limits.LINE_BYTES.exceeded('a text is too long')
+        if self._size > untrusted.LINE_BYTES.value:
+            raise untrusted.LINE_BYTES.exceeded('a text is too long')
 
     def _end(self, name: str) -> None:
         self._open.pop()

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from xlbench import errors
 from xlbench.data.readers.json_files import Json, items, json_document, text_field
 from xlbench.data.readers.text_lines import BadRecord, Record, as_bad_record
+from xlbench.system import errors
 
 
 def read_squad(path: str) -> Iterator[Record | BadRecord]:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from xlbench import errors, limits
+from xlbench.system import errors, untrusted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,7 @@ def open_binary(path: str) -> IO[bytes]:
     except OSError as error:
         raise errors.UserError(f'{path} cannot be read: {error.strerror or error}') from error
     if path.endswith('.gz'):
-        return limits.open_packed(gzip.GzipFile(fileobj=file), file, 'the file')
+        return untrusted.open_packed(gzip.GzipFile(fileobj=file), file, 'the file')
     return file
 
 
@@ -129,22 +129,22 @@ def read_whole(path: str) -> bytes:
     """
     try:
         with open_binary(path) as file:
-            data = limits.read_all(file, 'the file', limits.JSON_BYTES)
+            data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)
     except BROKEN as error:
         raise errors.UserError(f'{path}: {broken(error)}') from error
     return data.removeprefix(BOM)
 
 
 # What a file raises that cannot be read, packed or not, or that is over a limit.
-BROKEN = (OSError, EOFError, zlib.error, limits.Exceeded)
+BROKEN = (OSError, EOFError, zlib.error, untrusted.Exceeded)
 
 
 def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of a file with their ends; one of BROKEN if they cannot be read."""
-    most = limits.LINE_BYTES.value
+    most = untrusted.LINE_BYTES.value
     while raw := file.readline(most + 1):
         if len(raw) > most:
-            raise limits.LINE_BYTES.exceeded('the line is too long')
+            raise untrusted.LINE_BYTES.exceeded('the line is too long')
         yield raw
 
 
@@ -202,7 +202,7 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
 
 def broken(error: Exception) -> str:
     """Why a file cannot be read, of one of BROKEN."""
-    return str(error) if isinstance(error, limits.Exceeded) else f'cannot be read: {error}'
+    return str(error) if isinstance(error, untrusted.Exceeded) else f'cannot be read: {error}'
 
 
 def count_lines(path: str) -> int:

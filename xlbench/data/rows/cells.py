@@ -5,10 +5,10 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from xlbench import errors, limits
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord
 from xlbench.data.rows.layout import Layout, Row
+from xlbench.system import errors, untrusted
 
 _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 
@@ -93,7 +93,7 @@ def lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
             row = '\n'.join(pending)
             is_bad = '\r' in row and '\r' in re.sub('"[^"]*"', '', row)
             yield first, BadRecord(path, first, readers.CR_INSIDE) if is_bad else row
-        elif size > limits.LINE_BYTES.value:
+        elif size > untrusted.LINE_BYTES.value:
             break
     if is_open:
         reason = f'a quote is opened here and never closed; {_UNQUOTED}'

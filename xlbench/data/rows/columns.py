@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import errors, limits
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Json
 from xlbench.data.rows.layout import Layout, Row
+from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
     import pyarrow  # Loaded where a file needs it.
@@ -25,10 +25,10 @@ def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
         with readers.open_binary(path):
             pass
         number, size = 0, os.path.getsize(path)
-        expansion = limits.Expansion('the file')
+        expansion = untrusted.Expansion('the file')
         for batch in _batches(path):
             expansion.add(batch.nbytes, size)
-            if batch.nbytes > (most := limits.LINE_BYTES.value):
+            if batch.nbytes > (most := untrusted.LINE_BYTES.value):
                 _check_cells(batch, keys, most)
             batch.validate(full=True)  # Offsets may lead out of what was read.
             names = _label_names(batch.schema)
@@ -42,7 +42,7 @@ def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
-    except (limits.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
         yield _unreadable(path, error)
 
 
@@ -56,13 +56,13 @@ def column_names(path: str, layout: Layout) -> list[str] | BadRecord:
             pass
         batch = next(_batches(path), None)
         return [] if batch is None else batch.schema.names
-    except (limits.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
         return _unreadable(path, error)
 
 
 def _unreadable(path: str, error: Exception) -> BadRecord:
     reason = f'{error}'
-    if not isinstance(error, limits.Exceeded):
+    if not isinstance(error, untrusted.Exceeded):
         reason = f'cannot be read: {" ".join(reason.split())[:200]}'
     return BadRecord(path, 0, reason, fatal=True)
 
@@ -77,7 +77,9 @@ def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -
         if kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.binary()):
             longest = compute.max(compute.binary_length(batch[key])).as_py() or 0
             if longest > most:
-                raise limits.LINE_BYTES.exceeded(f'a cell of column {key!r} has {longest:,} bytes')
+                raise untrusted.LINE_BYTES.exceeded(
+                    f'a cell of column {key!r} has {longest:,} bytes'
+                )
 
 
 def _batches(path: str) -> Iterator['pyarrow.RecordBatch']:
@@ -91,7 +93,7 @@ def _batches(path: str) -> Iterator['pyarrow.RecordBatch']:
         with parquet.ParquetFile(path) as source:
             about = source.metadata
             sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            limits.Expansion('the file').add(sum(sizes), os.path.getsize(path))
+            untrusted.Expansion('the file').add(sum(sizes), os.path.getsize(path))
             yield from source.iter_batches(_BATCH)
         return
     with pyarrow.memory_map(path) as file:

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from xlbench import errors
 from xlbench.data.readers import Json
+from xlbench.system import errors
 
 FORMATS = ('jsonl', 'json', 'csv', 'tsv', 'parquet', 'arrow')
 _ENDINGS = {ending: name for name in FORMATS for ending in (f'.{name}', f'.{name}.gz')}

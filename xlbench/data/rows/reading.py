@@ -9,7 +9,7 @@ from xlbench.data.readers import BadRecord, Json
 from xlbench.data.rows.cells import header, lines, read_cells
 from xlbench.data.rows.columns import column_names, read_columns
 from xlbench.data.rows.layout import Layout, Row
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 _UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench import files
 from xlbench.data import readers, rows
 from xlbench.data.segments import stages, texts, topics
+from xlbench.system import files
 
 KEYS = ('topics', 'stages')
 

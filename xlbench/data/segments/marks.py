@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from xlbench.data.segments.texts import MARK
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 KINDS = ('keywords', 'redundancy', 'topics')
 KEYWORDS, REDUNDANT, TOPIC = '#KEY#', '[RD]', '[TS]'

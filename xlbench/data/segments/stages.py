@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench import errors
+from xlbench.system import errors
 
 STAGES = 4
 _START = (1.0, 0.0, 0.0, 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench import errors
+from xlbench.system import errors
 
 MARK = ' |'  # Before each segment; MV-BART weighs the views by what its encoder gives for these.
 BETWEEN = '\t'  # The two views of a text.

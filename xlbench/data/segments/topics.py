@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from xlbench import errors
+from xlbench.system import errors
 
 WINDOW = 4
 DEVIATIONS = 1.0

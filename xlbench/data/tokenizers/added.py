@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from xlbench import files as files_lib
 from xlbench.data import vocabulary_files
 from xlbench.data.vocabulary_files import Files, Token
+from xlbench.system import files as files_lib
 
 _SPEC = re.compile(r'(.+?)((?:\+\[\w+\])+)')
 

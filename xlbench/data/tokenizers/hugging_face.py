@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers import objects
@@ -14,6 +13,7 @@ from xlbench.data.tokenizers.tokenizer import (
     digest,
     model_vocab_size,
 )
+from xlbench.system import errors
 
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
 HUB_NAMES = {

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
 
-from xlbench import errors, foreign, locks
 from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers import added
 from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
@@ -15,7 +14,8 @@ from xlbench.data.tokenizers.marian import MarianTokenizer
 from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
 from xlbench.data.tokenizers.xlm import XlmTokenizer
-from xlbench.files import Json
+from xlbench.system import errors, locks, untrusted
+from xlbench.system.files import Json
 
 # The vocabularies of the sample corpora: files in the data root, and how many ids they have.
 SAMPLE_FILES = {
@@ -75,7 +75,7 @@ def _from_hub(spec: str) -> str:
     vocabulary = (vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES)
     names = (*vocabulary_files.CONFIG_FILES, *vocabulary)
     folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
-    if any(foreign.file(folder, name) for name in vocabulary):
+    if any(untrusted.file(folder, name) for name in vocabulary):
         return str(folder)
     if _is_bytes(vocabulary_files.Files.read(str(folder))):
         return str(folder)
@@ -165,7 +165,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     names = [*vocabulary_files.CONFIG_FILES, vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
         names = [vocabulary_files.MODEL_CONFIG]
-    files = {name: file for name in names if (file := foreign.file(folder, name))}
+    files = {name: file for name in names if (file := untrusted.file(folder, name))}
     if path.is_file():
         names = {'.json': vocabulary_files.TOKENIZER_FILE, '.spm': PAIR_COPY}
         files[names.get(path.suffix, SENTENCEPIECE_COPY)] = path
@@ -189,8 +189,8 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
     """
     for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
         if folder.is_dir():
-            foreign.check_tree(workdir, folder)
-            copies = (foreign.file(folder, name) for name in _COPIES)
+            untrusted.check_tree(workdir, folder)
+            copies = (untrusted.file(folder, name) for name in _COPIES)
             return str(next(filter(None, copies), folder))
     data = about['config']['data']
     try:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xlbench import errors, limits
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers.hugging_face import HuggingFaceTokenizer
 from xlbench.data.tokenizers.tokenizer import digest, model_vocab_size, num_threads
 from xlbench.huggingface import sentencepiece_models
+from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -69,7 +69,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
         if self.unk_id < 0:
             raise errors.UserError(f'{paths[2]} has no <unk>; it is of another model')
         self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
-        data = b''.join(limits.read_bytes(path) for path in paths)
+        data = b''.join(untrusted.read_bytes(path) for path in paths)
         self.sha256 = digest(self, files, data, sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
         for path in paths[:2]:

@@ -36,7 +36,6 @@ import msgspec
 import tokenizers
 from tokenizers import decoders, normalizers, pre_tokenizers
 
-from xlbench import errors, files as files_lib, limits
 from xlbench.data.vocabularies import FAMILIES, GENERIC_CLASSES
 from xlbench.data.vocabulary_files import (
     TOKENIZER_CONFIG,
@@ -47,6 +46,7 @@ from xlbench.data.vocabulary_files import (
     content,
 )
 from xlbench.huggingface import sentencepiece_models
+from xlbench.system import errors, files as files_lib, untrusted
 
 _T5_SENTINELS = 100  # arXiv:1910.10683, section 3.1.4: one a masked span.
 
@@ -55,10 +55,10 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
     """The object of a folder, with every added token, and the bytes that it was made from."""
     chosen = FAMILIES[family]
     if files.has(files.file):
-        data = limits.read_bytes(files.path(files.file))
+        data = untrusted.read_bytes(files.path(files.file))
         tokenizer = _from_json(files, family, data)
     elif chosen.tokenizer_class and files.has(*chosen.files):
-        contents = {name: limits.read_bytes(files.path(name)) for name in chosen.files}
+        contents = {name: untrusted.read_bytes(files.path(name)) for name in chosen.files}
         data = b''.join(contents.values())
         tokenizer = _from_vocabulary(files, family, contents)
     else:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from xlbench import errors, limits
 from xlbench.data.tokenizers.tokenizer import Tokenizer, model_vocab_size, num_threads
 from xlbench.data.vocabulary_files import Settings
 from xlbench.huggingface import sentencepiece_models
+from xlbench.system import errors, untrusted
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -31,7 +31,7 @@ class SentencePieceTokenizer(Tokenizer):
         import sentencepiece
 
         config = config or Settings()
-        self.model_proto = limits.read_bytes(path)
+        self.model_proto = untrusted.read_bytes(path)
         sentencepiece_models.parse(path, self.model_proto)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_proto)

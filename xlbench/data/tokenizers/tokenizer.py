@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import segments, vocabularies, vocabulary_files
+from xlbench.system import errors
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from xlbench import errors, limits
 from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers.hugging_face import HuggingFaceTokenizer
 from xlbench.data.tokenizers.tokenizer import digest, model_vocab_size
+from xlbench.system import errors, untrusted
 
 _END = '</w>'  # Of a word.
 _CACHED_WORDS = 2**17
@@ -48,7 +48,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
         self.num_pieces = len(self._vocab)
         if sorted(self._vocab.values()) != list(range(self.num_pieces)):
             raise errors.UserError(f'{paths[0]} does not number its pieces from 0 without gaps')
-        contents = [limits.read_bytes(path) for path in paths]
+        contents = [untrusted.read_bytes(path) for path in paths]
         self._ranks = _ranks(paths[1], contents[1])
         self._pieces = sorted(self._vocab, key=self._vocab.get)
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)

@@ -6,12 +6,12 @@ Tables 3 and 14 of arXiv:2012.15682.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot.analysis import lexical, paper, parts
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
 from xlbench.reporting.tables import Cell, Table
+from xlbench.system import errors
 
 
 class Factor(NamedTuple):

@@ -10,12 +10,12 @@ import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis import lexical
 from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.predictions import SEPARATOR
 from xlbench.metrics import tagging
+from xlbench.system.errors import UserError
 
 
 class Drawn(NamedTuple):

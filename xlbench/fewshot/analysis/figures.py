@@ -16,15 +16,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from xlbench import files
 from xlbench.benchmarks import topics
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis import figure_data, systems
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.groups import Adaptations, Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import drawing, render
+from xlbench.system import files
+from xlbench.system.errors import UserError
 
 FIRST = 10  # Buckets of figure 3.
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.benchmarks import languages, topics
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis import factors, figure_data, parts
 from xlbench.fewshot.analysis.groups import Adaptations, Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains, pair
 from xlbench.reporting.tables import Column, Row, Table
+from xlbench.system.errors import UserError
 
 HOLDS, FAILS, OPEN = 'holds', 'does not hold', 'not shown'
 _ERRORS = 2.0  # Standard errors that an estimate is away from 0.

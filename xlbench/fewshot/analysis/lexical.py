@@ -13,10 +13,10 @@ words of the published buckets could give.
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
+from xlbench.system import errors
 
 UNITS = ('wordpiece', 'word')
 MIN_LANGUAGES = 3  # Two points always lie on a line.

@@ -5,9 +5,9 @@ import pathlib
 
 import msgspec
 
-from xlbench import errors, files
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.reporting import results
+from xlbench.system import errors, files
 
 
 class _Optimizer(msgspec.Struct):

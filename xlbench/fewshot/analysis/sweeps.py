@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from xlbench import errors, files, foreign
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.fewshot import predictions, results
 from xlbench.fewshot.predictions import TestSet
 from xlbench.fewshot.results import ZERO_SHOT, Key, Row
-from xlbench.files import Json
+from xlbench.system import errors, files, untrusted
+from xlbench.system.files import Json
 
 Config = Mapping[str, Json]
 
@@ -123,14 +123,14 @@ class Sweep:
     def read(cls, workdir: str | pathlib.Path) -> 'Sweep':
         """Reads a workdir; UserError if it is none, or if nothing in it is finished yet."""
         folder = pathlib.Path(workdir)
-        if not foreign.file(folder, 'results.jsonl'):
+        if not untrusted.file(folder, 'results.jsonl'):
             inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
             hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
             raise errors.UserError(
                 f'{workdir} has no results.jsonl, so it is not a workdir of xlbench.fewshot, or no '
                 f'adaptation of it is finished{hint}'
             )
-        path = foreign.file(folder, 'config.json') or folder / 'config.json'
+        path = untrusted.file(folder, 'config.json') or folder / 'config.json'
         info = files.read_json(path, dict)
         about = files.check_type(info, About, str(path))
         config = info.get('config', {})
@@ -187,12 +187,12 @@ class Sweep:
         if self.about.config.source_workdir:
             return []
         folders = sorted(self.workdir.glob('source-*'))
-        return [folder for folder in folders if foreign.file(folder, 'config.json')]
+        return [folder for folder in folders if untrusted.file(folder, 'config.json')]
 
     @functools.cached_property
     def _trained(self) -> _Trained:
         """The config.json of the source-trained model; empty if its workdir is gone."""
-        path = foreign.file(self.source_workdir, 'config.json')
+        path = untrusted.file(self.source_workdir, 'config.json')
         return files.read_json(path, _Trained) if path else _Trained()
 
     @property

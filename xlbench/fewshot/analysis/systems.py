@@ -11,7 +11,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical, paper, source_training
@@ -22,6 +21,7 @@ from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean
+from xlbench.system import errors
 
 _TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
 

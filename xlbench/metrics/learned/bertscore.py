@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import xlbench
-from xlbench import errors, files
 from xlbench.metrics import pairs
 from xlbench.metrics.learned import weights
+from xlbench.system import errors, files
 
 if TYPE_CHECKING:
     from xlbench.metrics.learned.token_vectors import TokenEncoder

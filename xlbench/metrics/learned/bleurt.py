@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import xlbench
-from xlbench import errors
 from xlbench.metrics import pairs
 from xlbench.metrics.learned import weights
+from xlbench.system import errors
 
 if TYPE_CHECKING:
     from xlbench.metrics.learned.regressor import Regressor

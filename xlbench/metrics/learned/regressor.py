@@ -15,10 +15,10 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from xlbench.data import tokenizers, vocabulary_files
-from xlbench.errors import UserError
 from xlbench.huggingface import tensors
 from xlbench.metrics.learned import tf_variables
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 Params = dict[str, jax.Array]
 _VARIABLES = 'variables/variables'  # Of a SavedModel.

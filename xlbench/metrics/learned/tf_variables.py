@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.errors import UserError, shortened
+from xlbench.system.errors import UserError, shortened
 
 _MAGIC = 0xDB4775248B80FB57  # Of LevelDB's tables; the last 8 of the 48 bytes of the footer.
 _FOOTER = 48

@@ -14,9 +14,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from xlbench import models
 from xlbench.data import tokenizers, vocabulary_files
-from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as checkpoints
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 
 # Tokens in a row and in a batch of each device; texts share rows, so that few shapes are compiled
 # and little is padding.

@@ -3,8 +3,8 @@
 import os
 import pathlib
 
-from xlbench.errors import UserError
 from xlbench.huggingface import hub
+from xlbench.system.errors import UserError
 
 # Names of the hub's early days, which papers and packages still use.
 _OWNERS = {'bert': 'google-bert', 'roberta': 'FacebookAI', 'xlm-roberta': 'FacebookAI'}

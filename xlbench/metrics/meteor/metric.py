@@ -10,11 +10,11 @@ import importlib.metadata
 import pathlib
 from collections.abc import Callable, Sequence
 
-from xlbench import errors
 from xlbench.metrics import nltk_loading, pairs
 from xlbench.metrics.meteor import alignment, normalizer, settings, tables
 from xlbench.metrics.meteor.settings import Setting
 from xlbench.metrics.meteor.statistics import Statistics, count
+from xlbench.system import errors
 
 TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')
 _IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'raw': 'no_norm'}

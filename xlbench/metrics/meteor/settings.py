@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from xlbench import errors
+from xlbench.system import errors
 
 MODULES = ('exact', 'stem', 'synonym', 'paraphrase')
 # METEOR's names of languages that are not ISO codes.

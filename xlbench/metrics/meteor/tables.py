@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 VARIABLE = 'XLBENCH_METEOR'
 _LONGEST = 7  # Words of a phrase in METEOR's tables; longer ones of others are found more slowly.

@@ -10,7 +10,7 @@ from typing import Protocol
 import flax.linen as nn
 import jax
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 
 KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.

@@ -11,7 +11,6 @@ import re
 import string
 from collections.abc import Sequence
 
-from xlbench.files import Json
 from xlbench.reporting import layout, sealed, systems
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.page import (
@@ -30,6 +29,7 @@ from xlbench.reporting.page.markup import Markup, element
 from xlbench.reporting.page.tables import SYSTEMS, Tables
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Table, clean
+from xlbench.system.files import Json
 
 _WIDE = 450  # Points; wider plots would be too small on a phone.
 _SCRIPTS = ('page.js', 'words.js', 'examples.js')

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.data import statistics as lengths_lib
-from xlbench.files import Json
 from xlbench.reporting import predictions
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.results import Result, read_predictions
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import clean
+from xlbench.system.files import Json
 
 MOST = 10_000  # Examples on a page.
 _CHARACTERS = 30_000_000  # Of all texts on a page: what a phone still opens.

@@ -8,7 +8,6 @@ import matplotlib
 from matplotlib.figure import Figure as Canvas
 
 from xlbench import benchmarks
-from xlbench.errors import UserError
 from xlbench.reporting import drawing
 from xlbench.reporting.best import direction
 from xlbench.reporting.figures import Figure
@@ -16,6 +15,7 @@ from xlbench.reporting.page import looks as looks_lib
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
+from xlbench.system.errors import UserError
 
 _MOST = 6  # Systems that have a map of their own.
 _MANY = 12  # Rows of a map of systems.

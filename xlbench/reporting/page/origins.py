@@ -4,9 +4,6 @@ import json
 import statistics
 import warnings
 
-from xlbench import errors, sessions
-from xlbench.files import Json
-from xlbench.progress import duration
 from xlbench.reporting import command_lines, costs, notes
 from xlbench.reporting.page.curves import training_series
 from xlbench.reporting.page.markup import Markup, element, join, preformatted
@@ -15,6 +12,9 @@ from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.system import errors, sessions
+from xlbench.system.files import Json
+from xlbench.system.progress import duration
 
 _COLUMNS = (
     ('', 'parameters'), ('training', 'examples/s'), ('training', 'tokens/s'),

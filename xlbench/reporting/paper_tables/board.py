@@ -7,7 +7,7 @@ model in all languages together. Their baselines, and what the paper prints, are
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks
 from xlbench.benchmarks import ParallelBenchmark
 from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import sections as sections_lib, systems as systems_lib
@@ -15,6 +15,7 @@ from xlbench.reporting.paper_tables import ratings
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Cell
+from xlbench.system import errors
 
 Key = tuple[str, str]  # A setting and a model.
 

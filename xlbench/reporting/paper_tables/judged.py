@@ -8,7 +8,6 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import errors, files, foreign
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.notes import SAMPLE_DATA
@@ -18,6 +17,7 @@ from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.system import errors, files, untrusted
 
 _ABOUT = 'rough_train.about.json'  # What tasks/mtg_build says of rough data.
 ASPECTS = ('Grammar', 'Fluency', 'Relevance')  # Of arXiv:2108.07140, appendix B.
@@ -158,7 +158,7 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
 
 def _kept(root: str, benchmark: str, task: str) -> dict[str, int]:
     """Threshold -> examples that stay of a task; nothing where it was not built."""
-    path = foreign.file(root, os.path.join(benchmark, task, _ABOUT))
+    path = untrusted.file(root, os.path.join(benchmark, task, _ABOUT))
     return files.read_json(path, _Built).kept if path else {}
 
 

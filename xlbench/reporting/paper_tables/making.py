@@ -9,7 +9,6 @@ import functools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from xlbench import errors, files
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
 from xlbench.reporting import figures, layout, notes as notes_lib, render, sections as sections_lib
 from xlbench.reporting.figures import Figure
@@ -21,6 +20,7 @@ from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Table
+from xlbench.system import errors, files
 
 Made = Table | Figure
 CSV_FIELDS = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import benchmarks, errors, files
+from xlbench import benchmarks
 from xlbench.data import readers
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions
 from xlbench.reporting.results import Result
 from xlbench.reporting.systems import Pick
+from xlbench.system import errors, files
 
 MEAN = 'mean'  # Of all aspects.
 

@@ -5,8 +5,8 @@ import json
 import pathlib
 import re
 
-from xlbench import errors, files, foreign
-from xlbench.errors import UserError
+from xlbench.system import errors, files, untrusted
+from xlbench.system.errors import UserError
 from xlbench.training.checkpoints import record
 from xlbench.training.checkpoints.record import Damage, Progress
 
@@ -80,7 +80,7 @@ def damage(workdir: str, step: int) -> str:
       UserError: one of its files is a link that leads out of the workdir, or no file.
     """
     folder = folder_of(workdir, step)
-    foreign.check_tree(workdir, folder)
+    untrusted.check_tree(workdir, folder)
     return record.damage(folder, step)
 
 

@@ -26,9 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 
-from xlbench import errors, files
 from xlbench.config import blocks
-from xlbench.errors import UserError
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
 from xlbench.training.checkpoints import record, sums
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,

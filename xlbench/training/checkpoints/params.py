@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench.errors import UserError
+from xlbench.system.errors import UserError
 from xlbench.training import train_step
 from xlbench.training.checkpoints import record, sums
 from xlbench.training.checkpoints.folders import damage, damage_in, damaged, folder_of, steps

@@ -23,8 +23,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from xlbench import errors, files, foreign, limits
-from xlbench.errors import UserError
+from xlbench.system import errors, files, untrusted
+from xlbench.system.errors import UserError
 
 NAME = 'checkpoint.json'
 EARLIER = 'files.json'  # In its place, in checkpoints of earlier versions.
@@ -280,7 +280,7 @@ def _relative(error: OSError, folder: pathlib.Path) -> str:
 
 def _size(folder: pathlib.Path, name: str) -> int:
     """Bytes of a file; UserError if it is none, or leads out of the folder."""
-    if (path := foreign.file(folder, name)) is None:
+    if (path := untrusted.file(folder, name)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / name))
     return path.stat().st_size
 
@@ -294,9 +294,9 @@ def _digest(folder: pathlib.Path, name: str) -> str:
 
 def _bytes(folder: pathlib.Path, name: str) -> bytes:
     try:
-        if (path := foreign.file(folder, name)) is None:
+        if (path := untrusted.file(folder, name)) is None:
             raise Damage(f'{name} is missing')
-        return limits.read_bytes(path)
+        return untrusted.read_bytes(path)
     except errors.Unreadable:
         raise
     except UserError as error:

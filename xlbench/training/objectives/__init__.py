@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xlbench.config import signatures
-from xlbench.errors import unknown
+from xlbench.system.errors import unknown
 
 if TYPE_CHECKING:  # It imports jax, which those that only look names up do not need.
     from xlbench.training.objectives.contract import Objective

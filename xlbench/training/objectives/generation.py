@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.config.ranges import Block
-from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.system.errors import UserError
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from xlbench import progress as progress_lib
-from xlbench.progress import Progress, duration, quantity
+from xlbench.system import progress as progress_lib
+from xlbench.system.progress import Progress, duration, quantity
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_answers_in_a_file_stay_apart_from_the_bar(monkeypatch, capsys):
 
 def test_rich_is_imported_on_a_terminal_alone():
     code = (
-        'import sys\nfrom xlbench.progress import Progress\n'
+        'import sys\nfrom xlbench.system.progress import Progress\n'
         'with Progress("read", 9): pass\n'
         'print([m for m in ("rich", "numpy", "jax") if m in sys.modules])'
     )

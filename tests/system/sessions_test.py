@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from xlbench import machine, sessions
-from xlbench.errors import UserError
+from xlbench.system import machine, sessions
+from xlbench.system.errors import UserError
 
 
 def test_a_session_says_what_it_cost(tmp_path, monkeypatch):

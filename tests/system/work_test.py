@@ -1,8 +1,8 @@
-"""Tests of xlbench/in_flight.py."""
+"""Tests of xlbench/system/work.py."""
 
 import pytest
 
-from xlbench.in_flight import in_flight
+from xlbench.system.work import in_flight
 
 
 @pytest.mark.parametrize(

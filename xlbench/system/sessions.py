@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from xlbench import errors, files, foreign, limits, machine
+from xlbench.system import errors, files, machine, untrusted
 
 FILE = 'sessions.jsonl'
 # A session that is killed loses the time since it was last written down.
@@ -106,8 +106,8 @@ class Recorder:
                 return
             path = self._folder / FILE
             if self._before is None:
-                there = foreign.file(self._folder, FILE)
-                self._before = limits.read_bytes(there, limits.CONFIG_BYTES) if there else b''
+                there = untrusted.file(self._folder, FILE)
+                self._before = untrusted.read_bytes(there, untrusted.CONFIG_BYTES) if there else b''
                 if self._before and not self._before.endswith(b'\n'):
                     self._before += b'\n'
             files.write(path, self._before + msgspec.json.encode(self.session()) + b'\n')
@@ -153,10 +153,10 @@ def read(workdir: str | os.PathLike) -> list[Session]:
     Raises:
         UserError: sessions.jsonl is a link that leads out of the workdir, or holds something else.
     """
-    path = foreign.file(workdir, FILE)
+    path = untrusted.file(workdir, FILE)
     if not path:
         return []
-    lines = limits.read_bytes(path, limits.CONFIG_BYTES).splitlines()
+    lines = untrusted.read_bytes(path, untrusted.CONFIG_BYTES).splitlines()
     return [
         files.parse_json(line, Session, f'{path}:{number}') for number, line in enumerate(lines, 1)
     ]

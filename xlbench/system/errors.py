@@ -306,7 +306,7 @@ def located(error: BaseException) -> str:
     if isinstance(error, SyntaxError):  # It names the place itself.
         return f'{type(error).__name__}: {said}'
     frames = traceback.extract_tb(error.__traceback__)
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     # The last place that is neither ours nor a library's.
     foreign = [
         frame

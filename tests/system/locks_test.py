@@ -15,17 +15,18 @@ import children
 import pytest
 import tiny_sweep
 
-from xlbench import buckets, errors, files, locks, report
+from xlbench import buckets, report
 from xlbench.data import __main__ as data_main
-from xlbench.errors import UserError
 from xlbench.fewshot import report as fewshot_report
 from xlbench.reporting import results
+from xlbench.system import errors, files, locks
+from xlbench.system.errors import UserError
 from xlbench.tasks.samples import corpus
 
 # Adds 1 to the number in a file, again and again.
 COUNTER = """
 import pathlib, sys
-from xlbench import locks
+from xlbench.system import locks
 
 path = pathlib.Path(sys.argv[1])
 print('there', flush=True)
@@ -62,7 +63,7 @@ def test_a_second_writer_hears_who_the_first_is(tmp_path):
 def test_a_child_that_outlives_a_killed_process_holds_nothing(tmp_path):
     program = (
         'import os, signal, time\n'
-        'from xlbench import locks\n'
+        'from xlbench.system import locks\n'
         f'with locks.folder({str(tmp_path)!r}):\n'
         '    child = os.fork()\n'
         '    if not child:\n'

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from xlbench import logs
-from xlbench.errors import UserError
+from xlbench.system import logs
+from xlbench.system.errors import UserError
 
 
 def read(path):

@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 import pytest
 
-from xlbench import files, limits
-from xlbench.errors import UserError
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError
 
 
 @pytest.mark.parametrize('data', ['Grüße\r\n', b'\xff\x00', '', b''])
@@ -42,8 +42,8 @@ def test_an_old_file_outlives_a_failure(tmp_path, monkeypatch, place):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if place == 'write':
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     else:
         monkeypatch.setattr(os, place, fail)
     try:
@@ -51,7 +51,7 @@ def test_an_old_file_outlives_a_failure(tmp_path, monkeypatch, place):
             files.write(path, 'x' * 2000)
     finally:
         if place == 'write':
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert caught.value.errno == (errno.EFBIG if place == 'write' else errno.ENOSPC)
     assert caught.value.filename == str(path)
     assert path.read_text() == 'old' and len(list(tmp_path.iterdir())) == 1
@@ -76,7 +76,7 @@ def test_no_folder_is_made(tmp_path):
 WRITER = """
 import sys
 import threading
-from xlbench import files
+from xlbench.system import files
 
 while True:
     for letter in 'ab':
@@ -128,7 +128,8 @@ class Part:
 def test_strange_json_is_one_line(tmp_path, text, message):
     path = tmp_path / 'file.json'
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    limit = limits.Limit('XLBENCH_TEST', 100) if 'x' * 100 in str(text) else limits.CONFIG_BYTES
+    own = untrusted.Limit('XLBENCH_TEST', 100)
+    limit = own if 'x' * 100 in str(text) else untrusted.CONFIG_BYTES
     with pytest.raises(UserError, match=message) as caught:
         files.read_json(path, Part, limit)
     assert '\n' not in str(caught.value) and str(path) in str(caught.value)

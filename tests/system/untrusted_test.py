@@ -13,14 +13,15 @@ import pytest
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import convert, errors, files, foreign, locks, logs, models, score
+from xlbench import convert, models, score
 from xlbench.chains import running
 from xlbench.data import prepared, tokenizers
-from xlbench.errors import UserError
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.huggingface import checkpoint, hub, tensors
 from xlbench.inference import exported
 from xlbench.reporting import results
+from xlbench.system import errors, files, locks, logs, untrusted
+from xlbench.system.errors import UserError
 from xlbench.translation.memory import Memory
 
 
@@ -82,40 +83,40 @@ def place(tmp_path):
     ],
 )
 def test_what_is_no_file_inside(place, name, match):
-    refused(match, foreign.file, place, name)
+    refused(match, untrusted.file, place, name)
 
 
 def test_files_inside(place, tmp_path, monkeypatch):
     for name in ('plain', 'inside', 'inner/plain', 'inner/../plain'):
-        assert foreign.file(place, name) == place / name
+        assert untrusted.file(place, name) == place / name
     for name in ('nothing', 'nothing/x', 'plain/x'):
-        assert foreign.file(place, name) is None
+        assert untrusted.file(place, name) is None
     (tmp_path / 'named').symlink_to(place)  # The folder itself is the user's word.
-    assert foreign.file(tmp_path / 'named', 'plain') == tmp_path / 'named' / 'plain'
+    assert untrusted.file(tmp_path / 'named', 'plain') == tmp_path / 'named' / 'plain'
     monkeypatch.chdir(place)
-    assert foreign.file('', 'plain') and foreign.file('.', 'inside')
+    assert untrusted.file('', 'plain') and untrusted.file('.', 'inside')
     monkeypatch.setenv('XLBENCH_LINKS', 'follow')
-    assert foreign.file(place, 'link').read_text() == '{"secret": 1}'
-    refused('null cannot be read: it is a device', foreign.file, place, 'null')
-    refused('loop is a link that leads nowhere', foreign.file, place, 'loop')
+    assert untrusted.file(place, 'link').read_text() == '{"secret": 1}'
+    refused('null cannot be read: it is a device', untrusted.file, place, 'null')
+    refused('loop is a link that leads nowhere', untrusted.file, place, 'loop')
 
 
 def test_a_socket_is_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # The path of a socket may have 107 bytes.
     with socket.socket(socket.AF_UNIX) as server:
         server.bind('socket')
-        refused('it is a socket', foreign.file, tmp_path, 'socket')
+        refused('it is a socket', untrusted.file, tmp_path, 'socket')
 
 
 def test_a_tree(place):
-    foreign.check_tree(place, place / 'inner')
-    foreign.check_tree(place, place / 'nothing')
+    untrusted.check_tree(place, place / 'inner')
+    untrusted.check_tree(place, place / 'nothing')
     (place / 'inner' / 'circle').symlink_to('.')
-    foreign.check_tree(place, place / 'inner')
+    untrusted.check_tree(place, place / 'inner')
     for name in ('link', 'out', 'fifo', 'dangling'):
         moved = place / 'inner' / name
         (place / name).rename(moved)
-        refused(name, foreign.check_tree, place, place / 'inner')
+        refused(name, untrusted.check_tree, place, place / 'inner')
         moved.unlink()
 
 
@@ -136,11 +137,11 @@ def test_the_cache_of_the_hub(tmp_path):
     (repository / 'refs' / 'main').write_text('0123')
     (folder / 'config.json').symlink_to('../../blobs/aaa')
     (folder / 'refs').symlink_to('../../refs/main')
-    assert foreign.file(folder, 'config.json')
-    refused('outside of', foreign.file, folder, 'refs')
+    assert untrusted.file(folder, 'config.json')
+    refused('outside of', untrusted.file, folder, 'refs')
     (tmp_path / 'other').mkdir()
     folder.rename(tmp_path / 'other' / '0123')
-    refused('leads nowhere', foreign.file, tmp_path / 'other' / '0123', 'config.json')
+    refused('leads nowhere', untrusted.file, tmp_path / 'other' / '0123', 'config.json')
 
 
 # ------------------------------------------------------------------------ where folders are opened

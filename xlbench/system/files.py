@@ -19,10 +19,10 @@ from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 
-from xlbench import limits
-from xlbench.errors import UserError, printable
+from xlbench.system import untrusted
+from xlbench.system.errors import UserError, printable
 
-LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
+LOCK = '.lock'  # The file in a folder that is locked; see xlbench/system/locks.py.
 
 T = TypeVar('T')
 Kind: TypeAlias = type[T] | GenericAlias | UnionType  # What msgspec knows as a type.
@@ -92,8 +92,8 @@ def sync_folder(path: str | os.PathLike) -> None:
 def remove_leftovers(folder: str | os.PathLike) -> None:
     """Removes what writers that were killed left below a folder: hidden names that end in .tmp.
 
-    Only whoever holds the folder's lock calls this (xlbench/locks.py), before it writes: then all
-    of it is nobody's. Folders below that have a lock of their own are left to who holds that.
+    Only whoever holds the folder's lock calls this (see locks.py), before it writes: then all of it
+    is nobody's. Folders below that have a lock of their own are left to who holds that.
     """
     for place, folders, names in os.walk(folder):
         for name in [name for name in folders if _is_temporary(name)]:
@@ -213,7 +213,7 @@ def is_step(name: str) -> bool:
 
 
 def read_json(
-    path: str | os.PathLike, kind: Kind[T], limit: limits.Limit = limits.CONFIG_BYTES
+    path: str | os.PathLike, kind: Kind[T], limit: untrusted.Limit = untrusted.CONFIG_BYTES
 ) -> T:
     """Reads a JSON file, and checks its content against a type.
 
@@ -226,7 +226,7 @@ def read_json(
     Raises:
         UserError: It is not there or too large, it is not JSON, or it holds something else.
     """
-    return parse_json(limits.read_bytes(path, limit), kind, os.fspath(path))
+    return parse_json(untrusted.read_bytes(path, limit), kind, os.fspath(path))
 
 
 def check_type(value: object, kind: Kind[T], name: str) -> T:
@@ -255,11 +255,11 @@ def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
         data = data.encode() if isinstance(data, str) else bytes(data)
         data.decode()  # msgspec does not look into values that it skips.
         value = msgspec.json.decode(data, type=kind)
-        if data.count(b'[') + data.count(b'{') > limits.JSON_DEPTH.value:
-            limits.check_depth(msgspec.json.decode(data), name)
+        if data.count(b'[') + data.count(b'{') > untrusted.JSON_DEPTH.value:
+            untrusted.check_depth(msgspec.json.decode(data), name)
         return value
     except RecursionError:
-        raise limits.too_deep(name) from None
+        raise untrusted.too_deep(name) from None
     except msgspec.ValidationError as error:
         raise UserError(f'{name}: {printable(error)}') from None
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from xlbench import machine
+from xlbench.system import machine
 
 KEEPS = """
 import resource
-from xlbench import machine
+from xlbench.system import machine
 
 def pages():  # The system gave this process so many.
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -35,7 +35,7 @@ print((before - held()) / (64 << 20))
 # Blocks of a second thread, larger than what such a thread's own heap holds.
 OF_A_THREAD = """
 import concurrent.futures, resource, sys
-from xlbench import machine
+from xlbench.system import machine
 
 def use(size=128 << 20):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

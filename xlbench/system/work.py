@@ -1,6 +1,8 @@
-"""Jobs in processes, few of them under way at a time."""
+"""Work in other processes, or begun before earlier work has ended; and a context's variables."""
 
+import collections
 import contextlib
+import contextvars
 import multiprocessing
 import os
 import signal
@@ -11,11 +13,39 @@ from multiprocessing import connection
 from types import TracebackType
 from typing import TypeVar, TypeVarTuple
 
-from xlbench.errors import UserError
-from xlbench.in_flight import in_flight
+from xlbench.system.errors import UserError
 
 Args = TypeVarTuple('Args')
+Work = TypeVar('Work')
 Result = TypeVar('Result')
+Value = TypeVar('Value')
+
+
+def in_flight(
+    work: Iterable[Work | None], submit: Callable[[Work], Result], depth: int
+) -> Iterator[tuple[Work, Result]]:
+    """Begins each piece of work while earlier pieces are still under way.
+
+    Args:
+      work: the pieces, in order; it is read one piece at a time. None says that it may take a while
+        to the next piece, so that those under way are yielded first.
+      submit: begins a piece and returns at once, with a future or an array that is being computed.
+      depth: how many pieces stay under way while the oldest one is waited for.
+
+    Yields:
+      (piece, what `submit` returned), in the order of the pieces. Whoever takes it waits for the
+      result itself, and sees the error of a piece there.
+
+    Example: depth 1, pieces a, b, c -> begins a, begins b, yields a, begins c, yields b, yields c
+    """
+    begun: collections.deque[tuple[Work, Result]] = collections.deque()
+    for piece in work:
+        if piece is not None:
+            begun.append((piece, submit(piece)))
+        while len(begun) > (depth if piece is not None else 0):
+            yield begun.popleft()
+    while begun:
+        yield begun.popleft()
 
 
 def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) -> None:
@@ -108,3 +138,16 @@ def _blaming_the_machine() -> Iterator[None]:
             'a worker process died, perhaps for lack of memory; the same command continues '
             'from here, also with fewer --workers'
         ) from error
+
+
+@contextlib.contextmanager
+def setting(variable: contextvars.ContextVar[Value], value: Value) -> Iterator[None]:
+    """The variable has the value in the block, and afterwards what it had before.
+
+    From Python 3.14 on it is `with variable.set(value)`.
+    """
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator
 import filelock
 import msgspec
 
-from xlbench import errors, files, foreign
-from xlbench.errors import UserError
+from xlbench.system import errors, files, untrusted
+from xlbench.system.errors import UserError
 
 # What a file system answers that knows no locks; Lustre without its option flock, for example.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -91,7 +91,7 @@ def folder(
         yield
         return
     if owned:  # It may be somebody else's, and what is appended to a link is appended elsewhere.
-        foreign.check_tree(path, path)
+        untrusted.check_tree(path, path)
     with _holding(pathlib.Path(os.path.abspath(path)) / files.LOCK, path, wait):
         yield
 
@@ -117,7 +117,7 @@ def file(
         OSError, UserError: Its folder cannot be written, or PATH.part leads out of it.
     """
     place = pathlib.Path(os.path.abspath(path))
-    foreign.file(place.parent, f'{place.name}.part')
+    untrusted.file(place.parent, f'{place.name}.part')
     with _holding(place.with_name(f'.{place.name}.lock'), path, wait) as waited:
         files.remove_leftovers_of(place)
         yield waited

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from xlbench import loading
+from xlbench.system import machine
 
 
 def test_what_nothing_here_calls_is_hidden_in_the_block_alone(monkeypatch):
-    monkeypatch.setattr(loading, '_UNUSED', ('colorsys', 'json'))
+    monkeypatch.setattr(machine, '_UNUSED', ('colorsys', 'json'))
     monkeypatch.delitem(sys.modules, 'colorsys', raising=False)
     there = sys.modules['json']
-    with loading.quietly():
+    with machine.quietly():
         assert importlib.import_module('json') is there  # Loaded before: it stays.
         assert importlib.util.find_spec('colorsys').origin.endswith('colorsys.py')
         with pytest.raises(ImportError):
@@ -23,11 +23,11 @@ def test_what_nothing_here_calls_is_hidden_in_the_block_alone(monkeypatch):
 
 
 def test_what_loads_late_is_there_when_it_is_used(monkeypatch, tmp_path):
-    monkeypatch.setattr(loading, '_LATE', ('late_package',))
+    monkeypatch.setattr(machine, '_LATE', ('late_package',))
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / 'late_package.py').write_text('import late_part\nname = "late"\n')
     (tmp_path / 'late_part.py').write_text('')
-    with loading.quietly():
+    with machine.quietly():
         late = importlib.import_module('late_package')
     assert 'late_part' not in sys.modules
     assert late.name == 'late' and 'late_part' in sys.modules
@@ -35,7 +35,7 @@ def test_what_loads_late_is_there_when_it_is_used(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize('error', [ImportError, KeyboardInterrupt])
 def test_what_was_hidden_is_shown_if_the_block_fails_but_not_after_ctrl_c(error, capfd):
-    with pytest.raises(error), loading.quietly():
+    with pytest.raises(error), machine.quietly():
         os.write(2, b'why it failed\n')
         raise error
     assert ('why it failed' in capfd.readouterr().err) == (error is ImportError)

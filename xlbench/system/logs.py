@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from xlbench import files, foreign
-from xlbench.errors import UserError, visible
-from xlbench.progress import duration, quantity
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, visible
+from xlbench.system.progress import duration, quantity
 
 
 class _Row(msgspec.Struct):
@@ -71,8 +71,8 @@ class Log:
         self._text = self._metrics = None
         if active:
             for name in ('log.txt', 'metrics.jsonl'):
-                foreign.file(workdir, name)
-            foreign.check_tree(workdir, self._folder / 'tensorboard')
+                untrusted.file(workdir, name)
+            untrusted.check_tree(workdir, self._folder / 'tensorboard')
             self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
 
     def line(self, text: str) -> None:
@@ -139,10 +139,10 @@ class Log:
         path = self._folder / 'metrics.jsonl'
         if self._trackers:
             self._trackers.step = step
-        if not self._active or foreign.file(self._folder, path.name) is None:
+        if not self._active or untrusted.file(self._folder, path.name) is None:
             return
         kept, unread = [], 0
-        with foreign.open_regular(path) as lines:
+        with untrusted.open_regular(path) as lines:
             for line in lines:
                 if not line.endswith(b'\n'):
                     break  # The line that a killed process was writing.
