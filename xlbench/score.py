@@ -3,7 +3,8 @@ r"""Scores predictions of any system, read from a file.
   python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
   python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other
   python -m xlbench.score out.txt --references=ref1.txt,ref2.txt --lang=de --metrics=sacrebleu,chrf
-  python -m xlbench.score out.de.txt --references=test.de.txt --task=clidsum_xmediasum40k_en_de
+  python -m xlbench.score out.de.txt --references=test.de.txt --benchmark=clidsum --lang=de
+  python -m xlbench.score replies.tsv --format=mrs --lang=de
   python -m xlbench.score RUNS/mtg --metrics=meteor,bertscore
 
 The references are those of a prepared task and split, which is prepared if it is missing (--like
@@ -15,12 +16,18 @@ texts (--reference_field). .conll and .conllu have words with their tags. If rec
 have an `id` (--id_field), they are matched by it, otherwise by their order. The ids of a prepared
 split are those of its records, or the numbers from 0 that predictions.jsonl has.
 
+--format=mrs reads the files of microsoft/MRS: message, reference and replies, with TABs between
+them. --rouge_csv writes what the official multilingual ROUGE command prints: low, mid and high of
+1,000 bootstrap means, here with a seed; --rouge_examples writes its lines of single examples.
+
 --n_best reads lines that begin with the number of their example and a TAB, and --scores those with
 a score and a TAB before the text, as xlbench.predict writes both.
 
 The metrics are the task's, or those that --metrics names; your own function is tasks/FILE.py:NAME.
 With --references, --task names any task that is declared, and none of its data is read: so are the
-outputs of others scored as the benchmark scores its models.
+outputs of others scored as the benchmark scores its models. --benchmark takes the metrics of its
+first task in --lang, or of --task, and the further ones of the paper's tables; one whose model is
+not here is left out, with a line that says how to get it.
 Without a task, texts are scored with multilingual_rouge, sacrebleu, chrf and distinct, and tags
 with chunk_f1 and tag_accuracy. meteor, bertscore and bleurt need tables or models; if these are
 missing, the message says how to get them. With several references, sacrebleu, chrf and ter compute
@@ -113,17 +120,21 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
     if workdir:
         scored.check(workdir, args.system or workdir.name, args.seed)
     _check_names(args)
-    asked = _of_files(args) if args.references else _of_task(args)
+    if args.format == 'mrs':
+        references, system = outputs.read_mrs(args.predictions)
+        asked = _asked(args, references, tags=False)
+    else:
+        asked = _of_files(args) if args.references else _of_task(args)
+        system = outputs.read_outputs(
+            args.predictions,
+            format=args.format,
+            field=args.field,
+            id_field=args.id_field,
+            n_best=args.n_best,
+            scores=args.scores,
+            tags=asked.tags,
+        )
     asked = asked._replace(references=asked.references.first(args.num_examples))
-    system = outputs.read_outputs(
-        args.predictions,
-        format=args.format,
-        field=args.field,
-        id_field=args.id_field,
-        n_best=args.n_best,
-        scores=args.scores,
-        tags=asked.tags,
-    )
     n_best = system.for_references(asked.references)
     suite = _suite(args, asked)
     counts = list(map(len, asked.references.targets))
@@ -160,6 +171,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         print(f'{name}: {signature}')
     if note:
         print(note)
+    _write_rouge(args, suite, *_compared(asked, n_best))
     if empty := sum(not row for row in n_best):
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
     if folder:
@@ -186,6 +198,28 @@ def _add(args: argparse.Namespace) -> None:
         print(f'{args.predictions} has all these scores')
 
 
+def _write_rouge(
+    args: argparse.Namespace,
+    suite: 'metrics.Suite',
+    targets: 'Sequence[Target]',
+    n_best: Sequence[Sequence[str]],
+) -> None:
+    """Writes the CSV files of the official multilingual ROUGE command that are asked for."""
+    if not (args.rouge_csv or args.rouge_examples):
+        return
+    from xlbench.metrics import rouge
+
+    metric = next((m for m in suite.metrics if isinstance(m, rouge.MultilingualRouge)), None)
+    if metric is None:
+        raise UserError('--rouge_csv and --rouge_examples are of multilingual_rouge; see --metrics')
+    rows = metric.score_pairs(targets, [texts[0] if texts else '' for texts in n_best])
+    for path, aggregate in ((args.rouge_csv, True), (args.rouge_examples, False)):
+        if path:
+            files.check_own(path, 'of multilingual ROUGE', heads=['score_type,low', 'id,rouge'])
+            files.write(path, rouge.official_csv(rows, aggregate))
+            print(f'wrote {path}')
+
+
 def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
     """Warns where all references are alike, or nearly all predictions."""
     from xlbench.metrics import distinct, pairs, tagging
@@ -206,6 +240,10 @@ def _check_names(args: argparse.Namespace) -> None:
     prepared.folder('', 'none', args.task or 'task', args.split)  # Refuses what is no plain name.
     if not os.path.isfile(args.predictions):
         raise UserError(f'there is no file {args.predictions}')
+    if args.format == 'mrs' and args.references:
+        raise UserError('--format=mrs has the references in the same file; leave out --references')
+    if args.benchmark and not (args.references or args.format == 'mrs'):
+        raise UserError('--benchmark scores files; name the references with --references=FILE')
     if args.metrics:
         from xlbench.metrics import named  # It loads for half a second.
 
@@ -227,9 +265,16 @@ def _of_files(args: argparse.Namespace) -> _Asked:
     references = outputs.read_references(
         paths, field=args.reference_field, id_field=args.id_field, tags=tags
     )
-    stem = pathlib.Path(paths[0]).name.partition('.')[0]
+    return _asked(args, references, tags)
+
+
+def _asked(args: argparse.Namespace, references: outputs.References, tags: bool) -> _Asked:
+    """References of files with the metrics of a task or a benchmark, if one is named."""
+    stem = pathlib.Path(references.facts['references'][0]['file']).name.partition('.')[0]
     task = args.task or re.sub(r'\W+', '_', stem, flags=re.ASCII).strip('_') or 'task'
-    about = {} if chosen else _described(args.task)
+    about = {} if args.metrics else _described(args.task)
+    if args.benchmark:
+        about = _of_benchmark(args)
     lang = about.get('target_lang')
     if not lang:
         with contextlib.suppress(UserError):
@@ -246,6 +291,35 @@ def _described(task: str) -> dict[str, Json]:
         return {}
     _say(f'reading the metrics of {task}')
     return json.loads(names.declared(task).splitlines()[-1])
+
+
+def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
+    """Reads how a benchmark scores: as one of its tasks, and with what its tables add."""
+    from xlbench import metrics
+    from xlbench.metrics import named
+
+    benchmark, task = benchmarks.get(args.benchmark), args.task
+    if args.metrics:
+        raise UserError('--metrics and --benchmark both name metrics; leave out one of them')
+    if not task and len({*map(benchmark.main_score, benchmark.tasks)}) > 1:
+        raise UserError(
+            f'{benchmark.name} does not score all its tasks alike; name one with --task, such as '
+            f'{benchmark.task_names()[0]}'
+        )
+    if not task:
+        tasks = [benchmarks.parse_task(name) for name in benchmark.task_names()]
+        task = next(('_'.join(one) for one in tasks if one.target == args.lang), '')
+    if not task:
+        raise UserError(f'--benchmark needs --lang, one of {", ".join(benchmark.languages)}')
+    about = _described(task)
+    for name in benchmark.metrics.values():
+        if name in named.NAMES:  # A rating that was fitted is the user's own file.
+            spec = named.spec(name, str(about.get('target_lang')))
+            if lines := metrics.Suite(task, [spec]).missing():
+                _say(f'without {name}: {lines[0]}')
+            elif spec not in about['metrics']:
+                about['metrics'].append(spec)
+    return about
 
 
 def _of_task(args: argparse.Namespace) -> _Asked:
@@ -295,7 +369,8 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
 
     names = [name for name in args.metrics.split(',') if name]
     if names or asked.specs is None:
-        names = names or (_TAG_METRICS if asked.tags else _TEXT_METRICS)
+        usual = ('mrs_rouge',) if args.format == 'mrs' else _TEXT_METRICS
+        names = names or (_TAG_METRICS if asked.tags else usual)
         specs = [named.spec(name, asked.lang) for name in names]
     else:
         specs = asked.specs
@@ -342,6 +417,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.score', __doc__)
     parser.add_argument('predictions', help='file of predictions, or a workdir')
     parser.add_argument('--task', default='', help='task to score; it names files of references')
+    parser.add_argument('--benchmark', default='', help='score files as this benchmark does')
     parser.add_argument('--split', default='test', help='split of the task')
     parser.add_argument('--like', default='', help='workdir of a run; take its data')
     parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
@@ -352,13 +428,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--lang', help="ISO code of the texts (default: the task's)")
     parser.add_argument('--metrics', default='', help="names, with commas (default: the task's)")
     parser.add_argument(
-        '--format', default='', choices=('', *outputs.FORMATS), help='form (default: by the name)'
+        '--format',
+        default='',
+        choices=('', *outputs.FORMATS, 'mrs'),
+        help='form (default: by the name)',
     )
     parser.add_argument('--field', default='', help='field of JSONL predictions')
     parser.add_argument('--id_field', default='id', help="field of ids; '' keeps the lines' order")
     parser.add_argument('--n_best', action='store_true', help='lines begin with a number')
     parser.add_argument('--scores', action='store_true', help='a score precedes each text')
     parser.add_argument('--num_examples', type=int, default=0, help='examples to score; 0: all')
+    parser.add_argument('--rouge_csv', default='', help='file for the bootstrap of ROUGE')
+    parser.add_argument('--rouge_examples', default='', help="file for the examples' ROUGE")
     parser.add_argument('--workdir', default='', help='folder to write scores to')
     parser.add_argument('--system', default='', help="name in reports (default: the workdir's)")
     parser.add_argument('--seed', type=int, default=0, help='seed of the system, if any')

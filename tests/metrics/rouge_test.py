@@ -1,5 +1,6 @@
 """Multilingual ROUGE: by hand, and against what the official scorer printed."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -327,16 +328,6 @@ def test_sanitizing_twice_changes_nothing(text):
 # Table.
 
 
-def as_csv(scores):
-    """Scores of each example as the official command line prints them with --aggregate=false."""
-    fields = {'P': 'precision', 'R': 'recall', 'F': 'fmeasure'}
-    columns = [(kind, letter) for kind in scores[0] for letter in fields]
-    lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
-    for i, score in enumerate(scores):
-        lines.append(','.join([str(i), *(f'{score[k][fields[c]]:f}' for k, c in columns)]))
-    return '\n'.join(lines) + '\n'
-
-
 # What the official scorer printed.
 
 
@@ -371,6 +362,16 @@ def test_official_means(golden):
         for kind, name in (('rouge1', 'rouge_1'), ('rouge2', 'rouge_2'), ('rougeL', 'rouge_l')):
             plain = expected['plain_mean'][kind]['fmeasure']
             assert mean[name] == pytest.approx(100 * plain, rel=REL)
+        seed, before = inputs['np_random_seed_before_aggregate'], np.random.get_state()[1]
+        printed = rouge.official_csv(metric.score_pairs(targets, predictions), seed=seed)
+        assert (np.random.get_state()[1] == before).all()
+        lines = printed.splitlines()
+        assert lines[0] == 'score_type,low,mid,high' and len(lines) == 1 + 3 * 3
+        for line in lines[1:]:
+            (kind, letter), *values = line.split(',')[0].split('-'), *line.split(',')[1:]
+            field = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}[letter]
+            levels = expected['bootstrap'][kind]
+            assert values == [f'{levels[level][field]:f}' for level in ('low', 'mid', 'high')]
 
 
 def test_official_csv(golden):
@@ -380,4 +381,4 @@ def test_official_csv(golden):
         pairs = metric.score_pairs(
             inputs['target_file'].splitlines(), inputs['prediction_file'].splitlines()
         )
-        assert as_csv(pairs) == case['expected']['csv']
+        assert rouge.official_csv(pairs, aggregate=False) == case['expected']['csv']

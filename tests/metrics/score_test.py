@@ -225,6 +225,72 @@ def test_a_declared_task_scores_files_without_its_data(tmp_path, capsys, monkeyp
     assert run(capsys, outputs, f'--references={refs}', task, '--metrics=chrf').startswith('chrf ')
 
 
+def test_a_benchmark_scores_files_with_all_scores_of_its_tables(tmp_path, capsys, monkeypatch):
+    """As its first task of the language declares, and with BERTScore, whose model is missing."""
+    asked = []
+
+    def declared(task):
+        asked.append(task)
+        rouge = metrics.to_spec(metrics.MultilingualRouge('zh', stem=True))
+        return json.dumps({'target_lang': 'zh', 'headline': 'rouge_l', 'metrics': [rouge]}).encode()
+
+    monkeypatch.setattr(score.names, 'declared', declared)
+    line = 'task x: BERTScore needs a model: hf download it'
+    monkeypatch.setattr(metrics.BertScore, 'missing', lambda self: [line])
+    gold = write(tmp_path / 'gold.txt', '今天天气好', '我们回家')
+    outputs, flags = write(tmp_path / 'out.txt', '今天天气', '我们'), [f'--references={gold}']
+    assert score.main([outputs, *flags, '--benchmark=clidsum', '--lang=zh']) == 0
+    said = capsys.readouterr()
+    assert asked == ['clidsum_xsamsum_en_zh'] and 'tok:jieba' in said.out
+    assert f'without bertscore_clidsum: {line}' in said.err
+    monkeypatch.setattr(metrics.BertScore, 'missing', lambda self: [])
+    monkeypatch.setattr(metrics.BertScore, 'with_examples', lambda s, t, p: ({'f': 1.0}, [{}] * 2))
+    assert 'f ' in run(capsys, outputs, *flags, '--benchmark=clidsum', '--lang=zh')
+    for more, words in (
+        ([*flags, '--benchmark=clidsum'], 'needs --lang, one of en, de, zh'),
+        ([*flags, '--benchmark=fewshot', '--lang=de'], 'not score all its tasks alike'),
+        ([*flags, '--benchmark=clidsun'], "unknown benchmark 'clidsun'"),
+        ([*flags, '--benchmark=clidsum', '--metrics=chrf'], 'leave out one of them'),
+        (['--benchmark=clidsum', '--lang=zh'], 'name the references'),
+    ):
+        with pytest.raises(UserError, match=words):
+            score.main([outputs, *more])
+
+
+def test_rouge_as_the_official_command_writes_it(texts, tmp_path, capsys):
+    outputs = write(tmp_path / 'out.txt', *PREDICTIONS)
+    flags = [f'--references={texts[0]}', '--lang=de', '--metrics=multilingual_rouge']
+    both = [f'--rouge_csv={tmp_path}/a.csv', f'--rouge_examples={tmp_path}/b.csv']
+    out = run(capsys, outputs, *flags, *both)
+    assert out.count('wrote ') == 2 and run(capsys, outputs, *flags, *both) == out
+    low, mid, high = map(float, (tmp_path / 'a.csv').read_text().splitlines()[3].split(',')[1:])
+    assert 0 < low < mid < high < 1  # rouge1-F
+    assert (tmp_path / 'b.csv').read_text().startswith('id,rouge1-P,rouge1-R,rouge1-F,rouge2-P')
+    with pytest.raises(UserError, match='are of multilingual_rouge'):
+        score.main([outputs, *flags[:2], '--metrics=chrf', both[0]])
+    (tmp_path / 'a.csv').write_text('mine\n')
+    with pytest.raises(UserError, match=r'a\.csv'):
+        score.main([outputs, *flags, both[0]])
+
+
+def test_files_of_mrs_have_all_in_columns(tmp_path, capsys):
+    lines = ['hi\tsee you later\tbye\tsee you\tlater', 'Was?\tgut\t\tgut', '\ta b\ta b\tc']
+    path = write(tmp_path / 'de_model_responses.txt', *lines)
+    out = run(capsys, path, '--format=mrs', '--lang=de', f'--workdir={tmp_path / "w"}')
+    found, written = result(tmp_path / 'w', 'de_model_responses')
+    # The empty message of the last line is stripped, and so "a b" is its message and its reference.
+    rows = [('see you later', ['bye', 'see you', 'later']), ('gut', ['', 'gut']), ('a b', ['c'])]
+    expected = metrics.MrsRouge('de')([row[0] for row in rows], [row[1] for row in rows])
+    assert found['scores'] == pytest.approx(expected) and 'mrs_rouge ' in out
+    assert [(line['input'], line['target']) for line in written] == [
+        ('hi', 'see you later'), ('Was?', 'gut'), ('a b', 'a b')
+    ]  # fmt: skip
+    with pytest.raises(UserError, match=':1: no TAB'):
+        score.main([write(tmp_path / 'x.txt', 'hi'), '--format=mrs', '--lang=de'])
+    with pytest.raises(UserError, match='in the same file'):
+        score.main([path, '--format=mrs', '--lang=de', f'--references={path}'])
+
+
 def test_reports_show_it_beside_runs(tmp_path, capsys):
     run_folder = workdir_files.write_workdir(
         tmp_path / 'run', lambda step, task: 50.0, data='files'

@@ -1,7 +1,11 @@
 """Scores that are added to finished evaluations."""
 
 import json
+import pathlib
+import random
 import shutil
+import subprocess
+import sys
 
 import encoder_folders
 import pytest
@@ -83,6 +87,53 @@ def test_interrupted_at_any_write_it_ends_with_the_same_bytes(run, added, tmp_pa
         results.read_run(copy)  # Whole files at any time.
         adding.add(copy, added)
         assert content(copy) == expected
+
+
+# Adds scores to copies of a run in forked processes, each killed before the file operation of a
+# number that the caller draws; prints how many operations a whole call has, and of each its end.
+KILLED = """
+import os, signal, sys
+from xlbench.reporting import adding
+
+names, operations = sys.argv[1].split(','), ('open', 'os.rename', 'os.remove', 'os.mkdir')
+count, limit, place = 0, -1, sys.argv[2]
+
+def hook(event, args):
+    global count
+    if event in operations and str(args[0]).startswith(place):
+        count += 1
+        if count == limit:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+adding.add(place, names)
+whole = count
+print(whole, flush=True)
+for share, place in zip(sys.argv[3].split(','), sys.argv[4:], strict=True):
+    if not (child := os.fork()):
+        count, limit = 0, 1 + int(float(share) * whole)
+        adding.add(place, names)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def test_killed_at_random_it_ends_with_the_bytes_of_scores_computed_at_once(run, tmp_path):
+    names, rng = ['chrf++', 'ter', 'meteor_exact_stem'], random.Random(0)
+    folders = [shutil.copytree(run, tmp_path / str(i)) for i in range(13)]
+    shares = ','.join(str(rng.random()) for _ in folders[1:])
+    command = [sys.executable, '-c', KILLED, ','.join(names), folders[0], shares, *folders[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    count, *ends = map(int, done.stdout.split())
+    expected, before = content(folders[0]), content(run)
+    assert expected != before and count > 4 and set(ends) == {-9}
+    states = [content(folder) for folder in folders[1:]]
+    # Some were killed between the files of an evaluation, or of two.
+    assert any({*state.values()} - {*before.values()} for state in states)
+    for folder in map(pathlib.Path, folders[1:]):
+        results.read_run(folder)
+        adding.add(folder, names)
+        assert content(folder) == expected
 
 
 def test_one_metric_after_another_gives_the_bytes_of_all_at_once(run, added, tmp_path):

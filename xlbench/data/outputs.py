@@ -174,6 +174,27 @@ def read_outputs(
     return Outputs(path, rows, numbered=True)
 
 
+def read_mrs(path: str) -> tuple[References, Outputs]:
+    """Reads a file of microsoft/MRS eval.py: message, reference and predictions, TABs between them.
+
+    An empty message moves the other columns to the left, as it does there.
+
+    Raises:
+        UserError: A line has no TAB.
+    """
+    rows = []
+    for i, line in _lines(path):
+        row = line.strip().split('\t')
+        if len(row) < 2:
+            raise UserError(f'{path}:{i}: no TAB; a line is message, reference, predictions')
+        rows.append(row)
+    read = {'file': path, 'sha256': sha256(path)}
+    facts = {'data': 'files', 'manifest': '', 'references': [read]}
+    numbers, inputs = [str(i) for i in range(len(rows))], [row[0] for row in rows]
+    references = References(path, [[row[1]] for row in rows], inputs, numbers, facts)
+    return references, Outputs(path, [row[2:] for row in rows])
+
+
 def _outputs_of_records(path: str, field: str, id_field: str, tags: bool) -> Outputs:
     records = _records(path)
     first = records[0] if records else {}

@@ -135,7 +135,7 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     )
     figure = Table(
         f'Correlation of each score with {target} on the texts that test',
-        tuple(Column('', name) for name in Correlation._fields),
+        tuple(Column('', name.replace('_p', ', p')) for name in Correlation._fields),
         tuple(_row(name, values) for name, values in of_test.items()),
         'score',
         (f'fitted_rating is {regressor}, fitted on the texts that fit.',),

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import regex
 
 from xlbench.benchmarks import languages
@@ -158,7 +159,7 @@ class MultilingualRouge:
     A target may be several references, a list of texts: of each score the one with the best F1
     counts, as in rouge_score's score_multi.
 
-    (The official command line prints the median of bootstrap means instead, unseeded.)
+    (The official command line prints the median of bootstrap means instead: see `official_csv`.)
 
     Attributes:
         lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
@@ -271,6 +272,41 @@ class MeanRouge(MultilingualRouge):
     @staticmethod
     def _of_all(scores: Sequence[Numbers]) -> Numbers:
         return {kind: pairs.mean([s[kind] for s in scores]) for kind in scores[0]}
+
+
+def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 1234) -> str:
+    """The CSV that the official command line writes.
+
+    Args:
+        scores: Of each example, see `MultilingualRouge.score_pairs`.
+        aggregate: As its --aggregate: low, mid and high of 1,000 bootstrap means, mid being their
+            median; else a line for each example.
+        seed: Of NumPy's generator, which the command leaves unseeded.
+    """
+    fields = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}
+    if not aggregate:
+        columns = [(kind, letter) for kind in scores[0] for letter in 'PRF']
+        lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
+        for i, row in enumerate(scores):
+            lines.append(','.join([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)]))
+        return '\n'.join(lines) + '\n'
+    nltk_loading.load()  # rouge_score imports it.
+    from rouge_score import scoring
+
+    aggregator, before = scoring.BootstrapAggregator(), np.random.get_state()
+    for row in scores:
+        aggregator.add_scores({kind: scoring.Score(**values) for kind, values in row.items()})
+    np.random.seed(seed)  # The aggregator draws from the generator that all share.
+    try:
+        drawn = aggregator.aggregate()
+    finally:
+        np.random.set_state(before)
+    lines = ['score_type,low,mid,high']
+    for kind, levels in drawn.items():
+        for letter, field in fields.items():
+            values = (f'{getattr(level, field):f}' for level in levels)
+            lines.append(','.join([f'{kind}-{letter}', *values]))
+    return '\n'.join(lines) + '\n'
 
 
 def _scorer_name(lang: str | None) -> str | None:

@@ -109,6 +109,11 @@ class Suite:
         return {m.label: specs.fingerprint(m.metric) for m in self._members if m.is_further}
 
     @property
+    def metrics(self) -> list[Metric]:
+        """What is called."""
+        return [member.metric for member in self._members]
+
+    @property
     def num_predictions(self) -> int:
         """Largest number of predictions of an example that a metric takes; 1 or more."""
         return max((num_predictions(member.metric) for member in self._members), default=1)

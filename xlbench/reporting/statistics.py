@@ -186,16 +186,23 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float | Non
 
 
 class Correlation(NamedTuple):
-    """How alike two lists of numbers go up and down, -1 to 1; NaN if one of them is constant."""
+    """How alike two lists of numbers go up and down, -1 to 1; NaN if one of them is constant.
+
+    Beside each coefficient (Kendall's is tau-b) stands its two-sided p-value.
+    """
 
     pearson: float
+    pearson_p: float
     spearman: float
-    kendall: float  # tau-b
+    spearman_p: float
+    kendall: float
+    kendall_p: float
 
 
 def correlation(x: Sequence[float], y: Sequence[float]) -> Correlation:
-    """The three coefficients of two lists of numbers."""
+    """The three coefficients of two lists of numbers, with their p-values."""
     if len(set(x)) < 2 or len(set(y)) < 2:
-        return Correlation(math.nan, math.nan, math.nan)
+        return Correlation(*[math.nan] * 6)
     tests = (scipy.stats.pearsonr, scipy.stats.spearmanr, scipy.stats.kendalltau)
-    return Correlation(*(float(test(x, y).statistic) for test in tests))
+    found = (test(x, y) for test in tests)
+    return Correlation(*(float(value) for one in found for value in (one.statistic, one.pvalue)))
