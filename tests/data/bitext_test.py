@@ -147,6 +147,8 @@ def test_a_file_that_is_wrong_as_a_whole_leaves_nothing(tmp_path):
             )
         assert name == 'out.tsv' or not (tmp_path / 'out.tsv').exists()
     assert (tmp_path / 'out.tsv').read_text() == ''
+    with pytest.raises(errors.UserError, match=r'out\.tsv exists already; name another --output'):
+        bitext.clean([], str(tmp_path / 'out.tsv'), bitext.Rules('en', 'de'))
 
 
 def test_the_command_gives_the_same_bytes_with_workers(tmp_path):

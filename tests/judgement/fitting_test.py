@@ -113,6 +113,11 @@ def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
         with pytest.raises(UserError, match=message):
             annotate.main(['fit', str(path), f'--output={file}'])
     path.write_text(''.join(lines))
+    file.write_text('{"mine": 1}')
+    with pytest.raises(UserError, match='exists and is not a fitted rating'):
+        annotate.main(['fit', str(path), f'--output={file}'])
+    assert file.read_text() == '{"mine": 1}'
+    file.unlink()
     annotate.main(['fit', str(path), f'--output={file}'])
     whole = json.loads(file.read_text())
     for i, (change, message) in enumerate(

@@ -340,7 +340,15 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
         (tmp_path / f'{judge}.json').write_text(json.dumps(file))
     files = [str(tmp_path / f'{judge}.json') for judge in ('anna', 'ben')]
     output = f'--output={tmp_path}/scores'
-    assert annotate.main(['score', f'{tmp_path}/study/key.json', *files, output]) == 0
+    mine = tmp_path / 'scores' / 'ratings.jsonl'  # Somebody's own, which stays.
+    mine.parent.mkdir()
+    mine.write_text('{"rating": 5}\n')
+    with pytest.raises(UserError, match=r'ratings\.jsonl exists and is not of xlbench\.annotate'):
+        annotate.main(['score', f'{tmp_path}/study/key.json', *files, output])
+    assert mine.read_text() == '{"rating": 5}\n' and len(list(mine.parent.iterdir())) == 1
+    mine.unlink()
+    for _ in range(2):  # Its own it may replace.
+        assert annotate.main(['score', f'{tmp_path}/study/key.json', *files, output]) == 0
     capsys.readouterr()
     flags = ['--figure=2', f'--ratings={tmp_path}/scores/ratings.jsonl']
     assert report.main([*runs, *flags, f'--output={tmp_path}/report']) == 0

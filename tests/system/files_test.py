@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import json
 import os
 import platform
@@ -172,6 +173,27 @@ def test_names_of_steps():
     for name, expected in (('0', True), ('12', True), ('²', False), ('٣', False), ('-1', False),
                            ('', False), ('tmp', False), ('9' * 19, False)):  # fmt: skip
         assert files.is_step(name) is expected, name
+
+
+def test_nothing_is_written_over_what_is_not_ours(tmp_path):
+    path = tmp_path / 'out'
+    check = functools.partial(files.check_own, path, 'a page of xlbench', ['made by'], ['{"a": '])
+    check(), files.check_new(path)
+    for ours in ('', 'x made by y', '{"a": 1'):
+        path.write_text(ours)
+        check()
+    for theirs in ('mine', ' {"a": 1', f'{"x" * 400} made by', b'\xff'):
+        path.write_bytes(theirs if isinstance(theirs, bytes) else theirs.encode())
+        with pytest.raises(UserError, match='exists and is not a page of xlbench; move'):
+            check()
+        with pytest.raises(UserError, match='exists already'):
+            files.check_new(path)
+    for make in (path.mkdir, lambda: path.symlink_to('/nowhere')):
+        path.unlink() if path.is_file() else None
+        make()
+        with pytest.raises(UserError, match='exists and is not a page of xlbench'):
+            check()
+        path.rmdir() if path.is_dir() else None
 
 
 def test_what_a_kill_leaves_goes_at_the_next_start(tmp_path):
