@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
 
-from xlbench.data import batches, mixing, permutations, prepared
+from xlbench.data import batches, orders, prepared
 from xlbench.system.errors import UserError
 
 MODES = {
@@ -173,7 +173,7 @@ def test_rates_are_respected_everywhere_in_the_stream(tasks):
 
 
 def test_the_stream_is_the_same_in_pieces_of_any_size(tasks):
-    stream = mixing.Stream(tasks, [0.3, 0.6999, 0.0001], seed=5)
+    stream = orders.Stream(tasks, [0.3, 0.6999, 0.0001], seed=5)
     whole = stream(0, 5000)
     for size in (1, 7, 640):
         pieces = [stream(at, at + size) for at in range(0, 640, size)]
@@ -191,15 +191,15 @@ def test_seeds_and_only_seeds_change_the_order(tasks):
 
 def test_the_order_of_a_permutation_is_fixed():
     """A golden value: a resumed run must go on as it began, in any release."""
-    assert permutations.permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
+    assert orders.permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
 
 
 def test_parts_of_a_permutation_are_those_of_the_whole(monkeypatch):
-    monkeypatch.setattr(permutations, '_CHUNK', 100)
+    monkeypatch.setattr(orders, '_CHUNK', 100)
     rng = np.random.default_rng(0)
     for count, block in ((0, 8), (1, 8), (7, 8), (8, 8), (1000, 8), (1000, 64), (1000, 2000)):
-        whole = permutations.permutation(count, 3, 4)
-        part = permutations.Permutation(count, 3, 4, block=block)
+        whole = orders.permutation(count, 3, 4)
+        part = orders.Permutation(count, 3, 4, block=block)
         np.testing.assert_array_equal(part(np.arange(count)), whole)
         for size in (1, 5, 40) if count else ():
             places = rng.integers(0, count, size)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from feeds import LENGTHS, assert_equal_batches, ids_of, make_task
 
-from xlbench.data import batches, mixing
-from xlbench.data.curriculum import Curriculum
+from xlbench.data import batches, orders
+from xlbench.data.orders import Curriculum
 from xlbench.system.errors import UserError
 
 # 83 + 22 pseudo examples in draws of their own, then 30 real ones: no multiples of 8 rows.
@@ -118,7 +118,7 @@ def test_what_is_said_of_a_curriculum_is_exact(tasks):
 
 def test_the_order_depends_on_parts_and_seed_alone(tasks):
     """Not on the window; another order of the parts is another feed."""
-    whole = [mixing.Stream([tasks[2]], [1.0], 3)(start, start + 30) for start in (0, 30)]
+    whole = [orders.Stream([tasks[2]], [1.0], 3)(start, start + 30) for start in (0, 30)]
     for size in (8, 40, 1000):
         windows = Curriculum(tasks, [[0, 1], [2]], size=size, rows=8, seed=3)
         number, found = 0, []

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from xlbench.data import packing, permutations
+from xlbench.data import orders, packing
 from xlbench.data.packing import Shape
 
 
@@ -18,7 +18,7 @@ def make_lengths(count: int, seed: int = 0, inputs: float = 150, targets: float 
 
 
 def permutation(count: int, purpose: int) -> np.ndarray:
-    return permutations.permutation(count, 7, purpose)
+    return orders.permutation(count, 7, purpose)
 
 
 def layout_of(lengths, limits, **kwargs) -> packing.Layout:

@@ -10,7 +10,7 @@ import pytest
 import tiny
 
 from xlbench import models
-from xlbench.data import features, packing, prepared, task_rows
+from xlbench.data import features, packing, prepared
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import losses, objectives
@@ -98,7 +98,7 @@ def test_the_loss_of_rows_of_each_task_is_the_sum_of_the_tasks_losses(examples, 
     batch = build(task, [[records[i] for i in row] for row in rows], {'inputs': 60, 'targets': 20})
     sizes = np.array([[len(r['inputs']), len(r['targets'])] for r in records])
     planned = packing.PlannedBatch(packing.Shape(60, 20), rows)
-    weighted = batch | {'task_weights': task_rows.weights(sizes, planned, 4)}
+    weighted = batch | {'task_weights': packing.task_weights(sizes, planned, 4)}
     whole = compute(weighted)
     alone = []
     for first in range(0, 8, 2):

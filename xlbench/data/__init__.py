@@ -18,10 +18,8 @@
   actions       who does what in a sentence
   noise         what is done to dialogues that a model restores
   segments      topics and stages of dialogues
-  mixing        the order of a stream of examples
-  permutations  the order of a pass over them
-  curriculum    epochs whose parts come one after another
-  task_rows     batches with rows of every task
+  orders        which examples stand in which window of a run
+  mixing        tasks under one numbering, and the plans of windows
   packing       several examples in one row
   features      examples to arrays
   batches       the batches of training and of evaluation
@@ -41,7 +39,6 @@ __all__ = [
     'chinese',
     'conllu',
     'corpora',
-    'curriculum',
     'download',
     'features',
     'identification',
@@ -49,16 +46,15 @@ __all__ = [
     'lexicon',
     'mixing',
     'noise',
+    'orders',
     'outputs',
     'packing',
-    'permutations',
     'postprocess',
     'prepared',
     'readers',
     'rows',
     'segments',
     'statistics',
-    'task_rows',
     'tokenizers',
     'vocabularies',
     'vocabulary_files',

@@ -1,25 +1,16 @@
-"""The order of the examples in a training run: the stream, and the plans of its windows.
-
-Everything here works on example numbers and lengths; nothing is read.
-
-Grain can mix and shuffle numbers, too. It takes about 15 microseconds of Python for each (measured
-with 1 to 48 tasks), in every process for the examples of all processes, and meanwhile holds the
-interpreter's lock, which the training loop needs to dispatch. In whole windows with numpy it is
-well below one.
-"""
+"""The examples of several tasks under one numbering, and the plans of windows of them."""
 
 import concurrent.futures
 import dataclasses
 import threading
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from xlbench.data import packing, permutations
+from xlbench.data import packing
+from xlbench.data.orders import Order, permutation
 from xlbench.data.packing import Shape
-from xlbench.data.permutations import Permutation
 from xlbench.data.prepared import Prepared, Record
 from xlbench.system.errors import UserError
 
@@ -72,7 +63,7 @@ class Examples:
         return np.minimum(lengths, self._limits)
 
     def read(self, rows: Sequence[Sequence[int]]) -> list[list[Record]]:
-        """The examples of each row, one read for each task."""
+        """Reads the examples of each row, one read for each task."""
         numbers = np.array([number for row in rows for number in row], np.int64)
         tasks = self._tasks_of(numbers)
         records: list[Record] = [{}] * len(numbers)
@@ -85,7 +76,7 @@ class Examples:
         return [[next(ordered) for _ in row] for row in rows]
 
     def names(self, numbers: np.ndarray) -> list[tuple[str, str, int]]:
-        """(task, split, number in it) of each example."""
+        """Returns (task, split, number in it) of each example."""
         tasks = self._tasks_of(numbers)
         places = (numbers - self.offsets[tasks]).tolist()
         prepared = [self.prepared[task] for task in tasks.tolist()]
@@ -100,135 +91,9 @@ class Examples:
         return np.concatenate([self.sample_of(task, count) for task, count in enumerate(counts)])
 
     def sample_of(self, task: int, count: int) -> np.ndarray:
-        """[count, 2]: lengths of evenly spaced examples of the task with this number."""
+        """Returns [count, 2]: lengths of evenly spaced examples of the task with this number."""
         start, end = self.offsets[task : task + 2]
         return self.lengths(start + np.arange(count) * (end - start) // count)
-
-
-class Stream:
-    """The endless stream of example numbers: tasks mixed at their rates, shuffled in each pass.
-
-    Example j of task t has the time (j + phase) / rate; the stream is all examples sorted by time.
-    So a task is spread evenly (any stretch of the stream has its share, within two examples), and
-    where a stretch begins in each task follows from a count, whatever came before.
-
-    Where a task has each example in several draws of noise, pass p reads draw p of each; behind the
-    last draw the first one comes again.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      rates: of the tasks, with sum 1.
-      seed: of the order.
-    """
-
-    def __init__(self, prepared: Sequence[Prepared], rates: Sequence[float], seed: int):
-        # From the name, not from the place in the list: a new task leaves the others' order.
-        self._seeds = [
-            (seed, zlib.crc32(f'{task.name}/{task.split}'.encode())) for task in prepared
-        ]
-        phases = [np.random.SeedSequence(seeds).generate_state(1)[0] for seeds in self._seeds]
-        self._phases = np.array(phases, np.float64) / 2**32
-        self._rates = np.array(rates, np.float64)
-        self._sizes = [task.pass_size for task in prepared]
-        self._draws = [task.draws for task in prepared]
-        self._passes: dict[tuple[int, int], Permutation] = {}
-
-    def __call__(self, start: int, stop: int) -> np.ndarray:
-        """[stop - start]: the example numbers at these places of the stream."""
-        # The number of examples before time x differs from x by less than the number of tasks.
-        margin = len(self._sizes) + 1
-        first = self._count_before(max(0, start - margin))
-        last = self._count_before(stop + margin)
-        task = np.repeat(np.arange(len(first)), last - first)
-        index = np.arange(len(task)) - np.repeat(np.cumsum(last - first) - last, last - first)
-        order = np.lexsort((task, self._times(index, task)))
-        skip = start - int(first.sum())
-        order = order[skip : skip + stop - start]
-        return self._shuffled(task[order], index[order])
-
-    def _times(self, index: np.ndarray, task: np.ndarray | slice) -> np.ndarray:
-        return (index + self._phases[task]) / self._rates[task]
-
-    def _count_before(self, time: float) -> np.ndarray:
-        """[tasks]: examples with a smaller time, by the very comparison that sorts them."""
-        everyone = slice(None)
-        count = np.ceil(time * self._rates - self._phases).clip(0).astype(np.int64)
-        while (late := (count > 0) & (self._times(count - 1, everyone) >= time)).any():
-            count -= late
-        while (early := self._times(count, everyone) < time).any():
-            count += early
-        return count
-
-    def _shuffled(self, task: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Example numbers of places (task, index), where index counts on from pass to pass."""
-        numbers = np.empty(len(task), np.int64)
-        used: dict[tuple[int, int], Permutation] = {}
-        offset = 0
-        for t, (size, draws) in enumerate(zip(self._sizes, self._draws, strict=True)):
-            where = np.flatnonzero(task == t)
-            passes, places = np.divmod(index[where], size)
-            for number in np.unique(passes).tolist():
-                key = (t, number)
-                if key not in self._passes:
-                    self._passes[key] = Permutation(size, *self._seeds[t], number)
-                used[key] = self._passes[key]
-                inside = passes == number
-                examples = used[key](places[inside]).astype(np.int64)
-                numbers[where[inside]] = offset + examples * draws + number % draws
-            offset += size * draws
-        self._passes = used  # The next window goes on in these passes.
-        return numbers
-
-
-class Windows(Protocol):
-    """Groups of examples that are planned together: windows of a run, from 0 on, without end."""
-
-    def __call__(self, number: int) -> np.ndarray:
-        """[window]: the example numbers of a window, in the order of the stream."""
-        ...
-
-    def before(self, number: int) -> int:
-        """Examples of all windows before this one."""
-        ...
-
-    def passes(self, examples: float) -> list[float]:
-        """[tasks]: passes over each task when so many examples have come."""
-        ...
-
-    def typical(self) -> list[tuple[int, int]]:
-        """Windows that tell what the others are like, each with the examples it stands for."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True)
-class EvenWindows:
-    """The windows of an endless stream, all of one size.
-
-    Attributes:
-      stream: (start, stop) -> the example numbers at these places.
-      size: of a window.
-      tasks: the rate of each task, with sum 1, and the examples of a pass over it.
-    """
-
-    stream: Callable[[int, int], np.ndarray]
-    size: int
-    tasks: Sequence[tuple[float, int]]
-
-    def __call__(self, number: int) -> np.ndarray:
-        """[size]: the example numbers of a window."""
-        return self.stream(number * self.size, (number + 1) * self.size)
-
-    def before(self, number: int) -> int:
-        """Examples of all windows before this one."""
-        return number * self.size
-
-    def passes(self, examples: float) -> list[float]:
-        """[tasks]: passes over each task when so many examples have come."""
-        return [examples * rate / size for rate, size in self.tasks]
-
-    def typical(self) -> list[tuple[int, int]]:
-        """The first window."""
-        return [(0, self.size)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,7 +128,7 @@ class Planner:
 
     def __init__(
         self,
-        windows: Windows,
+        windows: Order,
         examples: Examples,
         layout: packing.Layout,
         *,
@@ -295,12 +160,12 @@ class Planner:
     def _plan(self, window: int) -> Window:
         examples = self._windows(window)
 
-        def permutation(count: int, *purpose: int) -> np.ndarray:
-            return permutations.permutation(count, self._seed, window, *purpose)
+        def of_window(count: int, *purpose: int) -> np.ndarray:
+            return permutation(count, self._seed, window, *purpose)
 
         lengths = self._examples.lengths(examples)
         tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
-        return Window(examples, self._make(lengths, tasks, self._layout, permutation))
+        return Window(examples, self._make(lengths, tasks, self._layout, of_window))
 
     def close(self) -> None:
         """Stops planning."""
@@ -314,7 +179,7 @@ def window_size(
     examples: int,
     groups: int = 1,
 ) -> int:
-    """Examples of a window: given, or WINDOW_BATCHES batches' worth of each of the groups.
+    """Returns examples of a window: given, or WINDOW_BATCHES batches' worth of each of the groups.
 
     Groups do not share batches, so that each has a last one that may be half filled.
 
@@ -336,3 +201,35 @@ def window_size(
     )
     # Whole batches where rows are examples, so that there no row is empty.
     return max(1, round(size / layout.rows[-1])) * layout.rows[-1]
+
+
+def task_window_sizes(
+    window: int | None, examples: Examples, layout: packing.Layout
+) -> list[int]:
+    """Returns how many examples of each task fill about equally many rows.
+
+    Args:
+      window: examples of all tasks together, if the config says how many; otherwise a window has
+        WINDOW_BATCHES batches, and less for small data.
+      examples: of the tasks.
+      layout: of batches.
+    """
+    tasks = examples.prepared
+    share = layout.rows[-1] // len(tasks)
+    a_row = np.array([_examples_a_row(examples, task, layout) for task in range(len(tasks))])
+    if window is not None:
+        batches = window / (share * a_row.sum())
+    else:
+        longest = max(task.pass_size / (share * n) for task, n in zip(tasks, a_row, strict=True))
+        batches = min(WINDOW_BATCHES, max(_SMALLEST_WINDOW_BATCHES, longest))
+    rows = share * max(1, round(batches))
+    # Rounded down, so that packing seldom needs a row more than there are.
+    return [max(1, int(rows * n)) for n in a_row]
+
+
+def _examples_a_row(examples: Examples, task: int, layout: packing.Layout) -> float:
+    """Estimates how many examples of a task share a row, from a sample."""
+    if not layout.packed:
+        return 1.0
+    sample = examples.sample_of(task, SAMPLE)
+    return len(sample) / len(packing.pack(sample, layout.packed))

@@ -53,7 +53,7 @@ class PlannedBatch:
 
 
 def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
-    """[n]: the first of the ascending `shapes` that holds each of `lengths` [n, 2]."""
+    """Returns [n]: the first of the ascending `shapes` that holds each of `lengths` [n, 2]."""
     fits = (lengths[:, None, :] <= np.array(shapes)[None]).all(-1)  # [n, shapes]
     if not fits[:, -1].all():
         raise ValueError(f'a length exceeds the largest shape {shapes[-1]}')
@@ -61,7 +61,7 @@ def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
 
 
 def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
-    """Rows of examples, none wider than its shape: best-fit decreasing in two dimensions.
+    """Returns rows of examples, none wider than its shape: best-fit decreasing in two dimensions.
 
     The largest example comes first, and goes into the open row that it leaves least room in; if
     none has room it opens a row of the smallest shape that holds it. Open rows are found through
@@ -127,7 +127,7 @@ def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
 
 
 def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """[rows, 2]: tokens of inputs and targets in each row."""
+    """Returns [rows, 2]: tokens of inputs and targets in each row."""
     counts = [len(row) for row in rows]
     order = np.fromiter((index for row in rows for index in row), np.int64, sum(counts))
     ends = np.cumsum(counts)
@@ -140,7 +140,7 @@ def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarra
 
 
 def _cost(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The cost of a row in whole units; see the constants above."""
+    """Returns the cost of a row in whole units; see the constants above."""
     return inputs * (_ATTENTION_WIDTH + inputs) + targets * (_TARGET_COST * _ATTENTION_WIDTH)
 
 
@@ -195,7 +195,7 @@ def choose_layout(
     length_buckets: int,
     row_multiple: int | None,
 ) -> Layout:
-    """The shapes of a run, from typical lengths.
+    """Returns the shapes of a run, from typical lengths.
 
     Args:
       sample: [n, 2], lengths of examples in the proportions of the mixture, at most `limits`.
@@ -225,7 +225,7 @@ def choose_layout(
 def _best_packed_shapes(
     sample: np.ndarray, limits: Shape, count: int
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """(what packing fills, shapes of batches): tried on the sample, the cheapest is taken.
+    """Returns (what packing fills, shapes of batches): tried on the sample, the cheapest is taken.
 
     Rows are packed to a size that may be below the limits (narrow rows mean cheap attention), and
     then cut to the smallest shape that holds what came together.
@@ -249,7 +249,7 @@ def _best_packed_shapes(
 def plan(
     lengths: np.ndarray, layout: Layout, permutation: Callable[[int, int], np.ndarray]
 ) -> list[PlannedBatch]:
-    """The batches of a window, every example in exactly one row of exactly one batch.
+    """Returns the batches of a window, every example in exactly one row of exactly one batch.
 
     Rows that do not fill a last batch of their shape move up to the next one; what is left of the
     largest shape is filled up with empty rows, spread evenly over its batches.
@@ -287,7 +287,7 @@ def plan_mixed(
     layout: Layout,
     permutation: Callable[[int, int], np.ndarray],
 ) -> list[PlannedBatch]:
-    """The batches of a window as `plan` makes them, whatever group an example is of."""
+    """Returns the batches of a window as `plan` makes them, whatever group an example is of."""
     del groups
     return plan(lengths, layout, permutation)
 
@@ -298,7 +298,7 @@ def plan_groups(
     layout: Layout,
     permutation: Callable[..., np.ndarray],
 ) -> list[PlannedBatch]:
-    """The batches of a window, each of one group only; the groups' batches are mixed.
+    """Returns the batches of a window, each of one group only; the groups' batches are mixed.
 
     Args:
       lengths: [window, 2], see `plan`.
@@ -320,14 +320,14 @@ def plan_groups(
 
 
 def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
-    """Batches of `count` rows; the empty rows that this needs are spread evenly."""
+    """Returns batches of `count` rows; the empty rows that this needs are spread evenly."""
     slots = -(-len(rows) // count) * count
     filled = spread(rows, slots)
     return [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
 
 
 def spread(rows: list[list[int]], slots: int) -> list[list[int]]:
-    """The rows in order, with as many empty ones evenly between them as fill up `slots`."""
+    """Returns the rows in order, with as many empty ones evenly between them as fill up `slots`."""
     empty = slots - len(rows)
     filled = np.ones(slots, bool)
     filled[(2 * np.arange(empty) + 1) * slots // max(1, 2 * empty)] = False
@@ -338,6 +338,67 @@ def spread(rows: list[list[int]], slots: int) -> list[list[int]]:
 
 
 def real_share(lengths: np.ndarray, batches: Sequence[PlannedBatch]) -> float:
-    """Real tokens over all positions of the batches, inputs and targets together."""
+    """Returns real tokens over all positions of the batches, inputs and targets together."""
     positions = sum(sum(batch.shape) * len(batch.rows) for batch in batches)
     return int(lengths.sum(dtype=np.int64)) / max(1, positions)
+
+
+def plan_tasks(
+    lengths: np.ndarray,
+    tasks: np.ndarray,
+    layout: Layout,
+    permutation: Callable[..., np.ndarray],
+) -> list[PlannedBatch]:
+    """Plans batches whose rows are cut into equal parts, one for each task.
+
+    arXiv:2202.05599, section 5.2: in every step of its pre-training mDialBART sees samples of all
+    its tasks, and their losses are added up. So each task goes through its own examples, in its own
+    passes, and the rates of a mixture have no effect.
+
+    Every example is in exactly one row. A task whose rows do not fill its part of all batches has
+    empty rows, spread evenly.
+
+    Args:
+      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
+      tasks: [window], from 1; every task is there.
+      layout: of one shape.
+      permutation: (n, purpose, task) -> a permutation of n, the same each time.
+    """
+    count = int(tasks.max(initial=0))
+    share = layout.rows[0] // count
+    rows_of = []
+    for task in range(1, count + 1):
+        members = np.flatnonzero(tasks == task)
+        rows = [members[[place]].tolist() for place in range(len(members))]
+        if layout.packed:  # Packing sorts by size; a batch shall have all sizes.
+            packed = pack(lengths[members], layout.packed)
+            order = permutation(len(packed), 1, task)
+            rows = [members[packed[place]].tolist() for place in order]
+        rows_of.append(rows)
+    batches = max(-(-len(rows) // share) for rows in rows_of)
+    parts = [spread(rows, batches * share) for rows in rows_of]
+    return [
+        PlannedBatch(
+            layout.shapes[0],
+            [row for part in parts for row in part[at : at + share]],
+        )
+        for at in range(0, batches * share, share)
+    ]
+
+
+def task_weights(lengths: np.ndarray, planned: PlannedBatch, count: int) -> np.ndarray:
+    """[rows, tasks] float32: in the column of a row's task, all target tokens over the task's.
+
+    So the sum of weighted losses of tokens, divided by the number of all tokens, is the sum over
+    the tasks of each one's mean. The plan alone decides it: it is the same in every process, and in
+    every part of a batch whose gradients are accumulated.
+
+    Args:
+      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
+      planned: a batch of `plan_tasks`.
+      count: of the tasks.
+    """
+    targets = np.array([int(lengths[row, 1].sum()) for row in planned.rows], np.float64)
+    of_task = targets.reshape(count, -1).sum(1)
+    shares = np.divide(of_task.sum(), of_task, out=np.zeros(count), where=of_task > 0)
+    return np.repeat(np.diag(shares), len(targets) // count, axis=0).astype(np.float32)

@@ -27,7 +27,7 @@ from xlbench.system import machine
 
 
 def main(argv: Sequence[str]) -> None:
-    """The command line, the program's name first."""
+    """Runs a command line, the program's name first."""
     config, workdir, only_say = command_lines.sweep(argv, __doc__)
     machine.share_one_heap()  # Before jax has threads.
     joined = cluster.join()

@@ -78,7 +78,7 @@ class Result:
 
 
 def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, float]:
-    """(epochs run, best epoch from 1, its score), were `scores` those after each epoch.
+    """Returns (epochs run, best epoch from 1, its score), were `scores` those after each epoch.
 
     Only a higher score is better, and the first beats none at all (fsxlt/code, adapt_trainer.py).
     """
@@ -295,7 +295,7 @@ class Adapter:
             yield Result(lane, score, best_epoch, epochs, curve, labels, params)
 
     def _whole(self, shots: int, state: State, slot: int) -> Params:
-        """The adapted parameters in a slot as a tree over the whole vocabulary, on the host."""
+        """Reads the adapted parameters in a slot, over the whole vocabulary, onto the host."""
         adapted = state.params if state.best is None else state.best
         adapted = jax.device_get(self._programs.read(adapted, slot))
         adapted = traverse_util.flatten_dict(adapted, sep='/')
@@ -310,7 +310,7 @@ class Adapter:
         return traverse_util.unflatten_dict(whole | adapted, sep='/')
 
     def _data(self, shots: int) -> LaneData:
-        """The data of lanes of so many shots; that of the last number asked for is kept."""
+        """Puts the data of lanes on the devices; that of the last number of shots is kept."""
         if self._data_of[0] != shots:
             self._data_of = (0, None)  # The last one's memory is free now.
             dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()
@@ -331,7 +331,7 @@ class Adapter:
         return self._data_of[1]
 
     def _test(self, shots: int) -> Eval:
-        """The test set on the devices; that of the last number of shots asked for is kept."""
+        """Puts the test set on the devices; that of the last number of shots is kept."""
         # What a frozen encoder makes of it is the same for all of them.
         key = shots if self._method.encoder else 0
         if self._test_of is None or self._test_of[0] != key:
@@ -340,14 +340,14 @@ class Adapter:
         return self._test_of[1]
 
     def _eval(self, shots: int, examples: EvalSet) -> Eval:
-        """A dev or test set on the devices."""
+        """Puts a dev or test set on the devices."""
         if not self._method.encoder:
             return put(self.frozen.evaluated(examples, self._reads_hidden), self._mesh)
         batches = tuple(self._renumbered(shots, batch) for batch in examples.batches)
         return put(stacked(batches, examples.take, examples.gold), self._mesh)
 
     def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Features with tokens as `Corpus.ids_of` counts them, in place of its compact ids."""
+        """Renumbers tokens as `Corpus.ids_of` counts them, in place of their compact ids."""
         ids, _ = self._corpus.ids_of(shots)
         numbers = np.zeros(len(self._corpus.token_ids), np.int32)
         numbers[ids] = np.arange(len(ids))

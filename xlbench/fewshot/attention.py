@@ -87,7 +87,7 @@ class Change:
 
 
 def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[Change]:
-    """The change of every token that occurs, the largest increase first.
+    """Returns the change of every token that occurs, the largest increase first.
 
     Args:
         tokens: [examples, length] ids, -1 on padding.
@@ -113,7 +113,7 @@ def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[C
 
 
 def spoilt(gold: np.ndarray, zero_shot: np.ndarray, adapted: np.ndarray) -> np.ndarray:
-    """Numbers of the examples that zero-shot labels right and the adapted model wrong.
+    """Finds the numbers of the examples that zero-shot labels right and the adapted model wrong.
 
     Args:
         gold: [examples], labels.
@@ -126,7 +126,7 @@ def spoilt(gold: np.ndarray, zero_shot: np.ndarray, adapted: np.ndarray) -> np.n
 def first_attention(
     encoder: bert.Bert, params: Params, batches: Sequence[Mapping[str, np.ndarray]]
 ) -> np.ndarray:
-    """[rows of all batches, length]: the first token's attention, the mean over heads."""
+    """Returns [rows of all batches, length]: the first token's attention, the mean over heads."""
 
     @jax.jit
     def of_batch(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
@@ -143,7 +143,7 @@ def first_attention(
 
 
 def kept(sweep: Sweep) -> dict[Key, pathlib.Path]:
-    """`Row.key` of each adaptation whose parameters are there -> their workdir."""
+    """Returns `Row.key` of each adaptation whose parameters are there -> their workdir."""
     paths = {}
     for group in _folders(sweep.workdir / 'adapted'):
         for workdir in _folders(group):
@@ -160,7 +160,7 @@ def _folders(folder: pathlib.Path) -> list[pathlib.Path]:
 def find(
     sweep: Sweep, task: str, language: str, shots: int, bucket: int
 ) -> tuple[Row, pathlib.Path]:
-    """The adaptation of the whole model with the reported learning rate, and its workdir.
+    """Returns the adaptation of the whole model with the reported learning rate, and its workdir.
 
     Raises:
         UserError: it was not kept; with those that were.
@@ -184,7 +184,7 @@ def _is_plain(row: Row) -> bool:
 
 
 def read_encoder(workdir: str) -> Params:
-    """The parameters of the encoder alone, from the best checkpoint."""
+    """Reads the parameters of the encoder alone, from the best checkpoint."""
     step = checkpoints.find_step(workdir, 'best')
     names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
     params = checkpoints.read_params(workdir, step, names)
@@ -203,7 +203,7 @@ def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str
 def compare(
     sweep: Sweep, task: str, language: str, numbers: Sequence[int], adapted: pathlib.Path
 ) -> tuple[list[Change], tokenizers.Tokenizer]:
-    """The changes from the source model to an adapted one, over some test examples.
+    """Returns the changes from the source model to an adapted one, over some test examples.
 
     Args:
         sweep: Both are from.
@@ -294,7 +294,7 @@ def of_bucket(
 
 
 def of_paper(sweep: Sweep) -> Table:
-    """Table 5: German reviews of two stars that one shot of bucket 0 turns into one star.
+    """Makes table 5: German reviews of two stars that one shot of bucket 0 turns into one star.
 
     Where no review is turned so, all that the model of the bucket gets wrong instead.
     """
@@ -311,7 +311,7 @@ def of_paper(sweep: Sweep) -> Table:
 
 
 def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
-    """The `top` tokens that gain most attention, and those that lose most.
+    """Returns the `top` tokens that gain most attention, and those that lose most.
 
     Args:
         made: The largest increase first.
@@ -352,7 +352,7 @@ def write_csv(path: str | pathlib.Path, made: Sequence[Change], names: Sequence[
 
 
 def main(argv: Sequence[str]) -> None:
-    """The command line, the program's name first."""
+    """Runs a command line, the program's name first."""
     flags = command_lines.attention(argv, __doc__)
     sweep = Sweep.read(flags.workdir)
     task, language = sweep.task, flags.lang

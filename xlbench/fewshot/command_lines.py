@@ -17,7 +17,7 @@ _REPORT = '--report='
 
 
 def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
-    """A command line of xlbench.fewshot, with every name that it and its config give checked."""
+    """Reads a command line of xlbench.fewshot, and checks every name in it and its config."""
     report_folder(argv)
     command = config_lib.parse_command(
         [argument for argument in argv if not argument.startswith(_REPORT)],
@@ -43,7 +43,7 @@ def check_sweep(config: ConfigDict, workdir: str) -> None:
 
 
 def report_folder(argv: Sequence[str]) -> str:
-    """The folder that --report names in a command line of xlbench.fewshot; '' without it."""
+    """Reads the folder that --report names in a command line; '' without it."""
     given = [argument.removeprefix(_REPORT) for argument in argv if argument.startswith(_REPORT)]
     if '' in given or '--report' in argv:
         raise UserError('--report needs a folder to write tables and figures into: --report=FOLDER')
@@ -53,7 +53,7 @@ def report_folder(argv: Sequence[str]) -> str:
 
 
 def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
-    """A command line of xlbench.fewshot.attention."""
+    """Reads a command line of xlbench.fewshot.attention."""
     parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', doc)
     add = parser.add_argument
     add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')

@@ -145,14 +145,14 @@ class Corpus:
 
     @property
     def about_test(self) -> str:
-        """A line that warns of placeholders in place of the test set's labels; else ''."""
+        """Returns a line that warns of placeholders in place of the test set's labels; else ''."""
         records = self._records['test']
         seen = np.unique(np.concatenate([record['targets'] for record in records] or [[]]))
         labels = [self.labels[int(number)] for number in seen]
         return pairs.about_targets(f'{self.name}/test', len(records), labels)
 
     def ids_of(self, shots: int) -> tuple[np.ndarray, int]:
-        """The compact ids that adaptations to a number of shots read.
+        """Returns the compact ids that adaptations to a number of shots read.
 
         Returns:
             ids: [N] int32, padding first, then those of its buckets, then those of dev and test
@@ -205,21 +205,21 @@ class Corpus:
         return self._num_buckets[shots]
 
     def bucket_sizes(self, shots: int) -> list[int]:
-        """Examples of each bucket that there is; some published ones are empty."""
+        """Counts the examples of each bucket that there is; some published ones are empty."""
         each = self._by_bucket(shots)
         return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
 
     def dev(self, shots: int) -> eval_sets.EvalSet | None:
-        """The dev set that stops adaptations with so many shots; None for 'none'."""
+        """Returns the dev set that stops adaptations with so many shots; None for 'none'."""
         records, numbers = self._dev_records(shots)
         return self._eval_set(records, numbers) if records else None
 
     def dev_size(self, shots: int) -> int:
-        """Examples of `dev`, without making its arrays."""
+        """Counts the examples of `dev`, without making its arrays."""
         return len(self._dev_records(shots)[0])
 
     def _dev_records(self, shots: int) -> tuple[Sequence[Example], Sequence[int]]:
-        """The examples of `dev`, and their `EvalSet.indices`."""
+        """Returns the examples of `dev`, and their `EvalSet.indices`."""
         if self._options.dev == 'none':
             return (), ()
         taken = self._records[f'shots_{shots}']
@@ -237,14 +237,14 @@ class Corpus:
 
     @functools.cached_property
     def test(self) -> eval_sets.EvalSet:
-        """The test set, or what is taken of it."""
+        """Returns the test set, or what is taken of it."""
         records = self._records['test']
         drawn = results.drawn(len(records), self._options.test_examples)
         return self._eval_set([records[i] for i in drawn], drawn)
 
     @property
     def test_size(self) -> int:
-        """Examples of `test`, without making its arrays."""
+        """Counts the examples of `test`, without making its arrays."""
         return len(results.drawn(len(self._records['test']), self._options.test_examples))
 
     def _check_buckets(self, split: prepared.Prepared) -> None:
@@ -267,7 +267,7 @@ class Corpus:
         return each
 
     def _without(self, taken: Sequence[Example]) -> tuple[list[Example], list[int]]:
-        """The validation split without shots that stand in it, and their numbers there.
+        """Returns the validation split without shots that stand in it, and their numbers there.
 
         2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
         them in a file of its own, "left,dev.pkl".
@@ -294,7 +294,7 @@ class Corpus:
         return records, numbers
 
     def _other_shots(self, taken: Sequence[Example]) -> tuple[list[Example], range]:
-        """The examples of buckets that are none of `taken`, each once."""
+        """Returns the examples of buckets that are none of `taken`, each once."""
         texts = {record['inputs_pretokenized'] for record in taken}
         others: dict[str, Example] = {}
         for split, records in self._records.items():
@@ -304,7 +304,7 @@ class Corpus:
         return list(others.values()), range(len(others))
 
     def _eval_set(self, records: Sequence[Example], numbers: Sequence[int]) -> eval_sets.EvalSet:
-        """Examples as batches; `numbers` are their `EvalSet.indices`."""
+        """Returns examples as batches; `numbers` are their `EvalSet.indices`."""
         return eval_sets.build(
             eval_sets.Records(self._test, records),
             numbers,
@@ -316,13 +316,13 @@ class Corpus:
 
     @staticmethod
     def _ids(groups: Iterable[Sequence[Example]]) -> np.ndarray:
-        """The different ids of records, rising."""
+        """Returns the different ids of records, rising."""
         parts = [record['inputs'] for records in groups for record in records]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
 
 
 def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Examples of a bucket side by side in rows of the same width, as few as hold them.
+    """Returns examples of a bucket side by side in rows of the same width, as few as hold them.
 
     Args:
         arrays: Features of tagging, [buckets, examples, width].

@@ -57,11 +57,11 @@ class Records:
         return len(self.records)
 
     def lengths(self) -> np.ndarray:
-        """[examples, 2] int32: tokens of inputs and targets."""
+        """Returns [examples, 2] int32: tokens of inputs and targets."""
         return np.array([[len(r['inputs']), len(r['targets'])] for r in self.records], np.int32)
 
     def read(self, indices: Iterable[int]) -> list[features.Example]:
-        """The examples with these numbers."""
+        """Reads the examples with these numbers."""
         return [self.records[i] for i in indices]
 
 
@@ -74,7 +74,7 @@ def build(
     batch_size: int,
     compact: np.ndarray,
 ) -> EvalSet:
-    """Batches of an EvalSet: of sentences in shared rows, or of texts in rows of their own.
+    """Makes batches of an EvalSet: of sentences in shared rows, or of texts in rows of their own.
 
     Args:
         examples: What to evaluate.
@@ -95,7 +95,7 @@ def build(
 def _apart(
     examples: Records, view: str, limit: int, batch_size: int
 ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-    """Batches of nearly equal sizes, the longest texts first.
+    """Returns batches of nearly equal sizes, the longest texts first.
 
     Returns:
         The batches, and [examples] where the prediction of each is, see `EvalSet.take`.
@@ -125,7 +125,7 @@ def _apart(
 def _packed(
     examples: Records, view: str, limit: int, batch_size: int
 ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-    """Batches of equally many rows, each with as many sentences as it holds.
+    """Returns batches of equally many rows, each with as many sentences as it holds.
 
     Returns:
         The batches, and [examples] where the predictions of each begin, see `EvalSet.take`.
@@ -150,7 +150,7 @@ def _packed(
 
 
 def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
-    """The examples of each row, as few rows as hold them; those of length 0 are in none.
+    """Returns the examples of each row, as few rows as hold them; those of length 0 are in none.
 
     Args:
         lengths: [examples], tokens, `width` at most.
@@ -165,7 +165,7 @@ def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
 def side_by_side(
     arrays: Mapping[str, np.ndarray], rows: Sequence[Sequence[int]], num_rows: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Examples in rows that they share.
+    """Returns examples in rows that they share.
 
     Args:
         arrays: Features of tagging, [examples, width], an example in each row.
@@ -203,14 +203,14 @@ def compacted(arrays: Mapping[str, np.ndarray], compact: np.ndarray) -> dict[str
 
 
 def up_to(multiple: int, number: int) -> int:
-    """The next multiple. Example: 8, 17 -> 24."""
+    """Rounds up to the next multiple. Example: 8, 17 -> 24."""
     return -(-number // multiple) * multiple
 
 
 def _text_columns(
     examples: Records, starts: np.ndarray, numbers: Sequence[int], limit: int
 ) -> np.ndarray:
-    """[4, examples]: gold, take, indices and words, of one label a text."""
+    """Returns [4, examples]: gold, take, indices and words, of one label a text."""
     del limit
     gold = [record['targets'][0] for record in examples.records]
     return np.stack([gold, starts, numbers, np.zeros_like(starts)])
@@ -219,7 +219,7 @@ def _text_columns(
 def _word_columns(
     examples: Records, starts: np.ndarray, numbers: Sequence[int], limit: int
 ) -> np.ndarray:
-    """[4, scored words and separators]: gold, take, indices and words, of one label a word."""
+    """Returns [4, words and separators]: gold, take, indices and words, of one label a word."""
     labels = examples.manifest['labels']
     is_scored = np.array([label not in tagging.UNSCORED for label in labels])
     columns = []

@@ -114,7 +114,7 @@ class FrozenEncoder:
         )
 
     def predict(self, examples: EvalSet) -> np.ndarray:
-        """[W] int32: labels of an EvalSet, -1 at separators."""
+        """Returns [W] int32: labels of an EvalSet, -1 at separators."""
         flat = [
             np.array(self._predict(self.params, self._rows(batch))['predicted']).reshape(-1)
             for batch in examples.batches
@@ -122,7 +122,7 @@ class FrozenEncoder:
         return np.where(examples.take >= 0, np.concatenate(flat)[examples.take], -1)
 
     def shots(self, shots: int, hidden: bool = True) -> dict[str, np.ndarray]:
-        """The features of all buckets with states in place of tokens.
+        """Returns the features of all buckets with states in place of tokens.
 
         Args:
           shots: of the corpus.
@@ -139,7 +139,7 @@ class FrozenEncoder:
         return arrays if hidden else arrays | {name: self._pooled(arrays[name])}
 
     def evaluated(self, examples: EvalSet, hidden: bool = True) -> Eval:
-        """An EvalSet as one batch of the states of what is scored, in the order of its gold."""
+        """Encodes an EvalSet as one batch of the scored states, in the order of its gold."""
         key = digest(examples)
         if key not in self._evals:
             self._evals[key] = self._of_eval(examples)
@@ -165,7 +165,7 @@ class FrozenEncoder:
         }
 
     def _of_texts(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The states of rows [rows, emb_dim] in place of their tokens; 0 of empty ones."""
+        """Returns the states of rows [rows, emb_dim] in place of their tokens; 0 of empty ones."""
         [real] = np.nonzero(flat['encoder_segment_ids'].any(-1))
         of_real = self._in_parts(flat, real)
         states = np.zeros((len(flat['labels']), *of_real.shape[1:]), of_real.dtype)
@@ -173,7 +173,7 @@ class FrozenEncoder:
         return {'encoder_input_tokens': states}
 
     def _of_labelled(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The states of labelled pieces [rows, words, emb_dim], their labels and weights.
+        """Returns the states of labelled pieces [rows, words, emb_dim], their labels and weights.
 
         The encoder reads the examples in rows that they share, and no row without one.
         """
@@ -194,7 +194,7 @@ class FrozenEncoder:
         return labelled | {'encoder_input_tokens': states[read]}
 
     def _of_eval(self, examples: EvalSet) -> np.ndarray:
-        """[W, emb_dim]; 0 at separators."""
+        """Returns [W, emb_dim]; 0 at separators."""
         states, start = None, 0
         for batch in examples.batches:
             x = self._states(batch)
@@ -207,7 +207,7 @@ class FrozenEncoder:
         return states
 
     def _in_parts(self, flat: Mapping[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Hidden states of some rows, read a few at a time, always as many: one program."""
+        """Returns hidden states of some rows, read a few at a time, always as many: one program."""
         most = ROWS_AT_ONCE
         if self._mesh.devices.flat[0].platform == 'cpu':
             most = max(CPU_TOKENS_AT_ONCE // flat['encoder_input_tokens'].shape[-1], 1)
@@ -220,7 +220,7 @@ class FrozenEncoder:
         return np.concatenate(states)[: len(rows)]
 
     def _states(self, batch: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Hidden states of a batch: [rows(, length), emb_dim]."""
+        """Returns hidden states of a batch: [rows(, length), emb_dim]."""
         return np.array(self._hidden(self.params, self._rows(batch)))
 
     def _pooled(self, states: np.ndarray) -> np.ndarray:
@@ -229,14 +229,14 @@ class FrozenEncoder:
         return np.array(flat).reshape(states.shape)
 
     def _rows(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        """A batch on the devices, cut along its rows where they divide them."""
+        """Returns a batch on the devices, cut along its rows where they divide them."""
         rows = len(batch['labels'])
         spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
 
 
 def put(tree: Tree, mesh: Mesh) -> Tree:
-    """Arrays as every device holds them whole."""
+    """Puts arrays whole on every device."""
     return jax.device_put(tree, partitioning.replicated(mesh))
 
 
@@ -249,14 +249,14 @@ def digest(examples: EvalSet) -> str:
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:
-    """The model over so many ids."""
+    """Returns the model over so many ids."""
     return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
 
 
 def stacked(
     batches: Sequence[Mapping[str, np.ndarray]], take: np.ndarray, gold: np.ndarray
 ) -> Eval:
-    """An EvalSet with its batches of one shape stacked, so that one program goes over them."""
+    """Stacks the batches of one shape of an EvalSet, so that one program goes over them."""
     shapes = [batch['encoder_input_tokens'].shape for batch in batches]
     order = sorted(range(len(shapes)), key=lambda i: shapes[i])
     sizes = np.array([batch['labels'].size for batch in batches])

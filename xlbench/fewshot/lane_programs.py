@@ -76,7 +76,7 @@ class LaneData:
 
 
 def assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
-    """The lanes of slots as arrays; a slot without one has ended."""
+    """Returns the lanes of slots as arrays; a slot without one has ended."""
     lanes = [slot or Lane(0, 0.0, 0) for slot in slots]
     return {
         'bucket': np.array([lane.bucket for lane in lanes], np.int32),
@@ -138,7 +138,7 @@ class LanePrograms:
         self.read = jax.jit(lambda tree, slot: jax.tree.map(lambda x: x[slot], tree))
 
     def state_like(self, data: LaneData, slots: int) -> State:
-        """Shapes and shardings of the state of so many lanes."""
+        """Returns shapes and shardings of the state of so many lanes."""
         state = jax.eval_shape(self.begin, data, assigned([None] * slots))
         return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes), state
@@ -155,7 +155,7 @@ class LanePrograms:
         self.predict.lower(state, data, test, some).compile()
 
     def _begin_lanes(self, data: LaneData, assigned: Mapping[str, jax.Array]) -> State:
-        """Lanes before their first epoch."""
+        """Begins lanes: their state before the first epoch."""
         slots = assigned['seed'].shape[0]
         params = jax.vmap(lambda seed: self._fresh(data.params, seed))(assigned['seed'])
         return State(
@@ -170,7 +170,7 @@ class LanePrograms:
         )
 
     def _fresh(self, params: Params, seed: jax.Array) -> Params:
-        """The parameters that a lane starts from."""
+        """Returns the parameters that a lane starts from."""
         if not self._method.fresh:
             return params
         # Epochs count from 1.
@@ -184,7 +184,7 @@ class LanePrograms:
     def _refill_lanes(
         self, state: State, data: LaneData, assigned: Mapping[str, jax.Array], new: jax.Array
     ) -> State:
-        """`state`, with lanes begun where `new` [slots]."""
+        """Begins lanes in place of those of `state` where `new` [slots]."""
         return _select(new, self._begin_lanes(data, assigned), state)
 
     def _advance_lanes(
@@ -200,7 +200,7 @@ class LanePrograms:
         return state, jnp.concatenate([numbers.astype(jnp.int32), scores], axis=1)
 
     def _epoch(self, state: State, shots: Batch, data: LaneData) -> State:
-        """One epoch of the lanes that have not ended."""
+        """Trains the lanes that have not ended for one epoch."""
         epoch = state.epoch + 1
         params, moments = jax.vmap(functools.partial(self._train, data.frozen))(
             state.params, state.moments, ~state.ended, state.seed, state.learning_rate, epoch, shots
@@ -239,7 +239,7 @@ class LanePrograms:
         epoch: jax.Array,
         rows: Batch,
     ) -> tuple[Params, optax.ScaleByAdamState]:
-        """Parameters and moments of one lane, if it `moves`, after an epoch over its bucket."""
+        """Trains one lane, if it `moves`, for an epoch over its bucket."""
         key = jax.random.fold_in(jax.random.key(seed), epoch)
         rows, examples = dict(rows), rows['examples']
         del rows['examples']
@@ -282,12 +282,12 @@ class LanePrograms:
     def _predict_lanes(
         self, state: State, data: LaneData, test: Eval, where: jax.Array
     ) -> jax.Array:
-        """[slots, W] int32: labels of a test set by the best parameters, where `where` [slots]."""
+        """Predicts a test set by the best parameters, where `where` [slots]: [slots, W] int32."""
         params = state.params if state.best is None else state.best
         return _each_lane(lambda params: self._labels(params, data, test), params, where)
 
     def _labels(self, params: Params, data: LaneData, examples: Eval) -> jax.Array:
-        """[W] int32: what one lane's parameters predict, -1 at separators."""
+        """Returns [W] int32: what one lane's parameters predict, -1 at separators."""
         if self._method.encoder:
             flat = traverse_util.flatten_dict(params, sep='/')
             flat[EMBEDDING] = jnp.concatenate([flat[EMBEDDING], data.rest])
@@ -303,19 +303,19 @@ class LanePrograms:
     def _reading_shots(
         self, params: Params, frozen: Mapping[str, jax.Array] | tuple[()]
     ) -> tuple[nn.Module, Params]:
-        """The model that reads the shots, and all of its parameters."""
+        """Returns the model that reads the shots, and all of its parameters."""
         if self._whole is None:
             return self._sized(params), params
         flat = dict(frozen) | traverse_util.flatten_dict(params, sep='/')
         return self._whole, traverse_util.unflatten_dict(flat, sep='/')
 
     def _sized(self, params: Params) -> Params:
-        """The model that is trained, over as many ids as these parameters have."""
+        """Returns the model that is trained, over as many ids as these parameters have."""
         flat = traverse_util.flatten_dict(params, sep='/')
         return resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
 
     def _score(self, params: Params, data: LaneData) -> jax.Array:
-        """[2] int32, numerator and denominator of the score of a lane on the development set.
+        """Scores a lane on the development set: [2] int32, numerator and denominator.
 
         Of accuracy, or of the F1 of chunks, which is 2 right / (predicted + gold). Whole numbers,
         so that equal scores are equal on every device.
@@ -328,7 +328,7 @@ class LanePrograms:
 
 
 def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps: float) -> Params:
-    """The update that optax.scale_by_adam returns beside these moments, from them alone."""
+    """Returns the update that optax.scale_by_adam returns beside these moments, from them alone."""
     mean = optax.tree.bias_correction(moments.mu, b1, moments.count)
     square = optax.tree.bias_correction(moments.nu, b2, moments.count)
     return jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mean, square)
@@ -376,7 +376,7 @@ def _select(where: jax.Array, yes: Tree, no: Tree) -> Tree:
 def _each_lane(
     function: Callable[[Params], jax.Array], params: Params, where: jax.Array
 ) -> jax.Array:
-    """`function` of one lane's parameters after the other, where `where` [slots]; else 0."""
+    """Maps a function over lanes' parameters one by one, where `where` [slots]; else 0."""
     shape = jax.eval_shape(function, jax.tree.map(lambda x: x[0], params))
 
     def one(lane):

@@ -44,12 +44,12 @@ def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: 
 
 
 def path_of(workdir: str | pathlib.Path, *parts: str | int, suffix: str = '.npy') -> pathlib.Path:
-    """The path predictions/<part>-<part>....npy, where no part can lead out of the folder."""
+    """Makes the path predictions/<part>-<part>....npy; no part can lead out of the folder."""
     return pathlib.Path(workdir) / 'predictions' / (joined(*parts) + suffix)
 
 
 def joined(*parts: str | int) -> str:
-    """The parts with a minus between them; UserError for one that no file can be named by."""
+    """Joins parts with a minus; UserError for one that no file can be named by."""
     for part in map(str, parts):
         # A minus would be taken for the one between the parts.
         if not _SAFE_NAME.fullmatch(part) or '..' in part:
@@ -60,7 +60,7 @@ def joined(*parts: str | int) -> str:
 
 
 def as_bytes(numbers: np.ndarray) -> np.ndarray:
-    """Numbers of labels, below 0 between sentences, as uint8."""
+    """Converts numbers of labels, below 0 between sentences, to uint8."""
     numbers = np.asarray(numbers)
     if numbers.max(initial=0) >= SEPARATOR:
         raise ValueError(f'label {numbers.max()} does not fit; at most {SEPARATOR} are stored')
@@ -90,7 +90,7 @@ def save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) ->
 
 
 def load(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
-    """A file below a workdir, [W] or [rows, W] uint8; UserError if it is none of ours."""
+    """Opens a file below a workdir, [W] or [rows, W] uint8; UserError if it is none of ours."""
     untrusted.file(workdir, path.relative_to(workdir))
     try:
         # The header decides how much is read, and only what is asked for is.

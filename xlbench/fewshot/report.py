@@ -32,7 +32,7 @@ _MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwr
 
 
 def table(workdir: str, max_width: int = 120) -> str:
-    """The tables of one sweep that need nothing but its results, for its end.
+    """Returns the tables of one sweep that need nothing but its results, for its end.
 
     Args:
         workdir: The sweep's folder.
@@ -46,7 +46,7 @@ def table(workdir: str, max_width: int = 120) -> str:
 
 
 def markdown(made: Sequence[tuple[System, Sequence[Table]]], figures: str = '') -> str:
-    """The tables of each system as Markdown, then the figures."""
+    """Returns the tables of each system as Markdown, then the figures."""
     title = f'# {render.markdown_text(FEWSHOT.title)} (arXiv:{FEWSHOT.arxiv})'
     parts = [f'<!-- {_MARK} -->', title]
     for system, tables_of in made:
@@ -114,7 +114,7 @@ def _write(
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
+    """Runs a command line, without the program's name."""
     parser = errors.ArgumentParser('python -m xlbench.fewshot.report', __doc__)
     parser.add_argument('workdir', nargs='+', help='folder of a sweep')
     parser.add_argument('--output', help='folder to write the report into')
@@ -132,7 +132,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _figure(drawn: Drawn) -> str:
-    """A figure in Markdown."""
+    """Returns a figure in Markdown."""
     caption, note = map(render.markdown_text, (drawn.caption, drawn.note))
     if not drawn.file:
         return f'{_sentence(caption)} Left out: {_sentence(note)}'
@@ -181,7 +181,7 @@ def _correlations(systems: Sequence[System]) -> str:
 
 
 def _factors(systems: Sequence[System]) -> str:
-    """The points of table 3, and table 14: a line a language and K."""
+    """Returns the points of table 3, and table 14: a line a language and K."""
     rows = []
     for system in systems:
         for k in system.shots():

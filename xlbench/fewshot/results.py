@@ -78,23 +78,23 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """The values that tell it from every other row of a sweep."""
+        """Returns the values that tell it from every other row of a sweep."""
         return (*self.group, self.learning_rate, self.bucket, self.seed)
 
     @property
     def group(self) -> tuple[str, str, int, str, str]:
-        """(task, language, shots, method, start)."""
+        """Returns (task, language, shots, method, start)."""
         return self.task, self.language, self.shots, self.method, self.start
 
     def predictions(self, workdir: pathlib.Path) -> pathlib.Path:
-        """The file of its predictions."""
+        """Returns the file of its predictions."""
         path = self.earlier_predictions(workdir)
         if self.bucket is None:
             return path
         return path.with_suffix('') / f'{self.learning_rate}-{self.seed}.npy'
 
     def earlier_predictions(self, workdir: pathlib.Path) -> pathlib.Path:
-        """The file of its group's predictions in workdirs of earlier versions."""
+        """Returns the file of its group's predictions in workdirs of earlier versions."""
         shots = () if self.shots == 0 else (self.shots,)
         parts = (self.task, self.language, *shots, self.method, self.start)
         return predictions.path_of(workdir, *parts)
@@ -195,7 +195,7 @@ class Journal:
 
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:
-    """The numbers of the buckets that config.adapt.buckets asks for; none if it is not valid.
+    """Lists the buckets that config.adapt.buckets asks for; none if it is not valid.
 
     Example: 3 or (3,) or (0, 3) -> 0, 1, 2; (30, 40) -> 30, 31, ..., 39
     """
@@ -206,7 +206,7 @@ def bucket_numbers(asked: int | Sequence[int]) -> range:
 
 
 def drawn(size: int, most: int) -> Sequence[int]:
-    """The numbers of the examples that are taken of a set: `most`, the same ones always, rising.
+    """Draws `most` examples of a set, always the same: their numbers, rising.
 
     Args:
         size: Of the set.
@@ -258,7 +258,7 @@ class _Lane(msgspec.Struct):
 
 
 def _parse(line: bytes) -> tuple[Row, int | None]:
-    """A line of results.jsonl; UserError if it is none."""
+    """Parses a line of results.jsonl; UserError if it is none."""
     row = files.parse_json(line, Row, 'the line')
     for name in _COUNTS:
         if not 0 <= (count := getattr(row, name) or 0) < 2**63:

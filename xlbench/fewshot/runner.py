@@ -165,7 +165,7 @@ class Runner:
                     self._run_groups(left, corpus, params, frozen)
 
     def _left(self, group: Group) -> list[Lane]:
-        """The lanes of a group that are not done yet."""
+        """Returns the lanes of a group that are not done yet."""
         return [
             lane
             for lane in self._adapt.lanes(group.method)
@@ -184,7 +184,7 @@ class Runner:
         params: Params,
         frozen: FrozenEncoder,
     ) -> None:
-        """Groups of one method."""
+        """Adapts groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
         source = self._source
         adapter = adaptation.Adapter(
@@ -282,7 +282,7 @@ class Runner:
             adapter.compile(group.shots, at_once)
 
     def _row(self, group: Group, result: adaptation.Result, corpus: corpus_lib.Corpus) -> Row:
-        """The row of an adaptation that has ended."""
+        """Returns the row of an adaptation that has ended."""
         return replace(
             group.row(self._task, result.lane),
             score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
@@ -310,7 +310,7 @@ class Runner:
         return self._at_once[group.name]
 
     def _keep(self, group: Group, lane: Lane, params: Params) -> None:
-        """Adapted parameters as a workdir of its own, for xlbench.evaluate, predict and convert."""
+        """Writes adapted parameters as a workdir, for xlbench.evaluate, predict and convert."""
         lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
         folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name
         shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.

@@ -180,12 +180,12 @@ class Adapt(Block):
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
 
     def groups(self, language: str, start: str) -> list['Group']:
-        """The groups of a language that start alike, in their order."""
+        """Returns the groups of a language that start alike, in their order."""
         return [Group(language, start, method, k) for method in self.methods for k in self.shots]
 
     @property
     def numbers(self) -> range:
-        """The numbers of the buckets."""
+        """Returns the numbers of the buckets."""
         return results.bucket_numbers(self.buckets)
 
     def recipe(self, method: str) -> Recipe:
@@ -194,12 +194,12 @@ class Adapt(Block):
         return Recipe(method, *numbers, self.adam, self.frozen_dropout)
 
     def rates(self, method: str) -> Sequence[float]:
-        """The learning rates of a method."""
+        """Returns the learning rates of a method."""
         of_heads = not METHODS[method].encoder and self.head_learning_rates
         return self.head_learning_rates if of_heads else self.learning_rates
 
     def lanes(self, method: str) -> list[Lane]:
-        """The lanes of each group of a method."""
+        """Returns the lanes of each group of a method."""
         return [
             Lane(bucket, float(rate), seed)
             for rate in self.rates(method)
@@ -223,7 +223,7 @@ class Group:
         return f'{self.language}-{self.shots}-{self.method}-{self.start}'
 
     def row(self, task: str, lane: Lane | None = None) -> results.Row:
-        """A row of this group, or the one without adaptation, before its result is known."""
+        """Makes a row of this group, or the one without adaptation, without its result."""
         return results.Row(
             task=task,
             language=self.language,
@@ -244,12 +244,12 @@ class Group:
 
 
 def zero_shot(language: str, start: str) -> Group:
-    """The model without adaptation, as a group of one row."""
+    """Returns the model without adaptation, as a group of one row."""
     return Group(language, start, results.ZERO_SHOT, 0)
 
 
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Chunk F1 of tags, accuracy of labels, 0 to 100; the same numbers as xlbench.metrics gives.
+    """Scores tags by chunk F1 and labels by accuracy, 0 to 100, as xlbench.metrics does.
 
     Args:
       view: 'tagging' or 'classification'.

@@ -39,13 +39,13 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
 
 
 def trained_pairs(config: ConfigDict) -> list[tuple[str, str]]:
-    """(task or mixture, split) of all that the source training trains on."""
+    """Returns (task or mixture, split) of all that the source training trains on."""
     stages = config.source.stages.values()
     return [pair for stage in stages for pair in config_lib.stage_pairs(stage)]
 
 
 def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
-    """(task or mixture, split) of all that `open_data` opens."""
+    """Returns (task or mixture, split) of all that `open_data` opens."""
     pairs = [
         pair
         for language in adapt.languages
@@ -61,7 +61,7 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
 def open_corpus(
     config: ConfigDict, adapt: Adapt, language: str, further_labels: Sequence[str] = ()
 ) -> corpus_lib.Corpus:
-    """One language's buckets, dev and test sets; see corpus.Options."""
+    """Opens one language's buckets, dev and test sets; see corpus.Options."""
     return corpus_lib.Corpus.open(
         config.source.data.root,
         config.source.data.vocabulary,
@@ -88,7 +88,7 @@ def open_corpora(
     further_labels: Sequence[str],
     check: Callable[[], None],
 ) -> dict[str, corpus_lib.Corpus]:
-    """{language: corpus} of what is not done, all of them before anything costs.
+    """Opens the corpora of what is not done, all of them before anything costs.
 
     So what cannot be read is found at once; an example takes a few kB until its language is done.
     """
@@ -107,7 +107,7 @@ def open_corpora(
 
 
 def survey(adapt: Adapt, language: str, corpus: corpus_lib.Corpus) -> str:
-    """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
+    """Describes a language's dev and test sets and buckets; UserError without a dev set."""
     parts = [f'{corpus.test_size} test examples']
     for number in adapt.shots:
         every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
@@ -152,7 +152,7 @@ class Source:
         self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
 
     def params(self, start: str) -> Params:
-        """The parameters that adaptations start from."""
+        """Returns the parameters that adaptations start from."""
         if start == 'source':
             step = checkpoints.find_step(self.workdir, 'best')
             return checkpoints.load_params(self.workdir, step, self._shapes, self._shardings)
@@ -166,7 +166,7 @@ class Source:
 
 
 def source_config(config: ConfigDict) -> ConfigDict:
-    """The config of the source training; UserError if its model does not suit the task."""
+    """Returns the config of the source training; UserError if its model does not suit the task."""
     source, workdir = config.source, config.source_workdir
     if workdir:
         source = config_lib.read_config(workdir)
@@ -216,7 +216,7 @@ def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> 
 
 
 def source_model(config: ConfigDict) -> str:
-    """A hash that tells a finished source model from others; '' for one that is trained here."""
+    """Hashes a finished source model; '' for one that is trained here."""
     if not (workdir := config.source_workdir):
         return ''
     about = config_lib.read_about(workdir)

@@ -233,7 +233,7 @@ def introduction(
 
 
 def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Json]:
-    """The facts that config.json has beside the config."""
+    """Returns the facts that config.json has beside the config."""
     tasks, _ = next(iter(data.values()))
     return config_lib.facts() | {
         'vocabulary': tasks[0].manifest['vocabulary'],

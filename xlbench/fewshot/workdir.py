@@ -84,7 +84,7 @@ def _places(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Js
 
 
 def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
-    """The config with what may change as the sweep in the workdir was begun with it.
+    """Returns the config with what may change as the sweep in the workdir was begun with it.
 
     That is what may grow, and where data and a finished source model lie: whether they are the same
     ones is compared by their contents.

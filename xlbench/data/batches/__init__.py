@@ -2,9 +2,9 @@
 
 How a training batch comes about:
 
-1. Order (`mixing.py`). The tasks are mixed at their rates, each shuffled anew in every pass. Which
+1. Order (`orders.py`). The tasks are mixed at their rates, each shuffled anew in every pass. Which
    example stands at place i of this stream is a function of the seed and i. The stream is cut into
-   windows of `window` examples. With a curriculum (`curriculum.py`) the order is that of epochs in
+   windows of `window` examples. With a curriculum the order is that of epochs in
    parts, and a window is of one part.
 2. Plan (`packing.py`). From the lengths alone (lengths.npy): which examples of the window share a
    row, which rows share a batch, and in which order the batches come.

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xlbench.config.blocks import Batches
-from xlbench.data import (
-    curriculum as curriculum_lib,
-    features,
-    mixing,
-    packing as packing_lib,
-    task_rows,
-)
+from xlbench.data import features, mixing, orders, packing as packing_lib
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
 from xlbench.system.errors import UserError
@@ -122,7 +116,7 @@ class TrainBatches:
         self._limits = checks.check_lengths(options.lengths)
         self._conventions = checks.check_tasks(prepared)
         self._features = checks.check_view(view, prepared, options.packing)
-        parts = curriculum_lib.places(prepared, curriculum) if curriculum else []
+        parts = orders.curriculum_places(prepared, curriculum) if curriculum else []
         if parts:
             rates = [task.pass_size for task in prepared]
         self._rates = checks.check_rates(prepared, rates)
@@ -170,14 +164,14 @@ class TrainBatches:
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
-    ) -> tuple[mixing.Windows, mixing.Plan]:
+    ) -> tuple[orders.Order, mixing.Plan]:
         """The windows and what plans them; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
         if options.each_task:
-            counts = task_rows.window_sizes(options.window, self._examples, self._layout)
+            counts = mixing.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
-            stream, plan = task_rows.Streams(self._prepared, counts, seed), task_rows.plan
+            stream, plan = orders.SideBySide(self._prepared, counts, seed), packing_lib.plan_tasks
         else:
             together = max(map(len, parts)) if parts else len(sizes)
             groups = together if options.one_task else 1
@@ -186,10 +180,10 @@ class TrainBatches:
             plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
             if parts:
                 shape = dict(size=self.window, rows=layout.rows[-1], seed=seed)
-                return curriculum_lib.Curriculum(self._prepared, parts, **shape), plan
-            stream = mixing.Stream(self._prepared, self._rates, seed)
+                return orders.Curriculum(self._prepared, parts, **shape), plan
+            stream = orders.Stream(self._prepared, self._rates, seed)
         tasks = list(zip(self._rates, sizes, strict=True))
-        return mixing.EvenWindows(stream, self.window, tasks), plan
+        return orders.EvenWindows(stream, self.window, tasks), plan
 
     def _fingerprint(self, seed: int, one_task: bool | str, parts: list[list[int]]) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""
@@ -272,7 +266,7 @@ class TrainBatches:
         )
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
-            weights = task_rows.weights(lengths, planned, len(self._prepared))
+            weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
 

@@ -39,7 +39,7 @@ class Input:
 
     @classmethod
     def parse(cls, text: str) -> 'Input':
-        """The input that a word of a command line names.
+        """Returns the input that a word of a command line names.
 
         Example: 'a.en,a.de.gz'; 'memory.tmx'; 'pairs.tsv'; 'pairs.tsv:3,1', columns from 1.
         """
@@ -225,7 +225,7 @@ class _Result:
 def _chunks(
     inputs: Sequence[Input], chosen: rules.Rules, report: Report
 ) -> Iterator[list[rules.Pair]]:
-    """The pairs of all inputs, in chunks; records that are none are noted in the report."""
+    """Yields the pairs of all inputs, in chunks; records that are none are noted in the report."""
     chunk: list[rules.Pair] = []
     for source in inputs:
         shown = 0
@@ -259,7 +259,7 @@ def _clean_chunk(number: int, pairs: list[rules.Pair], chosen: rules.Rules) -> _
 
 
 def _in_order(results: Iterable[_Result]) -> Iterator[_Result]:
-    """Results by their numbers; what comes early waits."""
+    """Yields results by their numbers; what comes early waits."""
     waiting: dict[int, _Result] = {}
     following = 0
     for result in results:

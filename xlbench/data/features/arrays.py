@@ -78,7 +78,7 @@ def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id:
 
 
 def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
-    """The types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
+    """Returns the types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
 
     So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0,
     and so has a pair of XLM-R's vocabulary, also in a model that knows two types: such a pair is

@@ -20,7 +20,7 @@ from xlbench.system.errors import shortened
 
 
 def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:
-    """A dialogue on each line.
+    """Reads a dialogue on each line.
 
     Spaces around an utterance are stripped and a separator behind the last one is accepted. What
     follows a TAB, such as topics and acts, is left out, unless the TAB is the separator. A dialogue
@@ -50,7 +50,7 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
 
 
 def _utterances(line: str, separator: str) -> list[str]:
-    """The utterances of a line without what follows a TAB; an empty one is ''."""
+    """Returns the utterances of a line without what follows a TAB; an empty one is ''."""
     text = line if '\t' in separator else line.partition('\t')[0]
     utterances = [utterance.strip() for utterance in text.split(separator)]
     if len(utterances) > 1 and not utterances[-1]:
@@ -61,7 +61,7 @@ def _utterances(line: str, separator: str) -> list[str]:
 def read_parallel_dialogues(
     source_path: str, target_path: str, separator: str = '__eou__'
 ) -> Iterator[Record | BadRecord]:
-    """The utterances of dialogues in two languages, of which line n is the same dialogue.
+    """Reads the utterances of dialogues in two languages, of which line n is the same dialogue.
 
     A dialogue with an empty utterance, or with another number of them in the other language, is a
     BadRecord as a whole. Spaces and TABs are as for `read_dialogues`.
@@ -126,7 +126,7 @@ def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:
 
 
 def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
-    """Messages and replies of one dialogue; ValueError names the place."""
+    """Yields messages and replies of one dialogue; ValueError names the place."""
     paired = any(isinstance(turn, list) for turn in turns)
     if not paired and len(turns) < 2:
         raise ValueError(f'{place} has {len(turns)} utterances, no reply')
@@ -143,7 +143,7 @@ def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
 
 
 def read_pairs(path: str) -> Iterator[Record | BadRecord]:
-    """MRS's pairs: four TAB-separated columns, message, reply and two that are not used.
+    """Reads MRS's pairs: four TAB-separated columns, message, reply and two that are not used.
 
     Texts are stripped. microsoft/MRS drops pairs with an empty text and reads on past lines of any
     other number of columns; here each of them is a BadRecord.
@@ -159,7 +159,7 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
 
 
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
-    """MRS's response set: TAB-separated score of a language model, text, cluster, maybe more.
+    """Reads MRS's response set: TAB-separated score of a language model, text, cluster, maybe more.
 
     Args:
       path: response_lm_cluster.txt; no text may occur twice.
@@ -194,7 +194,7 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
 
 
 def _response(path: str, number: int, line: str) -> Record | BadRecord:
-    """One line of a response set."""
+    """Returns one line of a response set."""
     columns = ('lm_score', 'reply', 'cluster')
     unused = max(line.count('\t') + 1 - len(columns), 0)
     record = fields(path, number, line, columns, unused=unused, strip=True)
@@ -210,7 +210,7 @@ def _response(path: str, number: int, line: str) -> Record | BadRecord:
 
 
 def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record | BadRecord:
-    """The text to show for a response, from one line of the mapping."""
+    """Returns the text to show for a response, from one line of the mapping."""
     if isinstance(line, BadRecord):
         return line
     record = fields(path, number, line, ('response', 'display'), strip=True)
@@ -223,7 +223,7 @@ def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record
 
 
 def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
-    """A JSON array of interviews: who speaks, what is said, and a summary.
+    """Reads a JSON array of interviews: who speaks, what is said, and a summary.
 
     Turns without words are left out. An id that occurs twice is a BadRecord.
 
@@ -264,7 +264,7 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
 
 
 def read_split_ids(path: str) -> frozenset[str]:
-    """The ids in all splits of a JSON object of lists, {"train": ["NPR-1", ...], ...}.
+    """Reads the ids in all splits of a JSON object of lists, {"train": ["NPR-1", ...], ...}.
 
     Raises:
       ValueError: the file is something else.
@@ -281,7 +281,7 @@ def read_split_ids(path: str) -> frozenset[str]:
 
 
 def read_translations(path: str) -> Iterator[Record | BadRecord]:
-    """A translated summary on each line, with the id of its interview, as JSON.
+    """Reads a translated summary on each line, with the id of its interview, as JSON.
 
     An empty one, which xlbench.translate writes where a translation failed, is left out.
 
@@ -298,7 +298,7 @@ def read_translations(path: str) -> Iterator[Record | BadRecord]:
 
 
 def _dialogue(interview: dict[str, Json]) -> str:
-    """The turns of an interview, a line each; ValueError says what is wrong with them."""
+    """Returns the turns of an interview, a line each; ValueError says what is wrong with them."""
     words, speakers = (items(interview, key, 'the object') for key in ('utt', 'speaker'))
     if len(words) != len(speakers):
         raise ValueError(f'{len(words)} texts in utt and {len(speakers)} in speaker')
@@ -320,7 +320,7 @@ _NUMBERS = (1, *range(5, 11))  # Of the sentence; where the three phrases begin 
 
 
 def read_triples(path: str) -> Iterator[Record | BadRecord]:
-    """A triple on each line, with the sentence that it is from.
+    """Reads a triple on each line, with the sentence that it is from.
 
     It is what `java edu.stanford.nlp.naturalli.OpenIE -format reverb FILE` prints
     (stanfordnlp.github.io/CoreNLP/openie.html): document, sentence number, subject, relation,

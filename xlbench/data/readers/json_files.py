@@ -23,7 +23,7 @@ Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
 
 def text_field(value: Json, name: str, *, may_be_empty: bool = False) -> str:
-    """A JSON value that must be a text with something in it; ValueError says what it is.
+    """Checks a JSON value that must be a text with something in it; ValueError says what it is.
 
     Args:
       value: the JSON value.
@@ -53,7 +53,7 @@ def kind_of(value: Json) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """json.loads of which every failure is a ValueError, a limit on depth included."""
+    """Does json.loads, of which every failure is a ValueError, a limit on depth included."""
     try:
         try:
             value = json.loads(text)
@@ -100,7 +100,7 @@ def check_keys(value: Mapping[str, Json], keys: Iterable[str]) -> None:
 def read_jsonl(
     path: str, fields: Mapping[str, str], may_be_empty: Container[str] = ()
 ) -> Iterator[Record | BadRecord]:
-    """A JSON object on each line.
+    """Reads a JSON object on each line.
 
     Args:
       path: the file.
@@ -138,7 +138,7 @@ def json_document(path: str) -> Json:
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:
-    """`value[key]`, which must be a list; ValueError names the place."""
+    """Returns `value[key]`, which must be a list; ValueError names the place."""
     if not isinstance(value, dict):
         raise ValueError(f'{place} is {kind_of(value)}, not an object')
     if key not in value:
@@ -154,7 +154,7 @@ _DECODER = json.JSONDecoder()
 
 
 def json_items(path: str) -> Iterator[tuple[int, Json] | BadRecord]:
-    """Each value of a JSON array with its place, from 1; one of them is in memory at a time.
+    """Yields each value of a JSON array with its place, from 1; one of them is in memory at a time.
 
     A value may be as long as a line of a text file may be (XLBENCH_MAX_LINE_BYTES). What is wrong
     with the array itself is one last BadRecord.
@@ -204,7 +204,7 @@ class _Text:
         self._add(block, not block)
 
     def next(self) -> str:
-        """The next character that is no space; '' at the end."""
+        """Returns the next character that is no space; '' at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text) or self._ended:
@@ -216,7 +216,7 @@ class _Text:
         self._at += 1
 
     def value(self) -> Json:
-        """The JSON value that begins here; ValueError if there is none."""
+        """Returns the JSON value that begins here; ValueError if there is none."""
         before = -1
         while True:
             try:
@@ -245,7 +245,7 @@ class _Text:
 
 
 def _values(text: _Text) -> Iterator[Json]:
-    """The values of an array; ValueError says what is wrong with it."""
+    """Yields the values of an array; ValueError says what is wrong with it."""
     if text.next() != '[':
         raise ValueError('the file is not a list of objects')
     text.skip()

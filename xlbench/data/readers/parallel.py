@@ -33,7 +33,7 @@ def fields(
     unused: int = 0,
     strip: bool = False,
 ) -> Record | BadRecord:
-    """One line as TAB-separated columns; a single column may hold TABs.
+    """Returns one line as TAB-separated columns; a single column may hold TABs.
 
     Args:
       path, number: where the line stands.
@@ -80,7 +80,7 @@ def read_parallel(
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
 ) -> Iterator[Record | BadRecord]:
-    """Two files of which line n belongs together.
+    """Reads two files of which line n belongs together.
 
     Unequal numbers of lines are found before the first record is yielded: past a missing line every
     pair would be wrong, and nothing would show it.
@@ -170,7 +170,7 @@ _CODE = frozenset(('bpt', 'ept', 'it', 'ph', 'ut', 'sub'))
 
 
 def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
-    """The texts of both languages of each unit that has both; another one is LeftOut.
+    """Reads the texts of both languages of each unit that has both; another one is LeftOut.
 
     Of several texts of a language the first counts. Regions of languages mean nothing: de-AT is
     de. White space becomes single spaces, and codes of formatting are left out. The line of a
@@ -238,7 +238,7 @@ class _Units:
 
     @property
     def line(self) -> int:
-        """The line that is being read, 1-based."""
+        """Returns the line that is being read, 1-based."""
         return self._parser.CurrentLineNumber
 
     def feed(self, block: bytes) -> None:
@@ -250,7 +250,7 @@ class _Units:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
 
     def taken(self) -> list[tuple[int, dict[str, str]]]:
-        """The units since the last time."""
+        """Returns the units since the last time."""
         done, self._done = self._done, []
         return done
 

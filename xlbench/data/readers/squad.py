@@ -8,7 +8,7 @@ from xlbench.system import errors
 
 
 def read_squad(path: str) -> Iterator[Record | BadRecord]:
-    """Question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
+    """Reads question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
 
     Reasons name the place by article, paragraph and question, counted from 1, because a JSON file
     has no useful lines. Every text must be there, the passage must hold the answer at
@@ -49,7 +49,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 def _squad_questions(
     path: str, paragraph: Json, place: str, common: Record, first: dict[str, str]
 ) -> Iterator[Record | BadRecord]:
-    """The records of one paragraph; `first` has the place of each id so far."""
+    """Yields the records of one paragraph; `first` has the place of each id so far."""
     try:
         questions = items(paragraph, 'qas', place)
         context = text_field(paragraph.get('context'), f'context of {place}')
@@ -69,7 +69,7 @@ def _squad_questions(
 
 
 def _squad_question(question: Json, context: str, place: str) -> Record:
-    """The fields of one question; ValueError names the place."""
+    """Returns the fields of one question; ValueError names the place."""
     answers = items(question, 'answers', place)
     record = {
         'id': text_field(question.get('id'), f'id of {place}'),

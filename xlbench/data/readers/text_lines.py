@@ -90,7 +90,7 @@ UTF16 = (b'\xff\xfe', b'\xfe\xff')
 
 
 def find(path: str) -> list[str]:
-    """The files that a path stands for, sorted; empty if there is none.
+    """Returns the files that a path stands for, sorted; empty if there is none.
 
     It is the file of that name, else the same with .gz; else its last part is a pattern of the
     shell, such as *.tsv*. A packed file beside its unpacked self is not read a second time.
@@ -109,7 +109,7 @@ def find(path: str) -> list[str]:
 
 
 def open_binary(path: str) -> IO[bytes]:
-    """A file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
+    """Returns a file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
     try:
         file = open(path, 'rb', buffering=_BUFFER)  # noqa: SIM115
     except FileNotFoundError as error:
@@ -122,7 +122,7 @@ def open_binary(path: str) -> IO[bytes]:
 
 
 def read_whole(path: str) -> bytes:
-    """The content of a JSON file, packed or not, without a byte order mark.
+    """Reads the content of a JSON file, packed or not, without a byte order mark.
 
     Raises:
       UserError: it cannot be read, or is over a limit.
@@ -140,7 +140,7 @@ BROKEN = (OSError, EOFError, zlib.error, untrusted.Exceeded)
 
 
 def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file with their ends; one of BROKEN if they cannot be read."""
+    """Yields the lines of a file with their ends; one of BROKEN if they cannot be read."""
     most = untrusted.LINE_BYTES.value
     while raw := file.readline(most + 1):
         if len(raw) > most:
@@ -149,7 +149,7 @@ def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
-    """The text of a line, without its end.
+    """Returns the text of a line, without its end.
 
     Args:
       raw: the line, as `raw_lines` gives it.
@@ -179,7 +179,7 @@ CR_INSIDE = (
 
 
 def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
-    """The lines of a file as text; a BadRecord in place of each that is none.
+    """Yields the lines of a file as text; a BadRecord in place of each that is none.
 
     Args:
       path: the file.
@@ -201,12 +201,12 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
 
 
 def broken(error: Exception) -> str:
-    """Why a file cannot be read, of one of BROKEN."""
+    """Returns why a file cannot be read, of one of BROKEN."""
     return str(error) if isinstance(error, untrusted.Exceeded) else f'cannot be read: {error}'
 
 
 def count_lines(path: str) -> int:
-    """The number of lines; a last line without an end counts."""
+    """Returns the number of lines; a last line without an end counts."""
     count, last = 0, b'\n'
     with open_binary(path) as file:
         try:

@@ -15,7 +15,7 @@ _UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
 
 
 def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
-    """The rows of a file.
+    """Reads the rows of a file.
 
     Args:
         path: The file, .gz or not.
@@ -42,7 +42,7 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
 
 
 def count(path: str, layout: Layout) -> int:
-    """The number of rows, bad ones included."""
+    """Returns the number of rows, bad ones included."""
     kind = layout.format_of(path)
     if kind == 'jsonl':
         return readers.count_lines(path)
@@ -53,7 +53,7 @@ def count(path: str, layout: Layout) -> int:
 
 
 def columns(path: str, layout: Layout) -> list[str]:
-    """The names of all columns of a csv, tsv, parquet or arrow file, in their order.
+    """Returns the names of all columns of a csv, tsv, parquet or arrow file, in their order.
 
     Raises:
         UserError: There are none, or two of one name, or the file cannot be read.
@@ -115,12 +115,12 @@ def _of_object(value: Json, keys: tuple[str, ...]) -> dict[str, Json]:
 
 
 def text(value: Json, key: str) -> str:
-    """A value that must be a text with something in it; ValueError says what it is."""
+    """Checks a value that must be a text with something in it; ValueError says what it is."""
     return readers.text_field(value, key)
 
 
 def label(value: Json, key: str) -> str:
-    """A value that must be the name of a label: a text, a whole number, true or false."""
+    """Checks a value that must be the name of a label: a text, a whole number, true or false."""
     if isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, float):
@@ -138,7 +138,7 @@ def texts(value: Json, key: str) -> list[Json]:
 
 
 def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text') -> str:
-    """A dialogue as one text, a line for each turn; ValueError says what is wrong with it.
+    """Returns a dialogue as one text, a line for each turn; ValueError says what is wrong with it.
 
     Args:
         value: A text, which stays as it is, or a list of turns. A turn is a text, such as

@@ -13,7 +13,7 @@ BETWEEN = '\t'  # The two views of a text.
 
 
 def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
-    """A dialogue on one line with a mark before each segment.
+    """Returns a dialogue on one line with a mark before each segment.
 
     A mark inside an utterance becomes a space.
 
@@ -34,7 +34,7 @@ def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
 
 
 def joined_views(views: Sequence[str]) -> str:
-    """Views of a dialogue as one text; a tab inside one becomes a space.
+    """Returns views of a dialogue as one text; a tab inside one becomes a space.
 
     Example: [' | A: hi B: ho', ' | A: hi | B: ho'] -> ' | A: hi B: ho\\t | A: hi | B: ho'
     """
@@ -42,13 +42,13 @@ def joined_views(views: Sequence[str]) -> str:
 
 
 def parted_views(text: str) -> list[str]:
-    """The inverse of `joined_views`: two views, or the one of a text without a tab."""
+    """Returns the inverse of `joined_views`: two views, or the one of a text without a tab."""
     first, between, second = text.partition(BETWEEN)
     return [first, second] if between else [first]
 
 
 def utterances(dialogue: str) -> list[str]:
-    """The lines of a dialogue that are not empty, each with single spaces.
+    """Returns the lines of a dialogue that are not empty, each with single spaces.
 
     Example: 'Anna:  Hi!\\r\\nBen: Hello.' -> ['Anna: Hi!', 'Ben: Hello.']
     """
@@ -59,7 +59,7 @@ _WORDS = re.compile(r'\w+')
 
 
 def word_vectors(dialogues: Sequence[Sequence[str]], size: int = 500) -> list[np.ndarray]:
-    """TF-IDF: counts of words, times log(utterances / utterances with the word).
+    """Returns TF-IDF: counts of words, times log(utterances / utterances with the word).
 
     Args:
       dialogues: the utterances of each.

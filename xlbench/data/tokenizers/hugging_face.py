@@ -87,7 +87,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return tuple('source_lang' if word == 'target_lang' else word for word in words)
 
     def further(self, words: Sequence[str]) -> dict[str, int]:
-        """{word: the id it would get} of the words that it does not have."""
+        """Returns {word: the id it would get} of the words that it does not have."""
         new = [w for w in dict.fromkeys(words) if self._tokenizer.token_to_id(w) is None]
         return {word: number for number, word in enumerate(new, self.num_pieces)}
 
@@ -138,7 +138,7 @@ class HuggingFaceTokenizer(Tokenizer):
             self.tags = 'own'
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32, over all cores."""
+        """Encodes texts as ids, each [length] int32, over all cores."""
         with objects.no_panic(f'vocabulary {self.name}'):
             encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
@@ -151,7 +151,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
 
     def with_ends(self) -> str:
-        """A tokenizer.json that puts around a text what `encode_inputs` puts around it."""
+        """Returns a tokenizer.json that puts around a text what `encode_inputs` puts around it."""
         import tokenizers
         from tokenizers import processors
 

@@ -87,7 +87,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32, without prefix and end.
+        """Encodes texts as ids, each [length] int32, without prefix and end.
 
         Args:
           texts: any Unicode text.
@@ -96,14 +96,14 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        """Ids of text alone -> texts."""
+        """Decodes ids of text alone to texts."""
 
     def pieces(self) -> list[str]:
         """The text of each id, in the order of the ids; empty where ids stand for no texts."""
         return []
 
     def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Ids -> texts: up to the first end token, without special and language tokens."""
+        """Decodes ids to texts: up to the first end token, without special and language tokens."""
         return self._decode_clean([self._clean(row) for row in ids])
 
     def _clean(self, row: Sequence[int]) -> list[int]:
@@ -114,11 +114,11 @@ class Tokenizer(abc.ABC):
         return (row[~np.isin(row, self._silent)] if len(self._silent) else row).tolist()
 
     def encode(self, text: str, target: bool = False) -> np.ndarray:
-        """One text -> ids, [length] int32."""
+        """Encodes one text as ids, [length] int32."""
         return self.encode_batch([text], target)[0]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Ids -> one text."""
+        """Decodes ids to one text."""
         return self.decode_batch([ids])[0]
 
     @property
@@ -127,17 +127,17 @@ class Tokenizer(abc.ABC):
         return vocabularies.FAMILIES[self.family].source
 
     def languages(self) -> tuple[str, ...]:
-        """ISO codes of the languages it has tokens for; empty if it tells none apart."""
+        """Returns ISO codes of the languages it has tokens for; empty if it tells none apart."""
         return tuple(self._language_ids)
 
     def language_tokens(self) -> dict[str, str]:
-        """{ISO code: the token of that language}; see `languages`."""
+        """Returns {ISO code: the token of that language}; see `languages`."""
         return dict(self._language_tokens)
 
     def prefix_ids(
         self, source_lang: str | None, target_lang: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The ids before inputs and before targets, each [length] int32.
+        """Returns the ids before inputs and before targets, each [length] int32.
 
         mBART puts the language of each side first (mBART-25 for a batch of examples only, see
         `vocabularies.Family.language_last`; so does Unicoder, with [EOS] in the place of the source
@@ -170,7 +170,7 @@ class Tokenizer(abc.ABC):
         ]
 
     def prompt_ids(self, prompt: str) -> list[int]:
-        """The ids that a prompt puts before those of the text behind it.
+        """Returns the ids that a prompt puts before those of the text behind it.
 
         Example, XLM-R: 'query: ' -> [41, 1294, 12], those of query:
 
@@ -209,7 +209,7 @@ class Tokenizer(abc.ABC):
         return rows
 
     def segment_marks(self) -> list[int]:
-        """The ids of the mark before a segment, with a space before it and without.
+        """Returns the ids of the mark before a segment, with a space before it and without.
 
         Returns:
           None of them where the vocabulary cannot spell it.
@@ -218,12 +218,12 @@ class Tokenizer(abc.ABC):
         return sorted({i for ids in spelled for i in ids} - {self.unk_id})
 
     def answer_mark(self) -> list[int]:
-        """The ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""
+        """Returns the ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""
         ids = self.encode(ANSWER_SEPARATOR.rstrip()).tolist()
         return [] if set(ids) <= {self.unk_id} else ids
 
     def join_texts(self, pieces: Sequence[np.ndarray]) -> np.ndarray:
-        """The ids of one or two texts -> those that a classifier reads, [length] int32.
+        """Returns the ids of one or two texts -> those that a classifier reads, [length] int32.
 
         Example, BERT: 'Es regnet.', 'Es ist nass.' ->
           [CLS] Es regnet . [SEP] Es ist nass . [SEP]
@@ -257,7 +257,7 @@ class Tokenizer(abc.ABC):
         return int(ids[0]) if ids.size else None
 
     def first_languages(self) -> list[int]:
-        """The ids of languages, if the family's targets begin with theirs."""
+        """Returns the ids of languages, if the family's targets begin with theirs."""
         family = vocabularies.FAMILIES[self.family]
         begins = family.needs_languages and family.target == ('target_lang',)
         return list(self._language_ids.values()) if begins else []
@@ -288,7 +288,7 @@ class Tokenizer(abc.ABC):
         )
 
     def manifest(self) -> dict[str, int | str | dict[str, int] | None]:
-        """The entry of a vocabulary in the manifest of a preparation."""
+        """Returns the entry of a vocabulary in the manifest of a preparation."""
         more = {} if self.closing_id is None else {'closing_id': self.closing_id}
         more |= {'language_rows': dict(self.language_rows)} if self.language_rows else {}
         return {
@@ -322,7 +322,7 @@ class ByteTokenizer(Tokenizer):
         self.sha256 = hashlib.sha256(b'bytes behind 3 special ids').hexdigest()
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32."""
+        """Encodes texts as ids, each [length] int32."""
         return [np.frombuffer(t.encode(), np.uint8).astype(np.int32) + _FIRST_BYTE for t in texts]
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:

@@ -31,7 +31,7 @@ class Factor(NamedTuple):
         return f'lexical overlap with K={self.shots}, {self.name}s'
 
     def of(self, lang: str, system: System) -> float | None:
-        """The value of the factor for a language; None if it is unknown."""
+        """Returns the value of the factor for a language; None if it is unknown."""
         if self.shots is None:
             return languages.shared_features(lang)
         return system.overlaps.percent.get((self.name, lang, self.shots))
@@ -133,7 +133,7 @@ def overlap_table(system: System) -> Table:
 
 
 def _joined(factors: Sequence[Factor]) -> str:
-    """'common features of word order; lexical overlap with K=1, 2, words'"""
+    """Returns 'common features of word order; lexical overlap with K=1, 2, words'"""
     by_name: dict[str, list[Factor]] = {}
     for factor in factors:
         by_name.setdefault(factor.name, []).append(factor)

@@ -34,12 +34,12 @@ class Drawn(NamedTuple):
 
 
 def predictions(group: Adaptations) -> np.ndarray:
-    """[buckets, W] uint8, of the test set."""
+    """Returns [buckets, W] uint8, of the test set."""
     return np.stack([group.sweep.predicted(row) for row in group.by_bucket])
 
 
 def fewest_shots(system: System) -> list[Adaptations]:
-    """The groups with the smallest K, one for each language."""
+    """Returns the groups with the smallest K, one for each language."""
     fewest = min(shots for _, shots in system.adapted)
     return [group for (_, shots), group in system.adapted.items() if shots == fewest]
 
@@ -83,7 +83,7 @@ class Means:
 
 
 def means(system: System) -> Means:
-    """The scores of all languages and numbers of shots of a task."""
+    """Returns the scores of all languages and numbers of shots of a task."""
     largest = system.adapted
     zero = {language: group.zero_shot for (language, _), group in largest.items()}
     # Those without a zero-shot score come last.
@@ -196,7 +196,7 @@ def read_words(group: Adaptations) -> Words:
 
 
 def with_words(system: System) -> tuple[list[Adaptations], str]:
-    """The groups whose words are at hand, and why others are left out."""
+    """Returns the groups whose words are at hand, and why others are left out."""
     readable, missing = [], {}
     for group in fewest_shots(system):
         try:
@@ -212,7 +212,7 @@ def with_words(system: System) -> tuple[list[Adaptations], str]:
 
 
 def _records(group: Adaptations, split: str) -> list[features.Example]:
-    """The prepared examples of a split of the group's task."""
+    """Returns the prepared examples of a split of the group's task."""
     name = topics.task_name(group.task, group.language)
     try:
         examples = group.sweep.open_prepared(name, split)

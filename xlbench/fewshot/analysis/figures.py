@@ -72,7 +72,7 @@ def _kind(task: str) -> str:
 
 
 def _title(group: Adaptations) -> str:
-    """The title of a panel. Example: de, 1-shot"""
+    """Returns the title of a panel. Example: de, 1-shot"""
     return f'{group.language}, {group.shots}-shot'
 
 
@@ -91,7 +91,7 @@ def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
 def _grid(
     stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of so many panels, each of a width and height, row after row."""
+    """Yields a figure of so many panels, each of a width and height, row after row."""
     columns = min(columns, count)
     rows = -(-count // columns)
     with drawing.figure(stem, size[0] * columns, size[1] * rows + 0.3) as drawn:
@@ -104,7 +104,7 @@ def _grid(
 def _write_csv(
     stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[str | float | None]]
 ) -> None:
-    """The numbers of a figure; each row begins with task, language and shots."""
+    """Writes the numbers of a figure; each row begins with task, language and shots."""
     head = ('task', 'language', 'shots', *columns)
     files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))
 

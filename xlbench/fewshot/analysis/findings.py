@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 
 def findings(system: System) -> list[Finding]:
-    """Every finding, in the paper's order."""
+    """Judges every finding, in the paper's order."""
     made = []
     for claim, estimate, only in _CLAIMS:
         is_tagging = topics.is_tagging(system.task)
@@ -70,7 +70,7 @@ def findings(system: System) -> list[Finding]:
 
 
 def outcome(estimates: Sequence[Estimate]) -> str:
-    """HOLDS, FAILS or OPEN, by the rule above."""
+    """Judges estimates by the rule above: HOLDS, FAILS or OPEN."""
     if any(one.value < -_ERRORS * one.error for one in estimates):
         return FAILS
     holds = estimates and all(one.value > _ERRORS * one.error for one in estimates)

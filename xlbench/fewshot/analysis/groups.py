@@ -54,52 +54,52 @@ class Adaptations:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Task, language and shots."""
+        """Returns task, language and shots."""
         return self.task, self.language, self.shots
 
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
-        """The rows of the seed that has most buckets."""
+        """Returns the rows of the seed that has most buckets."""
         return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
 
     @functools.cached_property
     def by_seed(self) -> tuple[Row, ...]:
-        """The rows of the bucket that has most seeds."""
+        """Returns the rows of the bucket that has most seeds."""
         return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
 
     @functools.cached_property
     def scores(self) -> np.ndarray:
-        """[buckets], test scores, 0 to 100."""
+        """Returns [buckets], test scores, 0 to 100."""
         return np.array([row.score for row in self.by_bucket])
 
     @property
     def mean(self) -> float:
-        """The mean score over buckets."""
+        """Returns the mean score over buckets."""
         return statistics.fmean(self.scores.tolist())
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the sample (n - 1); None for a single bucket."""
+        """Returns standard deviation of the sample (n - 1); None for a single bucket."""
         return statistics.stdev(self.scores.tolist()) if len(self.scores) > 1 else None
 
     @property
     def population(self) -> float:
-        """Standard deviation of the population (n)."""
+        """Returns standard deviation of the population (n)."""
         return statistics.pstdev(self.scores.tolist())
 
     @property
     def seed(self) -> int | None:
-        """The seed of the adaptations in `by_bucket`."""
+        """Returns the seed of the adaptations in `by_bucket`."""
         return self.by_bucket[0].seed if self.rows else None
 
     @property
     def has_dev(self) -> bool:
-        """True if the learning rate was chosen on a dev set."""
+        """Returns true if the learning rate was chosen on a dev set."""
         return all(row.dev_score is not None for row in self.by_bucket)
 
     @property
     def missing(self) -> int:
-        """The number of buckets that the sweep still has to adapt to."""
+        """Returns the number of buckets that the sweep still has to adapt to."""
         if not self.shots:
             return 0
         asked = self.sweep.buckets(self.language, self.shots, self.method, self.start)
@@ -116,7 +116,7 @@ class Adaptations:
 
 
 def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
-    """The groups of one sweep and task."""
+    """Returns the groups of one sweep and task."""
     rows: dict[Group, list[Row]] = {}
     for row in sweep.rows:
         if row.task == task:
@@ -133,7 +133,7 @@ def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
 def _most(
     rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
 ) -> tuple[Row, ...]:
-    """The most rows that are the `same`, in `order`; of equally many the first."""
+    """Returns the most rows that are the `same`, in `order`; of equally many the first."""
     groups = collections.defaultdict(list)
     for row in sorted(rows, key=lambda row: (same(row), order(row))):
         groups[same(row)].append(row)

@@ -24,7 +24,7 @@ _CHUNK = 10_000  # Examples that are read at once.
 
 
 def units(examples: Iterable[Example], unit: str) -> set[str | int]:
-    """The different words (str), or wordpieces (ids), of prepared examples.
+    """Returns the different words (str), or wordpieces (ids), of prepared examples.
 
     Example, 'word': inputs_pretokenized 'Es regnet .\\tEs ist nass .' -> Es, regnet, ., ist, nass
     """
@@ -45,7 +45,7 @@ def overlap(target: Set, source: Set) -> float:
 
 
 def jaccard(a: Set, b: Set) -> float:
-    """Size of the intersection by that of the union, 0 to 1; 0 where both are empty."""
+    """Returns size of the intersection by that of the union, 0 to 1; 0 where both are empty."""
     return len(a & b) / max(len(a | b), 1)
 
 
@@ -55,7 +55,7 @@ def overlaps(
     languages: Sequence[str],
     shots: Sequence[int],
 ) -> dict[tuple[str, str, int], float]:
-    """(unit, language, K) -> the overlap with the source language's training examples.
+    """Returns (unit, language, K) -> the overlap with the source language's training examples.
 
     Args:
         open_prepared: From the name of a SeqIO task and a split to its prepared examples.
@@ -97,7 +97,7 @@ class Correlation(NamedTuple):
 
 
 def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) -> Correlation:
-    """Correlations over the languages that have both; None as a factor is unknown.
+    """Returns correlations over the languages that have both; None as a factor is unknown.
 
     Raises:
         UserError: there are too few languages, or one side is the same for all of them.
@@ -135,7 +135,7 @@ _kept: dict[str, dict[str, frozenset]] = {}
 
 
 def _vocabularies(examples: prepared.Prepared) -> dict[str, frozenset]:
-    """{unit: the different units} of all examples."""
+    """Returns {unit: the different units} of all examples."""
     different: dict[str, set[str | int]] = {unit: set() for unit in UNITS}
     for start in range(0, len(examples), _CHUNK):
         chunk = examples.read(range(start, min(start + _CHUNK, len(examples))))

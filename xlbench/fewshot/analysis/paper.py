@@ -32,7 +32,7 @@ CORRELATIONS_K = (
 
 
 def _rows(name: str, *keys: str) -> dict[tuple[str | int, ...], dict[str, str]]:
-    """The lines of a CSV file by some of their columns; shots are numbers."""
+    """Returns the lines of a CSV file by some of their columns; shots are numbers."""
     path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
     with path.open(encoding='utf-8', newline='') as file:
         return {
@@ -43,28 +43,28 @@ def _rows(name: str, *keys: str) -> dict[tuple[str | int, ...], dict[str, str]]:
 
 @functools.cache
 def scores() -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """The scores of tables 2, 6, 11, 12 and 13 by task and Group; 6 repeats a part of 2."""
+    """Returns the scores of tables 2, 6, 11, 12 and 13 by task and Group; 6 repeats a part of 2."""
     rows = _rows('scores', 'task', 'language', 'shots', 'method', 'start')
     return {key: (row['mean'], row['deviation']) for key, row in rows.items()}
 
 
 @functools.cache
 def gaps() -> dict[tuple[str, str, int], str]:
-    """The gaps by task, language and K: table 4, with a ? at what table 11 contradicts."""
+    """Returns the gaps by task, language and K: table 4, with a ? at what table 11 contradicts."""
     rows = _rows('gaps', 'task', 'language', 'shots')
     return {key: row['difference'] + '?' * bool(row['doubtful']) for key, row in rows.items()}
 
 
 @functools.cache
 def correlations() -> dict[tuple[str, str], tuple[str, str]]:
-    """The correlations by task and factor: table 3, Spearman and Pearson."""
+    """Returns the correlations by task and factor: table 3, Spearman and Pearson."""
     rows = _rows('correlations', 'task', 'factor')
     return {key: (row['spearman'], row['pearson']) for key, row in rows.items()}
 
 
 @functools.cache
 def overlaps() -> dict[tuple[str, str, int], str]:
-    """The overlaps by task, language and K: table 14."""
+    """Returns the overlaps by task, language and K: table 14."""
     rows = _rows('overlap', 'task', 'language', 'shots')
     return {key: row['overlap'] for key, row in rows.items()}
 
@@ -77,7 +77,7 @@ def tasks() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def source() -> dict[str, tuple[str, str]]:
-    """The English dev score of the source model and its learning rate, by task: table 7."""
+    """Returns the English dev score of the source model and its learning rate, by task: table 7."""
     rows = _rows('source', 'task')
     return {task: (row['dev_score'], row['learning_rate']) for (task,), row in rows.items()}
 

@@ -21,7 +21,7 @@ def build(
     head: str = 'language',
     metric: bool = True,
 ) -> Table:
-    """A table of columns, a row for each (name, kind); without rows that miss every cell."""
+    """Makes a table of columns, a row for each (name, kind) but those without any cell."""
     cells = zip(*columns.values(), strict=True)
     named = zip(names or languages_of(system.languages), cells, strict=True)
     rows = [row for name, of_row in named if not (row := Row(*name, of_row)).is_missing]
@@ -40,7 +40,7 @@ def finish(
     head: str,
     metric: bool = True,
 ) -> Table:
-    """A table with what belongs under every table of a system."""
+    """Returns a table with what belongs under every table of a system."""
     dropped = [f'{folder(sweep)}: {sweep.dropped}' for sweep in system.sweeps if sweep.dropped]
     signature = [f'Score: {system.signature}'] if metric else []
     return Table(
@@ -59,24 +59,24 @@ def languages_of(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def score(stats: Adaptations | None) -> Cell:
-    """Mean and standard deviation over buckets."""
+    """Returns mean and standard deviation over buckets."""
     if stats is None or not stats.rows:
         return Cell()
     return Cell(stats.mean, stats.deviation, DECIMALS)
 
 
 def printed(of_paper: tuple[str, str] | None) -> Cell:
-    """A mean and a standard deviation, as the paper prints them."""
+    """Returns a mean and a standard deviation, as the paper prints them."""
     return Cell() if of_paper is None else text(' ±'.join(filter(None, of_paper)))
 
 
 def number(value: float | None, sign: str = '') -> Cell:
-    """A number; '+' as the sign also writes that of positive ones."""
+    """Returns a number; '+' as the sign also writes that of positive ones."""
     return Cell(value, decimals=DECIMALS, sign=sign)
 
 
 def text(value: str | int) -> Cell:
-    """A text, or a whole number."""
+    """Returns a text, or a whole number."""
     return Cell(text=str(value))
 
 

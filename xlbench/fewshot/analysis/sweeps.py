@@ -146,17 +146,17 @@ class Sweep:
 
     @property
     def task(self) -> str:
-        """The task: of the benchmark, or a user's own."""
+        """Returns the task: of the benchmark, or a user's own."""
         return self.about.config.task
 
     @property
     def is_sample(self) -> bool:
-        """True if its data are the embedded sample corpora."""
+        """Returns true if its data are the embedded sample corpora."""
         return self.about.data == 'sample'
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of an input; longer ones were cut."""
+        """Returns most tokens of an input; longer ones were cut."""
         return self.about.config.adapt.lengths['inputs']
 
     def test_numbers(self, size: int) -> Sequence[int]:
@@ -164,7 +164,7 @@ class Sweep:
         return results.drawn(size, self.about.config.adapt.test_examples)
 
     def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
-        """The numbers of the buckets that a group is to be adapted to."""
+        """Returns the numbers of the buckets that a group is to be adapted to."""
         return {
             number
             for asked in self.about.asked or [self.about.config.adapt]
@@ -176,7 +176,7 @@ class Sweep:
 
     @property
     def source_workdir(self) -> pathlib.Path:
-        """The workdir of the source-trained model, which may be gone."""
+        """Returns the workdir of the source-trained model, which may be gone."""
         if not (named := self.about.config.source_workdir):
             return self.workdir / 'source'
         return pathlib.Path(self._where(named))
@@ -191,13 +191,13 @@ class Sweep:
 
     @functools.cached_property
     def _trained(self) -> _Trained:
-        """The config.json of the source-trained model; empty if its workdir is gone."""
+        """Returns the config.json of the source-trained model; empty if its workdir is gone."""
         path = untrusted.file(self.source_workdir, 'config.json')
         return files.read_json(path, _Trained) if path else _Trained()
 
     @property
     def source_config(self) -> Config:
-        """The config of the source-trained model."""
+        """Returns the config of the source-trained model."""
         return self._trained.config or self.config.get('source', {})
 
     @property
@@ -215,16 +215,16 @@ class Sweep:
 
     @property
     def data_root(self) -> str:
-        """The root of the prepared data, as seen from the current folder."""
+        """Returns the root of the prepared data, as seen from the current folder."""
         return self._where(self.about.config.source.data.root)
 
     @property
     def vocabulary(self) -> str:
-        """The vocabulary, as `xlbench.prepare --vocabulary` takes it."""
+        """Returns the vocabulary, as `xlbench.prepare --vocabulary` takes it."""
         return self.about.config.source.data.vocabulary
 
     def open_prepared(self, name: str, split: str) -> prepared.Prepared:
-        """The prepared examples of a SeqIO task that the sweep has read.
+        """Returns the prepared examples of a SeqIO task that the sweep has read.
 
         Raises:
             prepared.NotPrepared: They are not there any more.
@@ -277,15 +277,15 @@ class Sweep:
         return chosen
 
     def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
-        """[W] uint8: predictions of the model without adaptation."""
+        """Returns [W] uint8: predictions of the model without adaptation."""
         return self._load(predictions.path_of(self.workdir, task, language, ZERO_SHOT, start))
 
     def gold(self, task: str, language: str) -> np.ndarray:
-        """[W] uint8: the right labels of the test set."""
+        """Returns [W] uint8: the right labels of the test set."""
         return self._load(predictions.path_of(self.workdir, task, language, 'gold'))
 
     def predicted(self, row: Row) -> np.ndarray:
-        """[W] uint8: predictions of an adapted model."""
+        """Returns [W] uint8: predictions of an adapted model."""
         lane = self.lanes.get(row.key)
         if lane is None:
             path, lane = row.predictions(self.workdir), row.bucket

@@ -56,28 +56,28 @@ class System:
 
     @property
     def title(self) -> str:
-        """The task, and the system where there are others."""
+        """Returns the task, and the system where there are others."""
         return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
 
     @property
     def label(self) -> str:
-        """The name, or that of its first workdir."""
+        """Returns the name, or that of its first workdir."""
         return self.name or folder(self.sweeps[0])
 
     @property
     def metric(self) -> str:
-        """The name of the score."""
+        """Returns the name of the score."""
         return topics.main_score(self.task)
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the score."""
+        """Returns the line that says what decides the score."""
         is_tagging = topics.is_tagging(self.task)
         return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
 
     @functools.cached_property
     def by_sweep(self) -> dict[Group, list[Adaptations]]:
-        """The adaptations of each group, sweep after sweep."""
+        """Returns the adaptations of each group, sweep after sweep."""
         every: dict[Group, list[Adaptations]] = {}
         for sweep in self.sweeps:
             for group, stats in adaptations(sweep, self.task).items():
@@ -86,7 +86,7 @@ class System:
 
     @functools.cached_property
     def groups(self) -> dict[Group, Adaptations]:
-        """The adaptations of each group; of several sweeps' those with the most buckets."""
+        """Returns the adaptations of each group; of several sweeps' those with the most buckets."""
         return {
             group: max(same, key=lambda stats: len(stats.scores))
             for group, same in self.by_sweep.items()
@@ -94,7 +94,7 @@ class System:
 
     @functools.cached_property
     def adapted(self) -> dict[tuple[str, int], Adaptations]:
-        """(language, K) -> adaptations of the whole model from the source-trained one."""
+        """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
         return {
             (lang, shots): stats
             for (lang, shots, method, start), stats in sorted(self.groups.items())
@@ -103,7 +103,7 @@ class System:
 
     @functools.cached_property
     def source_languages(self) -> frozenset[str]:
-        """The languages of source training: English, unless its workdir names others."""
+        """Returns the languages of source training: English, unless its workdir names others."""
         trained = {
             lang
             for sweep in self.sweeps
@@ -121,16 +121,16 @@ class System:
 
     @functools.cached_property
     def languages(self) -> tuple[str, ...]:
-        """Target languages: all but the languages of source training."""
+        """Returns target languages: all but the languages of source training."""
         return tuple(lang for lang in self.every_language if lang not in self.source_languages)
 
     def shots(self, **fields: str) -> tuple[int, ...]:
-        """The values of K, without 0, of groups with these fields."""
+        """Returns the values of K, without 0, of groups with these fields."""
         fitting = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
         return tuple(sorted({group.shots for group in fitting} - {0}))
 
     def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
-        """The score without adaptation."""
+        """Returns the score without adaptation."""
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
 
     @functools.cached_property
@@ -160,14 +160,14 @@ class System:
 
     @functools.cached_property
     def data(self) -> str:
-        """'sample', 'official' or 'other', as in reporting.sections."""
+        """Returns 'sample', 'official' or 'other', as in reporting.sections."""
         if any(sweep.is_sample for sweep in self.sweeps):
             return 'sample'
         return 'other' if self._reason or not self.comparable else 'official'
 
     @functools.cached_property
     def about_data(self) -> str:
-        """The sentence about it that belongs under every table."""
+        """Returns the sentence about it that belongs under every table."""
         if self.data == 'sample':
             return notes.SAMPLE_DATA
         if self.data == 'other':
@@ -190,14 +190,14 @@ class System:
 
     @property
     def comparable(self) -> tuple[str, ...]:
-        """The languages whose scores the paper's may stand beside."""
+        """Returns the languages whose scores the paper's may stand beside."""
         if any(sweep.is_sample for sweep in self.sweeps) or self._reason:
             return ()
         return tuple(lang for lang in self.every_language if lang not in self._mismatches)
 
     @functools.cached_property
     def _reason(self) -> str:
-        """Why no language compares with the paper; '' if some may."""
+        """Returns why no language compares with the paper; '' if some may."""
         if self.task not in FEWSHOT.tasks:
             return f'{self.task} is not a task of the paper'
         for sweep in self.sweeps:
@@ -219,7 +219,7 @@ class System:
 
     @functools.cached_property
     def _mismatches(self) -> dict[str, str]:
-        """Language -> why its test set is not the paper's."""
+        """Returns language -> why its test set is not the paper's."""
         reasons = {}
         for lang in self.every_language:
             official = paper.sizes().get((self.task, lang, 'test'))
@@ -295,7 +295,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
 
 
 def gains(system: System, shots: int | None) -> dict[str, float]:
-    """Language -> mean score with K shots less the zero-shot score.
+    """Returns language -> mean score with K shots less the zero-shot score.
 
     Args:
         system: Whose scores.
@@ -376,11 +376,11 @@ def _is_near(size: int | None, official: int) -> bool:
 def pair(
     system: System, lang: str, low: int, high: int
 ) -> tuple[Adaptations | None, Adaptations | None]:
-    """The scores with fewer and with more shots; None for what has none."""
+    """Returns the scores with fewer and with more shots; None for what has none."""
     both = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
     return tuple(stats if stats and stats.rows else None for stats in both)
 
 
 def folder(sweep: Sweep) -> str:
-    """The name of a sweep's workdir."""
+    """Returns the name of a sweep's workdir."""
     return clean(sweep.workdir.resolve().name)

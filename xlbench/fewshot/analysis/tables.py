@@ -141,7 +141,7 @@ def scores(system: System) -> Table:
 
 
 def ranges(system: System) -> Table:
-    """Smallest and largest score and the number of buckets, by language and K."""
+    """Returns smallest and largest score and the number of buckets, by language and K."""
     title = 'Smallest and largest score, and number of buckets'
     shots = system.shots(method='full', start='source')
     if not shots:

@@ -112,7 +112,7 @@ class Generation:
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ...
 
-        With `task_weights` in the batch (see data/task_rows.py), loss and z_loss divided by weight
+        With `task_weights` in the batch (see data/packing.py), loss and z_loss divided by weight
         are sums over the tasks of each one's mean over its target tokens, and accuracy is the mean
         of the tasks' means.
         """

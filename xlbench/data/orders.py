@@ -1,0 +1,369 @@
+"""Orders of the examples in a training run: the windows of an `Order`, from number to number.
+
+  Stream       tasks mixed at their rates, each shuffled anew in every pass
+  SideBySide   the streams of several tasks: a window takes the next examples of each
+  EvenWindows  one of these, cut into windows of one size
+  Curriculum   epochs whose parts come one after another, such as pseudo-data before real data
+  permutation  the same in every release of numpy, whole or the part that is needed
+
+Everything here works on example numbers; nothing is read. The position in a run stays two numbers,
+see `batches`.
+
+Grain can mix and shuffle numbers, too. It takes about 15 microseconds of Python for each (measured
+with 1 to 48 tasks), in every process for the examples of all processes, and meanwhile holds the
+interpreter's lock, which the training loop needs to dispatch. In whole windows with numpy it is
+well below one.
+
+arXiv:2202.05599, section 6.1: "the training data is converted from pseudo data to real data in each
+epoch". An epoch of a curriculum has each example once: all of the first part, shuffled, then all of
+the second, and so on. Windows end where a part ends, so that no batch has examples of two parts or
+two epochs; those of a part's last window may have empty rows.
+"""
+
+import bisect
+import dataclasses
+import itertools
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from xlbench.data.prepared import Prepared
+from xlbench.system.errors import UserError
+
+_CHUNK = 2**20  # Random numbers that are in memory at once.
+_BLOCK = 2**20  # About so many places of a permutation are worked out together.
+
+
+class Order(Protocol):
+    """Divides a run into windows of examples that are planned together, from 0 on, without end."""
+
+    def __call__(self, number: int) -> np.ndarray:
+        """Returns [window]: the example numbers of a window, in the order of the stream."""
+        ...
+
+    def before(self, number: int) -> int:
+        """Returns examples of all windows before this one."""
+        ...
+
+    def passes(self, examples: float) -> list[float]:
+        """Returns [tasks]: passes over each task when so many examples have come."""
+        ...
+
+    def typical(self) -> list[tuple[int, int]]:
+        """Windows that tell what the others are like, each with the examples it stands for."""
+        ...
+
+
+class Stream:
+    """The endless stream of example numbers: tasks mixed at their rates, shuffled in each pass.
+
+    Example j of task t has the time (j + phase) / rate; the stream is all examples sorted by time.
+    So a task is spread evenly (any stretch of the stream has its share, within two examples), and
+    where a stretch begins in each task follows from a count, whatever came before.
+
+    Where a task has each example in several draws of noise, pass p reads draw p of each; behind the
+    last draw the first one comes again.
+
+    Args:
+      prepared: the tasks; numbers run from the first task's first example to the last's last.
+      rates: of the tasks, with sum 1.
+      seed: of the order.
+    """
+
+    def __init__(self, prepared: Sequence[Prepared], rates: Sequence[float], seed: int):
+        # From the name, not from the place in the list: a new task leaves the others' order.
+        self._seeds = [
+            (seed, zlib.crc32(f'{task.name}/{task.split}'.encode())) for task in prepared
+        ]
+        phases = [np.random.SeedSequence(seeds).generate_state(1)[0] for seeds in self._seeds]
+        self._phases = np.array(phases, np.float64) / 2**32
+        self._rates = np.array(rates, np.float64)
+        self._sizes = [task.pass_size for task in prepared]
+        self._draws = [task.draws for task in prepared]
+        self._passes: dict[tuple[int, int], Permutation] = {}
+
+    def __call__(self, start: int, stop: int) -> np.ndarray:
+        """Returns [stop - start]: the example numbers at these places of the stream."""
+        # The number of examples before time x differs from x by less than the number of tasks.
+        margin = len(self._sizes) + 1
+        first = self._count_before(max(0, start - margin))
+        last = self._count_before(stop + margin)
+        task = np.repeat(np.arange(len(first)), last - first)
+        index = np.arange(len(task)) - np.repeat(np.cumsum(last - first) - last, last - first)
+        order = np.lexsort((task, self._times(index, task)))
+        skip = start - int(first.sum())
+        order = order[skip : skip + stop - start]
+        return self._shuffled(task[order], index[order])
+
+    def _times(self, index: np.ndarray, task: np.ndarray | slice) -> np.ndarray:
+        return (index + self._phases[task]) / self._rates[task]
+
+    def _count_before(self, time: float) -> np.ndarray:
+        """Returns [tasks]: examples with a smaller time, by the very comparison that sorts them."""
+        everyone = slice(None)
+        count = np.ceil(time * self._rates - self._phases).clip(0).astype(np.int64)
+        while (late := (count > 0) & (self._times(count - 1, everyone) >= time)).any():
+            count -= late
+        while (early := self._times(count, everyone) < time).any():
+            count += early
+        return count
+
+    def _shuffled(self, task: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Example numbers of places (task, index), where index counts on from pass to pass."""
+        numbers = np.empty(len(task), np.int64)
+        used: dict[tuple[int, int], Permutation] = {}
+        offset = 0
+        for t, (size, draws) in enumerate(zip(self._sizes, self._draws, strict=True)):
+            where = np.flatnonzero(task == t)
+            passes, places = np.divmod(index[where], size)
+            for number in np.unique(passes).tolist():
+                key = (t, number)
+                if key not in self._passes:
+                    self._passes[key] = Permutation(size, *self._seeds[t], number)
+                used[key] = self._passes[key]
+                inside = passes == number
+                examples = used[key](places[inside]).astype(np.int64)
+                numbers[where[inside]] = offset + examples * draws + number % draws
+            offset += size * draws
+        self._passes = used  # The next window goes on in these passes.
+        return numbers
+
+
+class SideBySide:
+    """The streams of several tasks, side by side: a window takes the next examples of each.
+
+    Attributes:
+      sizes: [tasks], how many examples of each task a window has.
+
+    Args:
+      prepared: the tasks; numbers run from the first task's first example to the last's last.
+      sizes: see above.
+      seed: of the order.
+    """
+
+    def __init__(self, prepared: Sequence[Prepared], sizes: Sequence[int], seed: int):
+        self.sizes = sizes
+        self._streams = [Stream([task], [1.0], seed) for task in prepared]
+        self._offsets = np.cumsum([0, *(len(task) for task in prepared)])
+
+    def __call__(self, start: int, stop: int) -> np.ndarray:
+        """Returns [stop - start]: the example numbers of whole windows, task after task in each."""
+        window = sum(self.sizes)
+        parts = [
+            offset + stream(number * size, (number + 1) * size)
+            for number in range(start // window, stop // window)
+            for offset, stream, size in zip(self._offsets, self._streams, self.sizes, strict=False)
+        ]
+        return np.concatenate(parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvenWindows:
+    """The windows of an endless stream, all of one size.
+
+    Attributes:
+      stream: (start, stop) -> the example numbers at these places.
+      size: of a window.
+      tasks: the rate of each task, with sum 1, and the examples of a pass over it.
+    """
+
+    stream: Callable[[int, int], np.ndarray]
+    size: int
+    tasks: Sequence[tuple[float, int]]
+
+    def __call__(self, number: int) -> np.ndarray:
+        """Returns [size]: the example numbers of a window."""
+        return self.stream(number * self.size, (number + 1) * self.size)
+
+    def before(self, number: int) -> int:
+        """Returns examples of all windows before this one."""
+        return number * self.size
+
+    def passes(self, examples: float) -> list[float]:
+        """Returns [tasks]: passes over each task when so many examples have come."""
+        return [examples * rate / size for rate, size in self.tasks]
+
+    def typical(self) -> list[tuple[int, int]]:
+        """Returns the first window."""
+        return [(0, self.size)]
+
+
+class Curriculum:
+    """The windows of an endless run of epochs; an `Order`.
+
+    The tasks of one part are spread evenly over it, each shuffled anew in every epoch.
+
+    Args:
+      prepared: the tasks; numbers run from the first task's first example to the last's last.
+      parts: the places in `prepared` of the tasks of each part, in order; each task is in one.
+      size: examples of a window, at most.
+      rows: of a batch: windows hold a multiple of it, but for the last one of a part.
+      seed: of the order.
+    """
+
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        parts: Sequence[Sequence[int]],
+        *,
+        size: int,
+        rows: int,
+        seed: int,
+    ):
+        self._parts = parts
+        self._sizes = [task.pass_size for task in prepared]
+        self._offsets = np.cumsum([0, *map(len, prepared)])
+        self._streams = [Stream([task], [1.0], seed) for task in prepared]
+        totals = [sum(self._sizes[task] for task in part) for part in parts]
+        self._starts = [0, *itertools.accumulate(totals)]  # Of the parts, and the epoch's end.
+        cuts = [_cuts(total, size, rows) for total in totals]
+        self._windows = [
+            (part, *cut) for part, bounds in enumerate(cuts) for cut in itertools.pairwise(bounds)
+        ]
+        self._cache: tuple[tuple[int, int], np.ndarray] | None = None
+
+    def __call__(self, number: int) -> np.ndarray:
+        """Returns [window]: the example numbers of a window."""
+        epoch, place = divmod(number, len(self._windows))
+        part, start, stop = self._windows[place]
+        if self._cache is None or self._cache[0] != (epoch, part):
+            self._cache = (epoch, part), self._order(epoch, part)
+        return self._cache[1][start:stop]
+
+    def _order(self, epoch: int, part: int) -> np.ndarray:
+        """Returns [part]: the example numbers of a part in one epoch."""
+        numbers, times = [], []
+        for task in self._parts[part]:
+            size, stream = self._sizes[task], self._streams[task]
+            numbers.append(self._offsets[task] + stream(epoch * size, (epoch + 1) * size))
+            times.append((np.arange(size) + 0.5) / size)
+        return np.concatenate(numbers)[np.argsort(np.concatenate(times), kind='stable')]
+
+    def before(self, number: int) -> int:
+        """Returns examples of all windows before this one."""
+        epoch, place = divmod(number, len(self._windows))
+        part, start, _ = self._windows[place]
+        return epoch * self._starts[-1] + self._starts[part] + start
+
+    def passes(self, examples: float) -> list[float]:
+        """Returns [tasks]: passes over each task when so many examples have come."""
+        epoch, rest = divmod(examples, self._starts[-1])
+        passes = [0.0] * len(self._sizes)
+        for tasks, (start, stop) in zip(self._parts, itertools.pairwise(self._starts), strict=True):
+            done = min(1.0, max(0.0, (rest - start) / (stop - start)))
+            for task in tasks:
+                passes[task] = epoch + done
+        return passes
+
+    def typical(self) -> list[tuple[int, int]]:
+        """Returns the first window of each part, and the examples of the part."""
+        firsts = [bisect.bisect_left(self._windows, (part,)) for part in range(len(self._parts))]
+        sizes = [stop - start for start, stop in itertools.pairwise(self._starts)]
+        return list(zip(firsts, sizes, strict=True))
+
+
+def _cuts(total: int, size: int, rows: int) -> list[int]:
+    """Where the windows of a part begin, and its end: as few as there may be, of about one size."""
+    count = -(-total // size)
+    each = -(-total // (count * rows)) * rows
+    return [*range(0, total, each), total]
+
+
+def curriculum_places(
+    prepared: Sequence[Prepared], parts: Sequence[Sequence[str]]
+) -> list[list[int]]:
+    """Finds the places in `prepared` of the tasks that parts name.
+
+    Raises:
+      UserError: a part names none, or one that is not there or in another part, too; or one is
+        missing.
+    """
+    if not all(parts):
+        raise UserError('the curriculum has a part without a task')
+    at = {task.name: place for place, task in enumerate(prepared)}
+    named = [name for part in parts for name in part]
+    if extra := [name for name in named if name not in at]:
+        raise UserError(
+            f'the curriculum has {extra[0]}, which is not in the mixture; it has {", ".join(at)}'
+        )
+    if twice := [name for name in at if named.count(name) > 1]:
+        raise UserError(f'the curriculum has {twice[0]} in two parts; an epoch has each task once')
+    if missing := [name for name in at if name not in named]:
+        raise UserError(
+            f'the curriculum lacks {missing[0]} of the mixture; name it, or a mixture without it'
+        )
+    return [[at[name] for name in part] for part in parts]
+
+
+def _generator(seeds: tuple[int, ...]) -> np.random.PCG64:
+    """Seeds random bits: numpy promises these to stay the same, but not its own `permutation`."""
+    return np.random.PCG64(np.random.SeedSequence(seeds))
+
+
+def permutation(count: int, *seeds: int) -> np.ndarray:
+    """Returns [count] int32: 0 to count - 1, sorted by random bits."""
+    bits = _generator(seeds).random_raw(count)
+    return np.argsort(bits, kind='stable').astype(np.int32)
+
+
+class Permutation:
+    """`permutation`, of which only the parts in use are worked out.
+
+    A block of it is all numbers whose random bits begin alike. So memory does not grow with the
+    count, nor does the time until the first numbers are there, but for drawing the bits: about two
+    nanoseconds a number.
+
+    Args:
+      count: how many numbers are permuted.
+      *seeds: of the random bits.
+      block: about how many places make a block.
+    """
+
+    def __init__(self, count: int, *seeds: int, block: int = _BLOCK):
+        self._count, self._seeds = count, seeds
+        self._prefix_bits = max(0, (max(count, 1) // block).bit_length())
+        sizes = np.zeros(2**self._prefix_bits, np.int64)
+        if self._prefix_bits:
+            for _, bits in self._random_bits():
+                sizes += np.bincount(self._prefixes(bits), minlength=len(sizes))
+        else:
+            sizes[0] = count
+        self._ends = np.cumsum(sizes)
+        self._blocks: dict[int, np.ndarray] = {}
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        """Returns [n] int32: the numbers at these places."""
+        numbers = np.empty(len(places), np.int32)
+        blocks = np.searchsorted(self._ends, places, side='right')
+        used: dict[int, np.ndarray] = {}
+        for block in np.unique(blocks).tolist():
+            used[block] = self._blocks[block] if block in self._blocks else self._block(block)
+            where = np.flatnonzero(blocks == block)
+            start = self._ends[block - 1] if block else 0
+            numbers[where] = used[block][places[where] - start]
+        self._blocks = used  # Whoever goes on from here goes on in these.
+        return numbers
+
+    def _random_bits(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields (the first number, random bits [up to _CHUNK]) of all numbers, in order."""
+        generator = _generator(self._seeds)
+        for start in range(0, self._count, _CHUNK):
+            yield start, generator.random_raw(min(_CHUNK, self._count - start))
+
+    def _prefixes(self, bits: np.ndarray) -> np.ndarray:
+        """Returns the block of each number, from its bits."""
+        return (bits >> np.uint64(64 - self._prefix_bits)).astype(np.int64)
+
+    def _block(self, block: int) -> np.ndarray:
+        """Returns [block] int32: the numbers of one block in their order."""
+        if not self._prefix_bits:
+            return permutation(self._count, *self._seeds)
+        numbers, keys = [], []
+        for start, bits in self._random_bits():
+            here = np.flatnonzero(self._prefixes(bits) == block)
+            numbers.append((here + start).astype(np.int32))
+            keys.append(bits[here])
+        # Ascending numbers before, so that equal bits are ordered as in `permutation`.
+        return np.concatenate(numbers)[np.argsort(np.concatenate(keys), kind='stable')]
