@@ -35,7 +35,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench.config.arguments import whole
-from xlbench.reporting import latex, render
+from xlbench.reporting import render
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
 
@@ -97,7 +97,7 @@ def _score(args: argparse.Namespace) -> int:
             raise UserError(f'--output={output} is a file; give a folder')
         texts = {
             'judgement.md': '\n\n'.join([f'<!-- {_MARK} -->', *map(render.markdown, tables)]),
-            'judgement.tex': latex.document(list(map(latex.table, tables)), _MARK),
+            'judgement.tex': render.latex_document(list(map(render.latex, tables)), _MARK),
             'ratings.jsonl': scores.rated_texts(study, judged),
         }
         with locks.folder(output, owned=False):

@@ -14,8 +14,8 @@ from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, results
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.paper_tables import making, ratings
+from xlbench.reporting.tables import Figure
 from xlbench.system.errors import UserError
 
 OFFICIAL = {'data': 'files', 'examples': 3000}

@@ -6,14 +6,38 @@ from workdir_files import write_workdir
 from xlbench import benchmarks
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.fewshot import LabelBenchmark
+from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.parallel import ParallelBenchmark
-from xlbench.reporting import documents, layout, results, sections as sections_lib
+from xlbench.benchmarks.recipe import Command, Experiment, Recipe
+from xlbench.reporting import documents, layout, printed, results, sections as sections_lib
+from xlbench.reporting.paper_tables import making
+from xlbench.reproduce import showing
 
 PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
 multi,sum,big,en,en,40.5,0.71
 multi,sum,big,de,de,30.5,0.62
 multi,sum,small,en,en,20.5,
 """
+
+
+def toy_tables(benchmark):
+    """What a stranger declares: rows, columns, and what they are of."""
+    rows = tuple(
+        Line((model, lang), {'model': model, 'source': lang, 'target': lang})
+        for model in benchmark.paper_models
+        for lang in benchmark.languages
+    )
+    columns = heads({'R-L': 'rouge_l', 'BERTScore': 'bertscore'})
+    key = {'scenario': 'multi', 'task': 'sum'}
+    labels = ('Model', 'Language')
+    return (PaperTable('table 1', 'Summaries', 'scores', 'toy', labels, rows, columns, key),)
+
+
+def recipe_of(benchmark):
+    """A training for the first model of its paper."""
+    model, *_ = benchmark.paper_models
+    key = {'model': model, 'scenario': 'multi'}
+    return Recipe.of(benchmark, [Command('a')], [Experiment('run', model, model, ('a',), key)])
 
 
 @pytest.fixture
@@ -33,6 +57,7 @@ def toy(tmp_path, monkeypatch):
         fractions=('bertscore',),
         split_sizes={'sum': {'test': 7}},
         paper_note='The paper stems words.',
+        declare_tables=toy_tables,
     )
     monkeypatch.setitem(benchmarks.BENCHMARKS, 'toy', benchmark)
     return benchmark
@@ -50,7 +75,14 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
         paper_models=('XLM-R',),
         task_languages={'topic': ('en', 'sw')},
         split_sizes={'topic': {'test': 204}},
-    )
+        declare_tables=lambda benchmark: (
+            PaperTable(
+                'table 1', 'Topics', '', 'sib', ('',),
+                tuple(Line((lang,), {'source': lang, 'target': lang}) for lang in ('en', 'sw')),
+                heads({'Acc.': 'accuracy'}, model='XLM-R', scenario='zero_shot', task='topic'),
+            ),
+        ),
+    )  # fmt: skip
     monkeypatch.setitem(benchmarks.BENCHMARKS, 'sib', benchmark)
     assert not (paper._FOLDER / 'sib_sizes.csv').exists()
     assert benchmark.official_size('topic', 'test', 'sw') == 204
@@ -61,6 +93,13 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
         write_workdir(folder, lambda step, task: 35.0, num_examples=number, **ours)
         [section] = sections_lib.sections([results.read_run(folder)])
         assert (section.title, section.data) == ('sib, Topics (arXiv:2309.07445)', data)
+    key = {'model': 'XLM-R', 'scenario': 'zero_shot'}
+    recipe = Recipe.of(benchmark, [Command('a')], [Experiment('a', 'XLM-R', 'XLM-R', ('a',), key)])
+    (table,) = recipe.tables
+    for file in (tmp_path / 'other').rglob('metrics.json'):
+        file.write_text(file.read_text().replace('"rouge_l": 35.0', '"accuracy": 35.0'))
+    sheet, *_ = showing.shown(recipe, table, {'a': [tmp_path / 'other']}, tmp_path).sheets
+    assert table.experiments == ('a',) and sheet.cells == [['35.0'], ['35.0']]
 
 
 def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
@@ -94,3 +133,22 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
         documents.html([section]),
     ):
         assert 'their model' in text and 'big (paper, multi)' in text and 'stems words' in text
+
+
+def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
+    """Its numbers, its numbers beside those of runs, and its own form with those of runs."""
+    (sheet,) = printed.of_paper(toy, '1')
+    assert sheet.cells == [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
+    assert '| small | en | 20.5 | - |' in printed.markdown(sheet)
+    scenario = toy.scenario('multi', 'sum')
+    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
+    run = write_workdir(tmp_path / 'run', lambda step, task: 35.04, **ours)
+    recipe = recipe_of(toy)
+    (table,) = recipe.tables
+    assert table.experiments == ('run',)
+    ours, theirs = showing.shown(recipe, table, {'run': [run]}, tmp_path).sheets
+    assert ours.cells == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
+    assert 'No run fills the rows small.' in ours.notes and theirs.cells == sheet.cells
+    made = making.make(making.Material(toy, [results.read_run(run)]), table)
+    rows = {row.name: [*map(str, row.cells)] for row in made.rows}
+    assert rows['sum big de-de (paper)'] == ['30.50', '62.00']

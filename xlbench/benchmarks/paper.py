@@ -164,7 +164,7 @@ class PaperTable:
     def decimals(self, score: str) -> int:
         """The most digits behind the point that the paper prints of a score."""
         texts = (row.get(score) or '' for row in printed_rows(self.printed))
-        return max((len(text.partition('.')[2]) for text in texts), default=0)
+        return max((len(text.partition('.')[2]) for text in texts), default=1)
 
     def printed_value(self, key: Key, score: str) -> str | None:
         """The text that the paper prints, for `cells`."""

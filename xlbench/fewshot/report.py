@@ -24,7 +24,7 @@ from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
-from xlbench.reporting import latex, notes, render
+from xlbench.reporting import notes, render
 from xlbench.reporting.tables import Table
 from xlbench.system import errors, files, locks
 
@@ -103,7 +103,7 @@ def _write(
     lines = [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
     contents = {
         'report.md': markdown(made, '\n\n'.join(shown)),
-        'report.tex': latex.document((latex.table(t) for _, ts in made for t in ts), _MARK),
+        'report.tex': render.latex_document((render.latex(t) for _, ts in made for t in ts), _MARK),
         'report.csv': tables.comma_separated(systems),
         'correlations.csv': _correlations(systems),
         'factors.csv': _factors(systems),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from xlbench.benchmarks import languages
 from xlbench.judgement import studies
 from xlbench.judgement.studies import Sheet, Study
-from xlbench.reporting import sealed
+from xlbench.reporting.page import markup
 from xlbench.reporting.tables import clean
 from xlbench.system.errors import UserError
 
@@ -40,12 +40,12 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
     """
     style, script = _part('page.css'), f'{_part("page.common.js")}\n{_part(script_name)}'
     return string.Template(_part('page.html')).substitute(
-        policy=sealed.policy(script, style),
+        policy=markup.policy(script, style),
         title=html.escape(clean(title)),
         judge=html.escape(clean(name)),
         style=style,
         script=script,
-        data=sealed.json_text(data),
+        data=markup.json_text(data),
     )
 
 

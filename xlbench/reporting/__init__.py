@@ -5,25 +5,21 @@
   adding    further scores for finished results
   scored    the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
-  sections  sorts runs by benchmark and split
+  sections  sorts runs by benchmark and split; which systems are best
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
   pages     tables in the form of a benchmark's paper
   command_lines  the command that made a workdir, for a reader
-  best      which systems are best in a column
   layout    which rows and columns the tables of a section have
   paper_tables  the tables and figures of a paper, by their numbers
-  figures   a figure: its numbers and how it is drawn
   drawing   colours and fonts of figures, and their files
-  tables    a table: cells of numbers under grouped columns
-  render    a table for the screen, as Markdown or CSV
+  tables    a table: cells of numbers under grouped columns; a figure with its numbers
+  render    a table for the screen, as Markdown, LaTeX or CSV
   documents  all tables as Markdown, CSV, LaTeX or HTML, and their files
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
-  latex     a table for a paper
   printed   a paper's table in its own form, from its numbers or from runs
   page      a report as one HTML page
-  sealed    HTML pages that load nothing and send nothing
   costs     how long workdirs were worked in, and on which hardware
   screen    the tables of one run as plain text
   comparisons  differences between the systems of a section
@@ -33,14 +29,11 @@
 
 __all__ = [
     'adding',
-    'best',
     'command_lines',
     'comparisons',
     'costs',
     'documents',
     'drawing',
-    'figures',
-    'latex',
     'layout',
     'leaderboard',
     'lengths',
@@ -54,7 +47,6 @@ __all__ = [
     'results',
     'scored',
     'screen',
-    'sealed',
     'sections',
     'significance',
     'statistics',

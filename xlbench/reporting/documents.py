@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render, systems
+from xlbench.reporting import layout, leaderboard, notes, render, systems
 from xlbench.reporting.paper_tables import making
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
@@ -62,10 +62,10 @@ def latex(sections: Sequence[Section]) -> str:
     """Sets all tables for a paper; needs \\usepackage{booktabs}."""
     parts = []
     for section in sections:
-        parts += map(latex_lib.table, layout.tables(section))
+        parts += map(render.latex, layout.tables(section))
         for pick in section.picks:
             parts += [f'% {key}: {value}' for key, value in notes.provenance(pick).items()]
-    return latex_lib.document(parts, _MARK)
+    return render.latex_document(parts, _MARK)
 
 
 def html(sections: Sequence[Section]) -> str:

@@ -4,8 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from xlbench.reporting import notes, pages
-from xlbench.reporting.best import ends_at_100, winners
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, cells, ends_at_100
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
@@ -26,10 +25,10 @@ def _of_scores(section: Section) -> list[Table]:
 def by_language(section: Section, scores: Sequence[str]) -> Table:
     """Some scores: a row a language, and for each system a column a score."""
     shown = [score for score in scores if score in section.scores]
-    best = {score: _winners(section, score) for score in shown}
+    made = {score: _cells(section, score) for score in shown}
     heads, columns = [], []
     for number, system in enumerate(section.systems):
-        of_system = [_cells(section, number, score, best[score]) for score in shown]
+        of_system = [made[score][number] for score in shown]
         if not all(cell.is_missing for cells in of_system for cell in cells):
             heads += [Column(system.name, score) for score in shown]
             columns += of_system
@@ -50,10 +49,9 @@ def by_system(section: Section, score: str) -> Table:
 
     The main score gets the row of removed error.
     """
-    best = _winners(section, score)
     rows = [
-        Row(system.name, system.kind, _cells(section, number, score, best))
-        for number, system in enumerate(section.systems)
+        Row(system.name, system.kind, scored)
+        for system, scored in zip(section.systems, _cells(section, score), strict=True)
     ]
     rows = [row for row in rows if not row.is_missing]
     if score == section.scores[0] and ends_at_100(score):
@@ -115,19 +113,11 @@ def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | 
     return 100 * (value_of_system - best) / (100 - best)
 
 
-def _winners(section: Section, score: str) -> list[set[int]]:
-    """The places of the best systems in each column."""
+def _cells(section: Section, score: str) -> list[tuple[Cell, ...]]:
+    """For each system its score in each column."""
     decimals = section.decimals_of(score)
-    return [winners(section.systems, score, c.tasks, decimals) for c in section.columns]
-
-
-def _cells(section: Section, number: int, score: str, best: Sequence[set[int]]) -> tuple[Cell, ...]:
-    """A system's score in each column; `best` has the winners of each."""
-    system, decimals = section.systems[number], section.decimals_of(score)
-    return tuple(
-        system.cell(score, column.tasks, decimals)._replace(best=number in winners)
-        for column, winners in zip(section.columns, best, strict=True)
-    )
+    by_column = (cells(section.systems, score, c.tasks, decimals) for c in section.columns)
+    return list(zip(*by_column, strict=True)) or [()] * len(section.systems)
 
 
 def _texts(name: str, kind: str, texts: Sequence[str]) -> Row:

@@ -21,8 +21,7 @@ from xlbench.benchmarks.clidsum import (
 )
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.reporting import notes
-from xlbench.reporting.best import winners
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, cells
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 from xlbench.system import errors, files, untrusted
@@ -89,12 +88,16 @@ def _table(section: Section, page: _Page) -> Table | None:
     systems = [member.system for member in members]
     scored = [scores for system in systems for run in system.scores for scores in run.values()]
     scores = [name for name in section.benchmark.scores if any(name in one for one in scored)]
-    cells = [_column(section, systems, score, c.tasks) for c in columns for score in scores]
+    made = [
+        cells(systems, score, column.tasks, section.decimals_of(score))
+        for column in columns
+        for score in scores
+    ]
     rows: list[Row] = []
     for number, (group, system) in enumerate(members):
         if page.by == 'paradigm' and group not in {row.kind for row in rows}:
-            rows.append(Row(group, group, tuple(Cell(text='') for _ in cells)))
-        rows.append(Row(system.name, group, tuple(column[number] for column in cells)))
+            rows.append(Row(group, group, tuple(Cell(text='') for _ in made)))
+        rows.append(Row(system.name, group, tuple(column[number] for column in made)))
     papers = section.paper_notes if theirs else ()
     legend = [_LEGEND] if any(_MARK in row.name for row in rows) else []
     signatures = notes.signatures(section.picks, scores, shared=True)
@@ -105,17 +108,6 @@ def _table(section: Section, page: _Page) -> Table | None:
         notes=tuple(filter(None, (section.data_note, *papers, *legend, *signatures))),
         about=f'{page.title}, {section.split} split of {section.title}',
     )
-
-
-def _column(
-    section: Section, systems: Sequence[System], score: str, tasks: Sequence[str]
-) -> list[Cell]:
-    """The cell of each system."""
-    best = winners(systems, score, tasks, section.decimals_of(score))
-    return [
-        system.cell(score, tasks, section.decimals_of(score))._replace(best=number in best)
-        for number, system in enumerate(systems)
-    ]
 
 
 def _columns(section: Section, page: _Page) -> list[Column]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
-from xlbench.reporting import latex as latex_lib, render
+from xlbench.reporting import render
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
 from xlbench.system import errors
@@ -74,12 +74,13 @@ def of_systems(
     Args:
         benchmark: Whose paper has the table.
         form: Its heads, labels and order.
-        systems: By the paper's name of the model and the scenario.
+        systems: By the paper's name of the model and the scenario, or '' for all scenarios.
         notes: What has to be known of the data and the scores.
     """
 
     def value(key: Key, score: str) -> str | None:
-        system = systems.get((key['model'], key['scenario']))
+        model = key['model']
+        system = systems.get((model, key['scenario'])) or systems.get((model, ''))
         home = TRANSLATION if key['task'] in TRANSLATION.tasks else benchmark
         same = [task for task, of in home.paper_tasks.items() if of == key['task']]
         for task in (key['task'], *same) if system else ():
@@ -188,7 +189,7 @@ def _path(path: Sequence[str], depth: int) -> tuple[str, ...]:
 
 def latex(sheet: Sheet) -> str:
     """A table environment; needs booktabs and multirow."""
-    form, tex = sheet.form, latex_lib.text
+    form, tex = sheet.form, render.latex_text
     width = len(form.labels) + len(form.columns)
     # Sentences are wrapped.
     longest = max((len(cell) for cells in sheet.cells for cell in cells), default=0)
@@ -239,7 +240,7 @@ def latex(sheet: Sheet) -> str:
 
 def _spanning(form: PaperTable, number: int, place: int) -> str:
     """A label of a row, over all rows below that share it."""
-    text, span = latex_lib.text(form.rows[number].labels[place]), _span(form, number, place)
+    text, span = render.latex_text(form.rows[number].labels[place]), _span(form, number, place)
     return rf'\multirow{{{span}}}{{*}}{{{text}}}' if span > 1 else text * span
 
 

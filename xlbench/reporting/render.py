@@ -1,4 +1,4 @@
-"""A table as text: for the screen, as Markdown; rows as CSV; and text that means itself in them."""
+"""A table as text: for the screen, Markdown or LaTeX; rows as CSV; and text that means itself."""
 
 import csv
 import io
@@ -6,8 +6,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from xlbench.reporting.tables import Table, clean
+from xlbench.reporting.tables import Cell, Table, clean
 
+_TEX = {
+    '\\': r'\textbackslash{}', '{': r'\{', '}': r'\}', '$': r'\$', '&': r'\&', '#': r'\#',
+    '%': r'\%', '_': r'\_', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
+    '⇒': r'$\Rightarrow$', '↑': r'$\uparrow$', '↓': r'$\downarrow$',
+    '±': r'$\pm$', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
+}  # fmt: skip
 _NUMBER = re.compile(r'[-+]?[0-9]*\.?[0-9]+')
 _NAME_WIDTH = 24  # Widest name of a row on the screen.
 
@@ -149,3 +155,53 @@ def csv_value(value: object) -> object:
             return value
         return f"'{value}" if value[:1] in ('=', '+', '-', '@') else value
     return value
+
+
+def latex_document(parts: Iterable[str], mark: str) -> str:
+    """A file of tables and comments, behind a comment that says where it comes from."""
+    lines = [f'% {mark}', r'% Needs \usepackage{booktabs} in the preamble.']
+    return '\n'.join([*lines, *filter(None, parts)]) + '\n'
+
+
+def latex(table: Table) -> str:
+    """A table with its caption; '' if it is missing."""
+    if table.missing:
+        return ''
+    heads, rules, start = [], [], 2
+    labels = [latex_text(column.label) for column in table.columns]
+    for group, span in table.groups:
+        heads.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(group)}}}')
+        if group:
+            rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
+        start += span
+    lines = [
+        r'\begin{table}',
+        r'  \centering',
+        rf'  \begin{{tabular}}{{l{"r" * len(table.columns)}}}',
+        r'    \toprule',
+        # A table whose columns have no groups has one line of heads.
+        *([f'    & {" & ".join(heads)} \\\\', f'    {" ".join(rules)}'] if rules else []),
+        f'    {" & ".join([table.head.capitalize(), *labels])} \\\\',
+    ]
+    kind = None
+    for row in table.rows:
+        if row.kind != kind:
+            lines.append(r'    \midrule')
+            kind = row.kind
+        lines.append(f'    {" & ".join((latex_text(row.name), *map(_latex_cell, row.cells)))} \\\\')
+    lines += [
+        r'    \bottomrule',
+        r'  \end{tabular}',
+        rf'  \caption{{{latex_text(table.caption)}}}',
+        r'\end{table}',
+    ]
+    return '\n'.join(lines)
+
+
+def _latex_cell(cell: Cell) -> str:
+    return rf'\textbf{{{latex_text(str(cell))}}}' if cell.best else latex_text(str(cell))
+
+
+def latex_text(plain: str) -> str:
+    """Text that means itself in LaTeX."""
+    return ''.join(_TEX.get(char, char) for char in clean(plain))

@@ -2,15 +2,24 @@
 
 import dataclasses
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.benchmarks import languages
 from xlbench.reporting import notes as notes_lib, systems as systems_lib
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.results import LOSSES, Run
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Column, Table, clean
+from xlbench.reporting.tables import Cell, Column, Figure, Table, clean
+
+# Scores that are best at 100, those that have no such end, and error rates. Of a user's own score
+# nobody knows which it is.
+_HIGHER = re.compile(
+    r'(rouge|bleu|chrf|chrfpp|meteor|bertscore|distinct|dist|mrs|accuracy|macro_f1|chunk|'
+    r'tag_accuracy|mrr|p_at|recall|set|macro_mrr)(_.*)?'
+)
+_UNBOUNDED = re.compile(r'bleurt(_.*)?')
+_LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,3 +317,44 @@ def _together(systems: Sequence[System]) -> str:
     if len(systems) > 1 and len(kinds) == 1:
         return f'the {kinds.pop()}s'
     return ', '.join(system.name for system in systems)
+
+
+def ends_at_100(score: str) -> bool:
+    """Returns whether a score is best at 100, so that what lacks to it is an error."""
+    return _HIGHER.fullmatch(score) is not None
+
+
+def direction(score: str) -> int:
+    """1 where a higher score is better, -1 where a lower one is, 0 for a user's own."""
+    if _LOWER.fullmatch(score):
+        return -1
+    return int(any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED)))
+
+
+def winners(systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int) -> set[int]:
+    """The places of the systems with the best score of tasks, of runs and baselines.
+
+    There is none where fewer than two have it, where they were scored on different numbers of
+    examples, or where the score is a user's own.
+    """
+    if not direction(score):
+        return set()
+    values = {
+        number: round(value, decimals)
+        for number, system in enumerate(systems)
+        if system.kind != 'paper' and (value := system.cell(score, tasks).value) is not None
+    }
+    counts = {systems[number].count(tasks) for number in values}
+    if len(values) < 2 or len(counts) > 1:
+        return set()
+    top = (min if direction(score) < 0 else max)(values.values())
+    return {number for number, value in values.items() if value == top}
+
+
+def cells(
+    systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int
+) -> list[Cell]:
+    """The cell of each system in a column, the best marked."""
+    best = winners(systems, score, tasks, decimals)
+    every = (system.cell(score, tasks, decimals) for system in systems)
+    return [cell._replace(best=number in best) for number, cell in enumerate(every)]

@@ -1,11 +1,14 @@
 """A table: cells of numbers under grouped columns, in the one form that every report is made of.
 
-Whoever has results fills tables (sections.py, the few-shot analysis); render.py, latex.py and
-html.py set them as text.
+Whoever has results fills tables (sections.py, the few-shot analysis); render.py sets them as text.
+A figure has its numbers as a table; nothing here loads matplotlib.
 """
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+FIGURE_KINDS = ('svg', 'png', 'pdf')  # Of files.
 
 
 class Cell(NamedTuple):
@@ -107,6 +110,26 @@ class Table:
         """The title and the notes, as sentences."""
         said = (self.about or self.title, *self.notes)
         return ' '.join(f'{sentence.removesuffix(".")}.' for sentence in said)
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure of a paper.
+
+    Attributes:
+        name: Of its files. Example: figure4.
+        numbers: What is drawn, as a table, with the title and the notes of the figure.
+        draw: Draws it; the kinds of files that are asked for -> their bytes.
+    """
+
+    name: str
+    numbers: Table
+    draw: Callable[[tuple[str, ...]], Mapping[str, bytes]]
+
+    def svg(self) -> str:
+        """The picture as an SVG element, without the XML declaration, which HTML does not have."""
+        text = self.draw(('svg',))['svg'].decode()
+        return text[text.index('<svg') :]
 
 
 def clean(value: object) -> str:

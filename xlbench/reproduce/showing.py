@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import CLIDSUM, FEWSHOT, MRS
-from xlbench.benchmarks.paper import Head, Line, PaperTable
+from xlbench.benchmarks import FEWSHOT, MRS
+from xlbench.benchmarks.paper import Head, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Experiment, Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
@@ -37,8 +37,8 @@ _OF_SWEEPS = {
     'overlap': factors.overlap_table,
 }
 
-# Files of paper_scores whose tables show scores of runs, by model, scenario and task.
-_FROM_RUNS = ('mtg', 'mtg_zero_shot', 'mrs', 'clidsum', 'translation', 'clidsum_human')
+# What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
+_OF_SCORES = ('', 'scores', 'by_language', 'page')
 
 _MESSAGES = 4  # That table 2 of MRS shows.
 
@@ -81,7 +81,7 @@ def of_runs(
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
     labels: dict[_Key, str] = {}
-    places: dict[_Key, str] = {}
+    places: dict[_Key, Key] = {}
     experiments = [recipe.experiments[name] for name in made]
     for experiment, folders in zip(experiments, made.values(), strict=True):
         for folder in folders:
@@ -92,7 +92,7 @@ def of_runs(
             run = without_seeds(run) if table.variants else run
             runs[_key(run)] = run
             labels[_key(run)] = _label(experiment, experiments)
-            places[_key(run)] = experiment.key['model']
+            places[_key(run)] = experiment.key
     if not runs:
         return Shown()
     if table.is_judged and table.shows != 'ratings':
@@ -111,10 +111,10 @@ def of_runs(
 
 
 def _sheets(
-    recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, str]
+    recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, Key]
 ) -> tuple[Sheet, ...]:
     """A table in the paper's own form, and the paper's numbers below it on official data."""
-    if table.printed not in _FROM_RUNS or not table.rows:
+    if not table.rows or table.shows not in _OF_SCORES:
         return ()
     benchmark = benchmarks.get(recipe.benchmark)
     groups: dict[tuple[str, str], list[System]] = {}
@@ -122,11 +122,10 @@ def _sheets(
     official = False
     for section in sections_lib.sections(runs):
         for system in section.systems:
-            if system.picks and (model := places.get(_key(system.picks[0].run))):
-                followed = system.picks[0].run.scenario
-                is_setting = benchmark.name != CLIDSUM.name and followed is not None
-                for scenario in [followed.name] if is_setting else ('cross', 'semi'):
-                    groups.setdefault((model, scenario), []).append(system)
+            run = system.picks[0].run if system.picks else None
+            if run and (key := places.get(_key(run))):
+                scenario = run.scenario.name if run.scenario and 'scenario' in key else ''
+                groups.setdefault((key['model'], scenario), []).append(system)
         notes |= dict.fromkeys(section.notes[:1])
         scores = [score for head in table.columns for score in head.scores]
         notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))

@@ -9,14 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from xlbench.reporting import drawing
-from xlbench.reporting.best import direction
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.page import looks as looks_lib
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.results import Run
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import clean
+from xlbench.reporting.tables import Figure, clean
 
 Series = list[tuple[float, float]]  # Points (step, value).
 _DASHES = ('-', '--', ':', '-.')  # One for each evaluation of a run.

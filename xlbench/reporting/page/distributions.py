@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from xlbench.reporting import drawing
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.page import looks as looks_lib
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.sections import Section
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Figure
 
 _MOST = 14  # Rows of a plot.
 _OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.

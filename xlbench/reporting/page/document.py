@@ -11,14 +11,14 @@ import re
 import string
 from collections.abc import Sequence
 
-from xlbench.reporting import layout, sealed, systems
-from xlbench.reporting.figures import Figure
+from xlbench.reporting import layout, systems
 from xlbench.reporting.page import (
     curves,
     distributions,
     examples as examples_lib,
     heatmaps,
     looks as looks_lib,
+    markup,
     origins,
     overview,
     vector,
@@ -28,7 +28,7 @@ from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.page.markup import Markup, element
 from xlbench.reporting.page.tables import SYSTEMS, Tables
 from xlbench.reporting.sections import Section
-from xlbench.reporting.tables import Table, clean
+from xlbench.reporting.tables import Figure, Table, clean
 from xlbench.system.files import Json
 
 _WIDE = 450  # Points; wider plots would be too small on a phone.
@@ -59,12 +59,12 @@ def document(sections: Sequence[Section], mark: str) -> str:
     style, script = _part('page.css'), '\n'.join(map(_part, _SCRIPTS))
     return string.Template(_part('page.html')).substitute(
         mark=html.escape(clean(mark)),
-        policy=sealed.policy(script, style, images=True),
+        policy=markup.policy(script, style, images=True),
         title='Results',
         style=style,
         nav=_navigation(sections, [markup for markup, _ in made]),
         body='\n'.join(markup for markup, _ in made),
-        data=sealed.json_text(
+        data=markup.json_text(
             {'latex': tables.latex, 'sections': [examples for _, examples in made]}
         ),
         script=script,

@@ -9,12 +9,11 @@ from matplotlib.figure import Figure as Canvas
 
 from xlbench import benchmarks
 from xlbench.reporting import drawing
-from xlbench.reporting.best import direction
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.page import looks as looks_lib
 from xlbench.reporting.page.looks import Looks
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Figure
 from xlbench.system.errors import UserError
 
 _MOST = 6  # Systems that have a map of their own.

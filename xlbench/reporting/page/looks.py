@@ -9,11 +9,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from xlbench.reporting import drawing
-from xlbench.reporting.best import direction
-from xlbench.reporting.figures import Figure
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Column, Table
+from xlbench.reporting.tables import Column, Figure, Table
 
 WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
 _LONGEST = 22  # Characters of a name in a plot.

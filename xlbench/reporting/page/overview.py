@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xlbench.reporting.best import direction
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.page.markup import Markup, element
-from xlbench.reporting.sections import Section
+from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell

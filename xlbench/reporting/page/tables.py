@@ -7,9 +7,9 @@ it also shows how far each is from one of them, which the reader chooses.
 import itertools
 from collections.abc import Sequence
 
-from xlbench.reporting import latex
-from xlbench.reporting.best import direction
+from xlbench.reporting import render
 from xlbench.reporting.page.markup import Markup, element, join
+from xlbench.reporting.sections import direction
 from xlbench.reporting.tables import Cell, Table
 
 SYSTEMS = ('run', 'baseline', 'paper')  # Kinds of rows that are compared and sorted.
@@ -42,7 +42,7 @@ class Tables:
         if table.missing:
             return join([heading, element('p', f'Left out: {table.missing}.', class_='note')])
         name = f'table-{len(self.latex) + 1}'
-        self.latex[name] = latex.table(table)
+        self.latex[name] = render.latex(table)
         is_compared = bool(score) and sum(row.kind in SYSTEMS for row in table.rows) > 1
         classes = [_COMPARED] if is_compared else []
         if len(table.groups) > 1 and table.groups[-1] == ('', 1):  # The mean of all groups.

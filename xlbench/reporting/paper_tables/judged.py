@@ -9,14 +9,13 @@ from typing import Annotated
 import msgspec
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
-from xlbench.reporting.figures import Figure
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables import board as board_lib, plots
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick
-from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 from xlbench.system import errors, files, untrusted
 
 _ABOUT = 'rough_train.about.json'  # What tasks/mtg_build says of rough data.

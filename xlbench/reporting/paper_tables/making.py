@@ -10,8 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
-from xlbench.reporting import figures, layout, notes as notes_lib, render, sections as sections_lib
-from xlbench.reporting.figures import Figure
+from xlbench.reporting import layout, notes as notes_lib, render, sections as sections_lib
 from xlbench.reporting.paper_tables import board as board_lib, judged, plots, scores
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.paper_tables.judged import Fits
@@ -19,7 +18,7 @@ from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Cell, Table
+from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure, Table
 from xlbench.system import errors, files
 
 Made = Table | Figure
@@ -241,7 +240,7 @@ def _value(cell: Cell) -> str | float:
 
 def picture_names(drawn: Iterable[Figure]) -> list[str]:
     """The files that figures become. Example: figure4.svg"""
-    return [f'{figure.name}.{kind}' for figure in drawn for kind in figures.KINDS]
+    return [f'{figure.name}.{kind}' for figure in drawn for kind in FIGURE_KINDS]
 
 
 def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
@@ -249,7 +248,7 @@ def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for figure in drawn:
-        for kind, content in figure.draw(figures.KINDS).items():
+        for kind, content in figure.draw(FIGURE_KINDS).items():
             paths.append(folder / f'{figure.name}.{kind}')
             files.write(paths[-1], content)
     return paths
