@@ -14,6 +14,7 @@ import ml_collections
 import pytest
 import tiny
 import tiny_replies
+from jax.experimental import pallas as pl
 
 from xlbench import config as config_lib, runs
 from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
@@ -147,6 +148,20 @@ def test_products_are_counted_with_their_loops():
 
     x, w = jnp.zeros((3, 8)), jnp.zeros((8, 8))
     assert study_lib.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
+
+
+def test_products_of_a_kernel_are_counted_where_it_does_not_say_its_cost():
+    def kernel(x, w, out):
+        out[...] = x[...] @ w[...]
+
+    rows, whole = pl.BlockSpec((2, 8), lambda i: (i, 0)), pl.BlockSpec((8, 8), lambda i: (0, 0))
+    like = jax.ShapeDtypeStruct((6, 8), jnp.float32)
+    x, w = jnp.zeros((6, 8)), jnp.zeros((8, 8))
+    for cost, flops in ((None, 2 * 6 * 8 * 8), (pl.CostEstimate(7, 0, 0), 7)):
+        product = pl.pallas_call(
+            kernel, like, grid=3, in_specs=[rows, whole], out_specs=rows, cost_estimate=cost
+        )
+        assert study_lib.matmul_flops(jax.make_jaxpr(product)(x, w).jaxpr) == flops
 
 
 def plan_of(config, **options) -> dict:

@@ -28,7 +28,7 @@ class Exchange(TypedDict):
     between_slices: bool
     count: int
     wire_bytes: float
-    bytes: NotRequired[int]
+    bytes: int
     type: NotRequired[str]
     devices: NotRequired[int]
     op: NotRequired[str]

@@ -237,14 +237,17 @@ def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
                 * math.prod(left[axis] for axis in contracted)
             )
             continue
-        if eqn.primitive.name == 'pallas_call':  # What is inside runs for each tile.
-            total += eqn.params['cost_estimate'].flops
+        cost = eqn.params.get('cost_estimate')  # Of a kernel that says it.
+        if cost is not None:
+            total += cost.flops
             continue
         inside = [matmul_flops(inner, trips) for inner in _inner(eqn)]
         if eqn.primitive.name == 'cond':
             total += max(inside, default=0)
         else:
             times = {'scan': eqn.params.get('length', 1), 'while': trips}
+            if eqn.primitive.name == 'pallas_call':  # What is inside runs for each tile.
+                times['pallas_call'] = math.prod(eqn.params['grid_mapping'].grid)
             if eqn.primitive.name == 'shard_map':  # What is inside is what one device does.
                 times['shard_map'] = eqn.params['mesh'].size
             total += times.get(eqn.primitive.name, 1) * sum(inside)
@@ -300,35 +303,32 @@ def model_flops(job: Job) -> int:
 
 
 def by_kind(collectives: Sequence[hlo.Collective]) -> list[Exchange]:
-    """One row a kind and network: how many run, bytes they work on, bytes that a device sends."""
-    rows: dict[tuple[str | bool | int, ...], Exchange] = {}
-    for one in collectives:
-        row = {'kind': one.kind, 'between_slices': one.between_slices}
-        row = rows.setdefault(
-            tuple(row.values()), row | {'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
-        )
-        row['count'] += one.times
-        row['bytes'] += one.times * one.bytes
-        row['wire_bytes'] += one.times * one.wire_bytes
-    return sorted(rows.values(), key=lambda row: -row['bytes'])
+    """Sums up what is of one kind and network: how many, bytes they work on and a device sends."""
+    return _summed_up(collectives, ('kind', 'between_slices'), 'bytes')
 
 
 def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Exchange]:
     """Lists the collectives that send the most; one row for equal ones of all layers."""
+    fields = ('kind', 'between_slices', 'type', 'devices', 'op')
+    collectives = [
+        dataclasses.replace(one, op=re.sub(r'_\d+\b', '_*', one.op)) for one in collectives
+    ]
+    return _summed_up(collectives, fields, 'wire_bytes')[:most]
+
+
+def _summed_up(
+    collectives: Sequence[hlo.Collective], fields: Sequence[str], by: str
+) -> list[Exchange]:
+    """Adds up collectives with the same `fields`, in a row each, those with most `by` first."""
     rows: dict[tuple[str | bool | int, ...], Exchange] = {}
     for one in collectives:
-        op = re.sub(r'_\d+\b', '_*', one.op)
-        row = {
-            'kind': one.kind,
-            'between_slices': one.between_slices,
-            'type': one.type,
-            'devices': one.devices,
-            'op': op,
-        }
-        row = rows.setdefault(tuple(row.values()), row | {'count': 0, 'wire_bytes': 0.0})
+        alike = {field: getattr(one, field) for field in fields}
+        sums = {'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
+        row = rows.setdefault(tuple(alike.values()), alike | sums)
         row['count'] += one.times
+        row['bytes'] += one.times * one.bytes
         row['wire_bytes'] += one.times * one.wire_bytes
-    return sorted(rows.values(), key=lambda row: -row['wire_bytes'])[:most]
+    return sorted(rows.values(), key=lambda row: -row[by])
 
 
 def estimate(
