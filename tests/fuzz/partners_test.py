@@ -217,7 +217,7 @@ _DOWNLOADS = {
 _LATE = r'gave no answer in 1 tries: it took more than 0\.3 s'
 _SERVERS = dict.fromkeys(
     ('drips', 'drips its head', 'drips when busy', 'drips behind its end', 'promises'), _LATE
-) | {'overflows': 'an answer of more than 100,000 bytes'}
+) | {'overflows': 'wrote more than 100,000 bytes'}
 CLIENTS = {
     'xlbench.data.download': (
         (_download_of_a_file, _DOWNLOADS | {

@@ -34,7 +34,7 @@ def test_a_program_that_writes_nothing_has_translated_nothing(tmp_path):
 
 
 def test_a_program_that_hangs_is_given_up(monkeypatch):
-    monkeypatch.setattr(programs, '_LEAST_SECONDS', 0.05)
+    monkeypatch.setattr(engines, '_LEAST_SECONDS', 0.05)
     begin = time.monotonic()
     with pytest.raises(UserError, match=r'failed 20 times in a row; .* took more than 0\.05 s'):
         programs.Program('sleep 1000', timeout=1.0).translate([*map(str, range(256))], 'en', 'de')

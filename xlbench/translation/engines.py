@@ -1,11 +1,14 @@
 """The contract of an engine that translates, and which engine a name stands for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from xlbench import benchmarks
 from xlbench.system import errors
 from xlbench.system.files import Block, Setting
+
+_LEAST_SECONDS = 30.0  # That a part of a batch has, where the whole one has more.
+_MOST_REFUSED = 20  # Batches in a row; the search for one bad text of 256 has 9.
 
 
 class Failure(NamedTuple):
@@ -18,19 +21,59 @@ class Failure(NamedTuple):
     reason: str
 
 
-def given(answers: Sequence[str], texts: Sequence[str], name: str) -> list[str | Failure]:
-    """The answers of an engine that is no model of ours: an empty one is no translation.
+class Refused(Exception):
+    """A batch that an engine did not translate; the message goes on behind the engine's name."""
+
+
+class Halving:
+    """Asks an engine for batches; one that is refused is halved, down to the text that is at fault.
+
+    An empty answer is no translation, and an engine that refuses again and again is given up.
 
     Args:
-      answers: of `texts`, in order.
-      texts: without empty ones.
       name: of the engine.
+      timeout: seconds for a batch of `size` texts.
+      size: of a batch.
     """
-    empty = Failure(f'{name} gave an empty translation')
-    return [
-        answer if answer.strip() or not text.strip() else empty
-        for answer, text in zip(answers, texts, strict=True)
-    ]
+
+    def __init__(self, name: str, timeout: float, size: int):
+        self._name, self._timeout, self._size = name, timeout, size
+        self._refused = 0  # In a row.
+
+    def ask(
+        self, run: Callable[[Sequence[str], float], list[str]], texts: Sequence[str], label: str
+    ) -> list[str | Failure]:
+        """The translation of each text, in order.
+
+        Args:
+          run: translates texts in so many seconds, or raises Refused.
+          texts: without empty ones.
+          label: what the engine is called in the reason of a failure.
+
+        Raises:
+          UserError: the engine refuses all that it is asked.
+        """
+        share = self._timeout * len(texts) / self._size
+        try:
+            answers = run(texts, max(share, min(self._timeout, _LEAST_SECONDS)))
+        except Refused as error:
+            self._refused += 1
+            if self._refused >= _MOST_REFUSED:
+                raise errors.UserError(
+                    f'{self._name} failed {self._refused} times in a row; the last time it {error}.'
+                    ' Start the same command again when it works: finished translations are kept'
+                ) from None
+            if len(texts) == 1:
+                return [Failure(f'{label} {error}')]
+            middle = len(texts) // 2
+            first = self.ask(run, texts[:middle], label)
+            return first + self.ask(run, texts[middle:], label)
+        self._refused = 0
+        empty = Failure(f'{label} gave an empty translation')
+        return [
+            answer if answer.strip() or not text.strip() else empty
+            for answer, text in zip(answers, texts, strict=True)
+        ]
 
 
 class Engine(Protocol):

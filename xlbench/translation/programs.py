@@ -1,6 +1,7 @@
 """Engines that are programs of this machine: a line in, a line out."""
 
 import contextlib
+import functools
 import os
 import re
 import shlex
@@ -15,21 +16,15 @@ from xlbench import benchmarks
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.translation import engines, guard
-from xlbench.translation.engines import Failure
+from xlbench.translation.engines import Failure, Refused
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
 _LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
 _BATCH = 256  # Texts: a program starts anew for each batch, which takes Apertium about a second.
 _MOST_BYTES = 1 << 26  # That a program may write for a batch.
-_LEAST_SECONDS = 30.0  # That a part of a batch has, where the whole one has more.
-_MOST_BROKEN = 20  # Runs in a row; the search for one bad text of a batch has 9.
 _LOOK = 0.05  # Seconds between looks at what it has written.
 # Ends the program, and all that it has started, when this process has ended.
 _GUARD = [sys.executable, '-I', '-S', guard.__file__]
-
-
-class Broken(Exception):
-    """A program that failed, was too slow, or wrote another number of lines than it read."""
 
 
 class Program:
@@ -48,8 +43,8 @@ class Program:
 
     def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):
         self.name = f'command:{command}'
-        self._command, self._version, self._timeout = command, version, timeout
-        self._broken = 0  # Runs in a row.
+        self._command, self._version = command, version
+        self._halving = engines.Halving(self.name, timeout, self.batch_size)
 
     def check(self, source: str, target: str) -> None:
         """Raises UserError if there is no such program."""
@@ -68,7 +63,8 @@ class Program:
         """See Engine.translate; a batch that breaks the program is halved down to the text."""
         words = self._words(source, target)
         lines = [_LINE_ENDS.sub(' ', text) for text in texts]
-        return self._halving(words, lines)
+        run = functools.partial(self._run, words)
+        return self._halving.ask(run, lines, words[0])
 
     def _words(self, source: str, target: str) -> list[str]:
         try:
@@ -80,40 +76,19 @@ class Program:
                 'only {source} and {target} are allowed in braces'
             ) from None
 
-    def _halving(self, words: Sequence[str], lines: Sequence[str]) -> list[str | Failure]:
-        try:
-            answers = engines.given(self._run(words, lines), lines, words[0])
-            self._broken = 0
-            return answers
-        except Broken as error:
-            self._broken += 1
-            if self._broken >= _MOST_BROKEN:
-                raise UserError(
-                    f'{self.name} failed {self._broken} times in a row; the last time it {error}. '
-                    'Start the same command again when it works: finished translations are kept'
-                ) from None
-            if len(lines) == 1:
-                return [Failure(f'{words[0]} {error}')]
-            middle = len(lines) // 2
-            first = self._halving(words, lines[:middle])
-            return first + self._halving(words, lines[middle:])
-
-    def _run(self, words: Sequence[str], lines: Sequence[str]) -> list[str]:
+    def _run(self, words: Sequence[str], lines: Sequence[str], seconds: float) -> list[str]:
         text = ''.join(line + self._end for line in lines)
-        share = self._timeout * len(lines) / self.batch_size
-        returncode, answer, complaint = _exchange(
-            words, text.encode(), max(share, min(self._timeout, _LEAST_SECONDS))
-        )
+        returncode, answer, complaint = _exchange(words, text.encode(), seconds)
         if returncode:
             said = complaint.decode(errors='replace').strip().rpartition('\n')[2]
             why = f': {errors.printable(said)}' if said else ''
-            raise Broken(f'ended with {returncode}{why}')
+            raise Refused(f'ended with {returncode}{why}')
         try:
             answers = answer.decode().removesuffix(self._end).split(self._end)
         except UnicodeDecodeError:
-            raise Broken('wrote something that is not UTF-8') from None
+            raise Refused('wrote something that is not UTF-8') from None
         if len(answers) != len(lines):
-            raise Broken(f'wrote {len(answers)} lines for {len(lines)}')
+            raise Refused(f'wrote {len(answers)} lines for {len(lines)}')
         return answers
 
 
@@ -121,7 +96,7 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
     """Runs a program: its exit code, what it wrote and its complaint.
 
     Raises:
-      Broken: it takes too long, or writes too much.
+      Refused: it takes too long, or writes too much.
     """
     deadline = time.monotonic() + seconds
     ours, theirs = os.pipe()
@@ -151,9 +126,9 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_LOOK)
                 if any(os.fstat(f.fileno()).st_size > _MOST_BYTES for f in (answer, complaint)):
-                    raise Broken(f'wrote more than {_MOST_BYTES:,} bytes')
+                    raise Refused(f'wrote more than {_MOST_BYTES:,} bytes')
                 if process.returncode is None and time.monotonic() > deadline:
-                    raise Broken(f'took more than {seconds:g} s')
+                    raise Refused(f'took more than {seconds:g} s')
         finally:
             os.close(theirs)  # The guard ends what is left, and itself.
             process.wait()
@@ -193,8 +168,8 @@ class Apertium(Program):
     def _words(self, source: str, target: str) -> list[str]:
         return [*super()._words(source, target), self._mode(source, target)]
 
-    def _run(self, words: Sequence[str], lines: Sequence[str]) -> list[str]:
-        return [answer.strip() for answer in super()._run(words, lines)]
+    def _run(self, words: Sequence[str], lines: Sequence[str], seconds: float) -> list[str]:
+        return [answer.strip() for answer in super()._run(words, lines, seconds)]
 
     def _mode(self, source: str, target: str) -> str:
         """The name of the pair, whose codes have two letters in old pairs and three in new ones."""

@@ -11,7 +11,7 @@ import msgspec
 
 from xlbench.system import errors, web
 from xlbench.system.errors import UserError
-from xlbench.translation.engines import Failure, given
+from xlbench.translation.engines import Failure, Halving, Refused
 
 KEY = 'XLBENCH_TRANSLATE_KEY'  # The environment variable of a server's API key.
 _PAUSES = (1.0, 4.0, 16.0)  # Seconds before each further try.
@@ -36,10 +36,6 @@ class _Complaint(msgspec.Struct):
 T = TypeVar('T')
 
 
-class _Refused(Exception):
-    """The server does not take this request, now or later."""
-
-
 class LibreTranslate:
     """A server with LibreTranslate's interface, on this machine or elsewhere.
 
@@ -55,13 +51,14 @@ class LibreTranslate:
     def __init__(self, url: str, *, version: str = '', timeout: float = 600.0):
         self.name = self._url = url.rstrip('/')
         self._version, self._timeout = version, timeout
+        self._halving = Halving(self.name, timeout, self.batch_size)
 
     def check(self, source: str, target: str) -> None:
         """Raises UserError if the server does not answer, or does not know the languages."""
         try:
-            known = self._ask('languages', None, list[_Language])
-        except _Refused as error:
-            raise UserError(f'{self._url} is not a LibreTranslate server: {error}') from None
+            known = self._ask('languages', None, list[_Language], self._timeout)
+        except Refused as error:
+            raise UserError(f'{self._url} is not a LibreTranslate server: it {error}') from None
         targets = {language.code: language.targets for language in known}
         if source not in targets:
             raise errors.unknown(f'source language of {self._url}', source, targets)
@@ -77,31 +74,28 @@ class LibreTranslate:
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
         """See Engine.translate; a batch that the server refuses is halved down to the text."""
-        body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
-        if key := os.environ.get(KEY):
-            body['api_key'] = key
-        try:
-            answers = self._ask('translate', body, _Translations).translatedText
+        def run(texts: Sequence[str], seconds: float) -> list[str]:
+            body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
+            if key := os.environ.get(KEY):
+                body['api_key'] = key
+            answers = self._ask('translate', body, _Translations, seconds).translatedText
             if len(answers) != len(texts):
-                raise _Refused(f'{len(answers)} translations for {len(texts)} texts')
-            return given(answers, texts, self._url)
-        except _Refused as error:
-            if len(texts) == 1:
-                return [Failure(f'{self._url}: {error}')]
-            middle = len(texts) // 2
-            first = self.translate(texts[:middle], source, target)
-            return first + self.translate(texts[middle:], source, target)
+                raise Refused(f'gave {len(answers)} translations for {len(texts)} texts')
+            return answers
 
-    def _ask(self, path: str, body: dict | None, kind: type[T]) -> T:
+        return self._halving.ask(run, texts, self._url)
+
+    def _ask(self, path: str, body: dict | None, kind: type[T], seconds: float) -> T:
         """The server's answer.
 
         Args:
           path: below the address.
           body: JSON to post; None asks without any.
           kind: the type of the answer.
+          seconds: for it.
 
         Raises:
-          _Refused: the server answers, but not with that.
+          Refused: the server answers, but not with that.
           UserError: it does not answer, however often it is asked.
         """
         data = None if body is None else json.dumps(body).encode()
@@ -114,7 +108,7 @@ class LibreTranslate:
         for pause in (0.0, *_PAUSES):
             time.sleep(pause)
             try:
-                status, content = web.ask(request, self._timeout, _MOST_BYTES)
+                status, content = web.ask(request, seconds, _MOST_BYTES)
             except OSError as error:
                 why = str(getattr(error, 'reason', '') or error)
             else:
@@ -122,13 +116,13 @@ class LibreTranslate:
                     why = f'HTTP {status}{_complaint(content)}'
                     continue
                 if status >= 300:
-                    raise _Refused(f'HTTP {status}{_complaint(content)}')
+                    raise Refused(f'answered HTTP {status}{_complaint(content)}')
                 if len(content) > _MOST_BYTES:
-                    raise _Refused(f'an answer of more than {_MOST_BYTES:,} bytes')
+                    raise Refused(f'wrote more than {_MOST_BYTES:,} bytes')
                 try:
                     return msgspec.json.decode(content, type=kind)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    raise _Refused(f'an unexpected answer: {error}') from None
+                    raise Refused(f'gave an unexpected answer: {error}') from None
         tries = 1 + len(_PAUSES)
         raise UserError(
             f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
