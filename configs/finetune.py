@@ -27,8 +27,10 @@ them. The best checkpoint is the one with the lowest loss (generation) or the be
 its tasks on validation; without validation it is the last one. The test scores are those of the
 best checkpoint.
 
-The 3,000 steps of mt5_base or mbart take an estimated 2 to 4 minutes on one H100, those of encoders
-about one (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
+A run takes 10 epochs, and of the size `tiny`, which begins with fresh parameters, 20. It evaluates
+ten times, or less often where evaluations would be more than a fifth of the work. 3,000 steps of
+mt5_base or mbart take an estimated 2 to 4 minutes on one H100, of encoders about one
+(`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
 
 Keys after the colon: size (tiny, encoder, pretrained, mt5_small, mt5_base, mt5_large, t5_base,
 bart_base, bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium,
@@ -36,15 +38,15 @@ dialogpt_large, mbert, xlmr_base, xlmr_large), mixture, objective (generation, l
 classification, tagging, retrieval), which public models that write texts do not need; evaluate,
 tasks or mixtures to score instead of the one that is trained on, with a + between two, for
 zero-shot transfer; split, validation and test, the names of splits (`test=` leaves the test out);
-steps, batch_size, inputs and targets (maximal numbers of tokens), root. Everything else is set as
-in any config: --config.stages.train.optimizer.learning_rate=3e-4.
+steps (3000 or 5epochs), batch_size, inputs and targets (maximal numbers of tokens), root.
+Everything else is set as in any config: --config.stages.train.optimizer.learning_rate=3e-4.
 """
 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, names
 from xlbench.benchmarks import Scenario
-from xlbench.config import recipes
+from xlbench.config import epochs, recipes
 from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
@@ -95,7 +97,9 @@ def get_config(variant: str = '') -> ConfigDict:
             f'--config=configs/finetune.py:{size},mixture=NAME'
         )
     objective, tiny = _objective(size, chosen['objective']), size == 'tiny'
-    steps = _number(chosen, 'steps', 1000 if tiny else 3000)
+    length = chosen['steps'] or ('20epochs' if tiny else '10epochs')
+    passes = epochs.count(length)
+    steps = length if passes else _number(chosen, 'steps', 0)
     batch_size = _number(chosen, 'batch_size', 64 if objective == 'retrieval' else 32)
     longest = (TINY_LENGTHS if tiny else LENGTHS).get(objective, (128, 128))
     lengths = {
@@ -119,7 +123,7 @@ def get_config(variant: str = '') -> ConfigDict:
     buckets = 1 if objective == 'retrieval' else 2 if tiny else 4
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
     c.stages = dict(train=scenario.stage(steps, optimizer(size)))
-    evaluate(c, scenario, max(steps // 10, 1), chosen)
+    evaluate(c, scenario, f'{passes / 10:g}epochs' if passes else max(steps // 10, 1), chosen)
     c.log_every = 50
     # What the tasks to score learn from must be there; a baseline has no tag for each word.
     no_baselines = bool(chosen['evaluate']) or objective == 'tagging'
@@ -151,7 +155,7 @@ def model(size: str, objective: str) -> dict[str, object]:
 
 
 def evaluate(
-    c: ConfigDict, scenario: Scenario, every: int, chosen: dict[str, str | None]
+    c: ConfigDict, scenario: Scenario, every: int | str, chosen: dict[str, str | None]
 ) -> None:
     """Sets what is scored, on the splits that are not left out after the colon."""
     # Retrieval chooses among other messages' replies; its test suggests those of training, too.
@@ -161,6 +165,8 @@ def evaluate(
     }.get(c.objective.name, ({}, {}))
     best = BEST.get(c.objective.name, 'dev/mean/headline')
     both = dict(batch_size=64, lengths=c.batches.lengths)
+    if isinstance(every, str):
+        dev = dev | dict(max_share=0.2)
     recipes.evaluate(c, scenario, every, best, dev=dev, test=test, **both)
     for name, split in (('dev', 'validation'), ('test', 'test')):
         if chosen[split] == '':

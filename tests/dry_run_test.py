@@ -46,7 +46,7 @@ def test_a_run_is_described_and_not_begun(tiny_root, tmp_path, capsys, monkeypat
         assert f'  {task:<28} {split:<12} {number:>10,} examples' in lines
     assert any(line.startswith('stage1: ') and line.endswith(', 7 steps') for line in lines)
     assert any(line.startswith('  batches of 8 rows x (') for line in lines)
-    assert not any('to prepare' in line or 'to download' in line for line in lines)
+    assert not any('would prepare' in line or 'to download' in line for line in lines)
     parts = runs.build(tiny.tiny_config(tiny_root))
     said = messages.introduction('', parts, 'alone')  # By the run itself.
     assert next(line for line in said if ' parameters (' in line) in lines
@@ -69,8 +69,8 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepared, 'ensure', None)
     lines = say(train, capsys, '--config=mtg_mt5:sample,scenario=mono,task=qg,source=de')
-    [first] = [line for line in lines if line.startswith('to prepare: ')]
-    assert first.startswith('to prepare: 5 of 5 inputs, from the embedded sample corpora in data/s')
+    [first] = [line for line in lines if line.startswith('would prepare ')]
+    assert first.startswith('would prepare 5 of 5 splits, from the embedded sample corpora in ')
     assert f'  {"mtg_qg_de_de":<28} validation, test, train' in lines
     assert 'stage1: mtg_mono_qg_de, split rough_train, 900 steps' in lines
     lines = say(
@@ -80,7 +80,7 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert any('vocabulary of 250,112 (config.model.vocab_size)' in line for line in lines)
     lines = say(fewshot, capsys, '--config=fewshot', '--config.adapt.languages=de')
     assert any(line.startswith('udpos: 6 groups of 12 adaptations = 72; ') for line in lines)
-    assert any(line.startswith('to prepare: 10 of 10 inputs') for line in lines)
+    assert any(line.startswith('would prepare 10 of 10 splits') for line in lines)
     own = '--config=finetune:tiny,objective=generation,mixture=mtg_qg_de_de'
     lines = say(train, capsys, own)
     assert f'  {"mtg_qg_de_de":<28} train, validation, test' in lines

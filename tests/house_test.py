@@ -126,6 +126,18 @@ def test_docstrings_name_the_arguments_that_there_are():
     assert not wrong
 
 
+def test_docstrings_begin_with_the_thing_itself():
+    """With a verb or a noun of the field, not with a word that stands for one."""
+    vague = re.compile(r'(What|Whatever|Whether|Those|That which|So many|Of|As of)\b')
+    wrong = []
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+            if isinstance(node, kinds) and vague.match(ast.get_docstring(node) or ''):
+                wrong.append(f'{module}.{getattr(node, "name", "")}')
+    assert not wrong
+
+
 def test_tests_lie_as_the_packages_do():
     packages = {name.split('.')[1] for name in PACKAGES} | {'tasks'}
     for folder in (PROJECT / 'tests').iterdir():

@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pages
+import pytest
 
-from xlbench import __main__ as command
+from xlbench import __main__ as command, list as list_program
+from xlbench.system.errors import UserError
 
 
 def test_every_program_is_listed():
@@ -41,3 +43,24 @@ def test_the_command():
     ) and 'nearest: train' in wrong.stderr
     report = run('report', 'RUNS', '--no_such_flag')
     assert report.returncode == 2 and 'no_such_flag' in report.stderr
+
+
+@pytest.mark.parametrize(
+    ('kind', 'word', 'line'),
+    [
+        ('tasks', 'qg_en', 'mtg_qg_en_de '),
+        ('tasks', 'mood', 'mood_...  your tasks in tasks/mood.py'),
+        ('metrics', 'CHRF+', 'chrf++'),
+        ('configs', 'finetune', 'finetune  Any task or mixture: trains'),
+        ('models', 'mt5 base', 'mt5 base  12 layers of 768'),
+        ('languages', 'swah', 'sw  swahili, latin'),
+    ],
+)
+def test_names_are_listed(kind, word, line, tmp_path, monkeypatch, capsys):
+    (tmp_path / 'tasks').mkdir()
+    (tmp_path / 'tasks' / 'mood.py').write_text('import xlbench\n')
+    monkeypatch.chdir(tmp_path)
+    list_program.main(['list', kind, word])
+    assert any(said.startswith(line) for said in capsys.readouterr().out.splitlines())
+    with pytest.raises(UserError, match=rf"none of the \d+ {kind} has 'zzz' in its line"):
+        list_program.main(['list', kind, 'zzz'])

@@ -17,7 +17,7 @@ from xlbench.system import errors
 
 # The programs, in the groups and the order of `xlbench --help` and of docs/programs.md.
 GROUPS = {
-    'Train and evaluate': ('train', 'evaluate', 'fewshot', 'reproduce', 'plan', 'doctor'),
+    'Train and evaluate': ('train', 'evaluate', 'fewshot', 'reproduce', 'plan', 'list', 'doctor'),
     'Use models': ('predict', 'convert', 'translate', 'chain'),
     'Compare results': (
         'report', 'score', 'annotate', 'zoo', 'fewshot.report', 'fewshot.attention',

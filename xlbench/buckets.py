@@ -41,6 +41,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
+from xlbench.config.arguments import whole
 from xlbench.data import readers
 from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
 from xlbench.data.buckets.checks import KINDS, Problem, problems
@@ -63,12 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=_check)
     new = _command(commands, 'sample', 'make new buckets')
     add = new.add_argument
-    add('files', nargs='+', metavar='FILE', help='what is drawn from, in the official form')
+    add('files', nargs='+', metavar='FILE', help='examples to draw from, in the official form')
     add('--task', required=True, choices=TASKS)
     add('--lang', required=True, help='code of the language, such as de')
     add('--output', required=True, help='folder for TASK/K-shots/LANGUAGE')
     add('--shots', type=_shots, help='K; default: 1,2,4,8, for tagging 1,2,4, as in the paper')
-    add('--count', type=_whole, default=COUNT, help='buckets of each')
+    add('--count', type=whole(1), default=COUNT, help='buckets of each')
     add('--seed', type=int, default=0, help='seed of the draws')
     add('--skip_bad', type=int, default=0, help='skip up to N records that cannot be used')
     new.set_defaults(run=_sample)
@@ -79,14 +80,8 @@ def _command(commands: argparse._SubParsersAction, name: str, what: str) -> argp
     return commands.add_parser(name, help=what, description=what)
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number above 0')
-    return int(text)
-
-
 def _shots(text: str) -> tuple[int, ...]:
-    return tuple(_whole(part) for part in text.split(','))
+    return tuple(map(whole(1), text.split(',')))
 
 
 def _check(flags: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
-    """Raises UserError for a command line that cannot end well; fills what it leaves open."""
+    """Checks the flags against each other and the stages, and fills in the defaults."""
     stages_lib.check_places(stages)
     if not (args.like or args.root or args.vocabulary):
         args.like = stages_lib.workdir_of(stages)

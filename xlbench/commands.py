@@ -6,7 +6,6 @@ answered at once. Its `main` then reads the same command line in the same way.
 
 import argparse
 import dataclasses
-import math
 import os
 import pathlib
 import re
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, names
-from xlbench.config import decoding_flags
+from xlbench.config import arguments, decoding_flags
 from xlbench.config.blocks import Mesh
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
@@ -92,10 +91,12 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     parser.add_argument('--memory', type=float, help='GiB of a device')
     parser.add_argument('--tries', type=int, default=8, help='smaller settings to try')
     parser.add_argument('--no_decode', action='store_true', help='plan the train step only')
-    parser.add_argument('--mfu', type=_share, default=0.4, help='share of the peak of GPUs')
+    parser.add_argument('--mfu', type=arguments.share, default=0.4, help="share of GPUs' peak")
     parser.add_argument('--output', default='', help='JSON file of all figures')
     parser.add_argument('--hlo', default='', help='folder for the compiled programs')
     args, rest = parser.parse_known_args(argv[1:])
+    if not args.mfu:
+        raise UserError('--mfu is 0; give a share above 0, up to 1')
     config, _ = config_lib.parse_flags(
         [argv[0], *rest], doc=doc, fields=names.fields, resolve=names.resolve
     )
@@ -103,21 +104,11 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     return args, config
 
 
-def _share(text: str) -> float:
-    """A number above 0, up to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a share above 0, up to 1')
-    return number
-
-
 def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
     parser = errors.ArgumentParser('python -m xlbench.evaluate', doc)
-    parser.add_argument('--workdir', required=True, help='folder of the run')
+    parser.add_argument('workdir', nargs='?', help='folder of the run')
+    parser.add_argument('--workdir', dest='named', metavar='WORKDIR', help='the same')
     parser.add_argument('--tasks', help="names, with commas; default: the final evaluation's")
     parser.add_argument('--split', help="default: the final evaluation's, usually test")
     parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
@@ -135,7 +126,10 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     _add_reranking(parser)
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])
-    names.check_run(args.workdir, '--workdir', args.step)
+    if bool(args.workdir) == bool(args.named):
+        raise UserError('name one workdir: xlbench evaluate WORKDIR')
+    args.workdir = args.workdir or args.named
+    names.check_run(args.workdir, 'workdir', args.step)
     for kind in ('--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
             names.check_source(spec, kind)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import shtab
 
 from xlbench import __main__ as command
-from xlbench.config import blocks, config_names, signatures
+from xlbench.config import blocks, config_files, signatures
 from xlbench.system import errors
 from xlbench.system.machine import quietly
 
@@ -86,7 +86,7 @@ def script(shell: str) -> str:
         _complete_files(parser)
         programs.add_parser(name, help=command.about(name))
         programs.choices[name] = parser
-    names = ' '.join(config_names())
+    names = ' '.join(config_files())
     functions = {of: text.replace('CONFIGS', names) for of, text in _FUNCTIONS.items()}
     text = shtab.complete(root, shell, preamble=functions)
     if shell == 'zsh':  # An option whose value may stand behind =, too.
@@ -120,7 +120,7 @@ def _add_config(parser: argparse.ArgumentParser, flags: Sequence[str]) -> None:
     parser.add_argument('--config', help='a config of xlbench, or a file').complete = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
-        'fish': f"(printf '%s\\n' {' '.join(config_names())}; __fish_complete_suffix .py)",
+        'fish': f"(printf '%s\\n' {' '.join(config_files())}; __fish_complete_suffix .py)",
     }
     for flag in flags:
         parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')

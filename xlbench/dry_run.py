@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, metrics, models, names, runs, tracking
+from xlbench.config import epochs
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
@@ -46,10 +47,14 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     yield f'mesh {partitioning.describe(mesh)}'
     pairs = names.needed(config) + names.optional(config)
     data = yield from data_lines(config.data, list(dict.fromkeys(pairs)))
-    names.check_splits(pair for pair in names.needed(config) if pair not in data)
+    missing = [pair for pair in names.needed(config) if pair not in data]
+    names.check_splits(missing)
+    if not missing:
+        config = config.copy_and_resolve_references()
+        runs.resolve_epochs(config, data, mesh, objectives.build(**config.objective).view)
     yield from _stages(config, data, mesh)
     for name, block in config.evals.items():
-        when = f'every {block.every} steps' if block.every else 'at the end'
+        when = f'every {epochs.words(block.every)}' if block.every else 'at the end'
         tasks = '1 task' if len(block.tasks) == 1 else f'{len(block.tasks)} tasks'
         yield f'{name}: {tasks}, split {block.split}, {when}, batches of {block.batch_size} rows'
     yield from size_lines(config, data, mesh)
@@ -59,15 +64,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
 
 def settings(config: ConfigDict) -> Iterator[str]:
     """The resolved config, a key with dots a line."""
-
-    def lines(block: ConfigDict, prefix: str) -> Iterator[str]:
-        for key, value in block.items():
-            if isinstance(value, ConfigDict):
-                yield from lines(value, f'{prefix}.{key}')
-            else:
-                yield f'{prefix}.{key} = {value!r}'
-
-    yield from lines(config, 'config')
+    return (f'config.{key} = {value!r}' for key, value in config_lib.leaves(config))
 
 
 def data_lines(
@@ -95,7 +92,7 @@ def data_lines(
     yield from (f'TO DO before the first evaluation: {line}' for line in lacking)
     if missing:
         source = f', from the embedded sample corpora in {block["root"]}' if block['sample'] else ''
-        yield f'to prepare: {len(missing)} of {len(pairs)} inputs{source}; {missing[0][1]}'
+        yield f'would prepare {len(missing)} of {len(pairs)} splits{source}; {missing[0][1]}'
         splits: dict[str, list[str]] = {}
         for (name, split), _ in missing:
             splits.setdefault(name, []).append(split)
@@ -109,9 +106,10 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     for name, stage in config.stages.items():
         block = config_lib.batches_of(config, name)
         parts = [(part, stage.split) for part in stage.get('curriculum') or ()]
-        if not all(known in data for known in (*config_lib.stage_pairs(stage), *parts)):
+        pairs, length = (*config_lib.stage_pairs(stage), *parts), stage.num_steps
+        if isinstance(length, str) or not all(known in data for known in pairs):
             lengths = block['lengths']
-            yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
+            yield f'{name}: {stage.mixture}, split {stage.split}, {epochs.words(length)}'
             yield (
                 f'  batches of {block["batch_size"]} rows x at most '
                 f'({lengths.get("inputs")} inputs + {lengths.get("targets")} targets)'

@@ -1,9 +1,9 @@
 r"""Scores a checkpoint of a run on any tasks.
 
-  python -m xlbench.evaluate --workdir=RUNS/mtg --split=test
-  python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last
-  python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4 --length_penalty=0.6
-  python -m xlbench.evaluate --workdir=RUNS/mtg --metrics=meteor,bertscore
+  python -m xlbench.evaluate RUNS/mtg --split=test
+  python -m xlbench.evaluate RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last
+  python -m xlbench.evaluate RUNS/mtg --num_beams=4 --length_penalty=0.6
+  python -m xlbench.evaluate RUNS/mtg --metrics=meteor,bertscore
 
 The scores are written beside the run's own evaluations, to WORKDIR/eval/STEP/SPLIT/TASK/, and
 printed as a table. By default, the command evaluates the run's best checkpoint with the tasks, the

@@ -184,7 +184,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--output', required=True, help='a file that does not exist yet')
     parser.add_argument('--field', default='dialogue', help='key of the dialogue')
     parser.add_argument('--speaker', default='speaker', help='key of a turn that is an object')
-    parser.add_argument('--text', default='text', help='likewise')
+    parser.add_argument('--text', default='text', help='key of its text')
     parser.add_argument(
         '--marks', type=_marks, default=KINDS, help='which of keywords,redundancy,topics; all'
     )

@@ -2,8 +2,10 @@
 
 import dataclasses
 import itertools
+import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import flax.linen as nn
@@ -13,7 +15,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, evaluators, models, names
 from xlbench.benchmarks import languages
-from xlbench.config import stage_pairs
+from xlbench.config import epochs, stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
@@ -61,6 +63,9 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
         raise UserError(f'no task of the run has the split {splits}; name another one with --split')
     for tasks, _ in data.values():
         batches.check_view(objective.view, tasks)
+    if workdir:
+        epochs.restore(config, about)
+    given = resolve_epochs(config, data, mesh, objective.view)
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'], labels_of(data, config.model))
@@ -98,7 +103,50 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Experiment(
         mesh, data, model, lora, objective, initialise, shapes, shardings, mask, tokenizer, evals,
+        given,
     )  # fmt: skip
+
+
+def resolve_epochs(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> dict[str, str]:
+    """Replaces the epochs in a config by steps, which the data decides.
+
+    An epoch has as many examples as the data of its stage.
+
+    Args:
+      config: checked; changed in place.
+      data: all that its stages and evaluations name.
+      mesh: whose devices share the rows.
+      view: of the objective.
+
+    Returns:
+      The texts in place of which there are steps now: {'stages.train.num_steps': '3epochs'}.
+
+    Raises:
+      UserError: a warm-up is longer than its stage.
+    """
+    given = epochs.texts(config)
+    of_epoch: dict[str, tuple[int, float]] = {}  # {stage: (examples, those of a step)}
+    for key, stage, _ in epochs.keys(config):
+        if key not in given:
+            continue
+        if stage not in of_epoch:
+            tasks, _ = stage_data(data, config.stages[stage])
+            with stage_batches(config, stage, data, mesh, view, prefetch=0) as feed:
+                of_epoch[stage] = sum(task.pass_size for task in tasks), feed.examples_per_step
+        examples, of_step = of_epoch[stage]
+        steps = max(1, round(epochs.count(given[key]) * examples / of_step))
+        evaluation = re.fullmatch(r'evals\.(.*)\.every', key)
+        if evaluation:
+            block = config.evals[evaluation[1]]
+            most = block.get('num_examples') or math.inf
+            scored = sum(min(len(task), most) for task in evaluated(block, data))
+            share = block.get('max_share', 1.0)
+            fewest = scored / 3 / of_step * (1 - share) / share  # Trained on between two of them.
+            steps = min(steps * max(1, math.ceil(fewest / steps)), config.stages[stage].num_steps)
+        epochs.put(config, key, steps)
+    for stage in config.stages.values():
+        optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
+    return given
 
 
 def evaluated(block: Mapping[str, Setting], data: Data) -> list[Prepared]:
@@ -280,6 +328,7 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
         'devices': partitioning.describe(experiment.mesh),
         'dtype': config.model.get('dtype', 'float32'),
         'seed': config.seed,
+        **({'given': experiment.given} if experiment.given else {}),
     }
 
 
@@ -316,7 +365,7 @@ def check_config(config: ConfigDict) -> None:
         )
     if not config.stages:
         raise UserError('config.stages is empty; a run has at least one stage')
-    for stage in config.stages.values():
+    for stage in epochs.as_steps(config).stages.values():
         optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
     for name, block in config.evals.items():
         where = f'config.evals.{name}'

@@ -189,7 +189,7 @@ def _add(args: argparse.Namespace) -> None:
             raise UserError(f'--{name} is for files of predictions; {args.predictions} is a folder')
     names = [name for name in args.metrics.split(',') if name]
     if not names:
-        raise UserError(f'{args.predictions} is a folder; name with --metrics what is added to it')
+        raise UserError(f'{args.predictions} is a folder; name the metrics to add with --metrics')
     flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=_say)
     changed = adding.add(args.predictions, names, **flags)
     for folder in changed:

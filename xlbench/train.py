@@ -62,6 +62,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
       Interrupted: the run was told to end, and has saved where it is.
     """
     # 1. What can be refused at once, and a run that is finished.
+    config = config.copy_and_resolve_references()  # Its epochs become steps.
     runs.check_config(config)
     first = jax.process_index() == 0
     if names.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():

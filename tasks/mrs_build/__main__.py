@@ -124,7 +124,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add('--toxicity', default='', help='module:function, a file of scores, or a classifier')
     add('--toxic_label', default='toxic', help='label of toxic texts')
     add('--max_toxicity', type=share, default=0.9, help='largest score to keep, 0 to 1')
-    add('--strict_toxicity', default='', help='likewise, for English evaluation data')
+    add('--strict_toxicity', default='', help='the same for English evaluation data')
     add('--max_strict_toxicity', type=share, default=0.5, help='largest such score to keep')
     add('--min_count', type=whole(2), default=20, help='fewest uses of a response')
     add('--max_responses', type=whole(1), default=50_000, help='most responses of a set')

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 
 import configs
 from xlbench import config as config_lib, models, names, runs
+from xlbench.config import epochs
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -110,7 +111,7 @@ def assert_is_right(config: ConfigDict) -> None:
     config_lib.to_dict(config)
     json.dumps(config_lib.to_dict(config), allow_nan=False)
     run = config.source if names.is_sweep(config) else config
-    for stage in run.stages.values():
+    for stage in epochs.as_steps(run).stages.values():
         tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
         jax.eval_shape(tx.init, {'kernel': jax.ShapeDtypeStruct((2, 3), 'float32')})
         float(schedule(0))

@@ -277,7 +277,7 @@ def test_hostile_pickles_run_nothing(tmp_path, what, legacy):
     bin_files.save(file, content, legacy) if legacy else bin_files.write_zip(
         file, *bin_files.dumps(content)
     )
-    with pytest.raises(errors.UserError, match='is refused and nothing of it was run') as error:
+    with pytest.raises(errors.UserError, match='is refused; none of its code was run') as error:
         tensors.find(tmp_path)
     assert str(file) in one_line(error)
     assert not proof.exists()

@@ -43,6 +43,24 @@ def parse(*argv, resolve=names.resolve):
     return command.config
 
 
+def test_lengths_beyond_the_positions_are_refused_at_once(folder):
+    most = encoder_folders.SIZES['max_positions']
+    flags = f'--config.model.from={folder}', f'--config.evals.test.lengths.inputs={most + 1}'
+    config = parse(f'--config=finetune:encoder,objective=tagging,mixture=x,inputs={most}', *flags)
+    with pytest.raises(UserError, match=rf'evals.test.lengths.inputs is {most + 1}, .* for {most}'):
+        names.check_config(config)
+    for name, length, refused in (
+        ('mtg_mt5', 10**5, False),  # Relative positions.
+        ('clidsum_mbart:large,scenario=mono', 2000, True),
+    ):
+        config = parse(f'--config={name}', f'--config.batches.lengths.inputs={length}')
+        if refused:
+            with pytest.raises(UserError, match=f'lengths.inputs is {length}'):
+                names.check_config(config)
+        else:
+            names.check_config(config)
+
+
 @pytest.mark.parametrize('name', CONFIGS)
 def test_one_line_says_it_in_every_config(folder, name):
     config = parse(f'--config={name}', f'--config.model.from={folder}')

@@ -276,7 +276,7 @@ def test_what_cannot_fit_is_not_compiled(tiny_root, monkeypatch):
     result = plan_of(tiny.tiny_config(tiny_root), memory=1e-6)
     assert result['plan'] is None and result['suggestion'] is None
     assert all(entry['state'] for entry in result['tried'])
-    assert list(messages.lines_of(result))[-1] == 'none of those tried fits'
+    assert list(messages.lines_of(result))[-1] == 'no setting that was tried fits'
 
 
 def test_the_order_of_what_is_tried():
@@ -413,7 +413,7 @@ def test_what_libtpu_says_of_too_large_a_program():
         ('--topology=cpu:4 --config.batches.batch_size=6', 'a batch of 6 rows cannot be split'),
         ('--topology=cpu:4 --config.model.emb_dimm=1', 'unknown key in config.model'),
         ('--topology=cpu:4 --memory=much', 'invalid float value'),
-        ('--topology=h100:8 --mfu=0', "'0' is not a share above 0, up to 1"),
+        ('--topology=h100:8 --mfu=0', '--mfu is 0; give a share above 0, up to 1'),
         ('--topology=h100:0', 'GPUs are NAME:GPUS'),
     ],
 )

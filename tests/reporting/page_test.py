@@ -239,7 +239,7 @@ def test_maps_of_languages_and_tasks(tmp_path):
     section = section_of(path)
     (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
     assert (
-        one.numbers.title == 'qg, run' and f'The best is {len(pairs) - 1}.0' in one.numbers.notes[0]
+        one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
     )
     texts = re.findall(r'<text[^>]*>([^<]*)</text>', vector.inline(one.svg(), 'm', '', ''))
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())

@@ -12,7 +12,7 @@ from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 
-SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=24, num_layers=2, max_positions=64)
+SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=24, num_layers=2, max_positions=512)
 PROMPTS = {'query': 'query: ', 'document': 'passage: '}
 
 

@@ -20,7 +20,6 @@ from readme_steps import (
     CHATS,
     CLIDSUM,
     CLIDSUM_SHORT,
-    ELSEWHERE,
     EXHIBITS,
     MDIALBART,
     MRS,
@@ -59,7 +58,7 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{MTG}:base,scenario=zero_shot,task=tg': Step(
             f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
         ),
-        'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=5': Step(
+        'python -m xlbench.evaluate RUNS/mtg --num_beams=5': Step(
             prints='test-beam-num_beams5'
         ),
         'python -m xlbench.report RUNS/mtg --variants': Step(prints='beam-num_beams5'),
@@ -153,10 +152,6 @@ PLAN: dict[str, dict[str, Step]] = {
         '--engine=Helsinki-NLP/opus-mt-{source}-{target}': Step(skip=REDDIT),
         'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data_es '
         '--languages=en,es,pt --engine=apertium': Step(skip=REDDIT),
-        'python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python': Step(
-            skip=ELSEWHERE
-        ),
-        'python tests/speed/search.py --faiss_python=FAISS_ENV/bin/python': Step(skip=ELSEWHERE),
     },
     'fewshot.md': {
         f'{SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
@@ -195,8 +190,6 @@ PLAN: dict[str, dict[str, Step]] = {
         '--output=data/fewshot/buckets train-de.tsv': Step(
             skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
         ),
-        'python tests/speed/fewshot.py --torch_python=TORCH_ENV/bin/python '
-        '--method=fc_pooler': Step(skip=ELSEWHERE),
     },
     'clidsum.md': {
         'python -m xlbench.score mdialbart_de.txt.gz --references=gold.de.txt '

@@ -3,7 +3,6 @@
 from readme_files import answers, hub, judged, labellers, new_texts, own_encoder, texts
 from readme_steps import (
     CI,
-    ELSEWHERE,
     FINETUNE,
     MTG,
     MTG_SHORT,
@@ -44,7 +43,7 @@ PLAN: dict[str, dict[str, Step]] = {
             MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'
         ),
         'python -m xlbench.report RUNS/mtg --output=report': Step(leaves='report/report.html'),
-        'python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de': Step(
+        'python -m xlbench.evaluate RUNS/mtg --tasks=mtg_qg_en_de': Step(
             prints='on 1 tasks'
         ),
     },
@@ -77,7 +76,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.score RUNS/mtg --metrics=meteor_exact_stem,chrf++': Step(
             prints='added to'
         ),
-        'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4': Step(skip=RANKED),
+        'python -m xlbench.evaluate RUNS/mtg --num_beams=4': Step(skip=RANKED),
         'python -m xlbench.report RUNS/mtg --variants': Step(skip=RANKED),
         'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
             prints='Differences of rouge'
@@ -150,11 +149,6 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
         f'{PREDICT}/xnli --input=pairs.csv --field=premise,hypothesis --output=labelled.csv': Step(
             leaves='labelled.csv'
-        ),
-        'python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python '
-        '--vocab_size=250112': Step(skip=ELSEWHERE),
-        'python tests/speed/evaluation.py --torch_python=TORCH_ENV/bin/python': Step(
-            skip=ELSEWHERE
         ),
     },
     'migration.md': {

@@ -194,7 +194,7 @@ def test_no_step_waits_for_a_tracker(tmp_path, use, monkeypatch):
     monkeypatch.setattr(Remembering, 'start', lambda self, run: open_again.wait(60))
     line, waiting = live(tmp_path, ['Remembering'], steps=(1, 2, 3))
     assert "the tracker 'Remembering' is more than 3 rows behind" in line
-    assert waiting == 'waiting up to 0.05 s for Remembering, to send what is left'
+    assert waiting == 'waiting up to 0.05 s for Remembering, to send the remaining rows'
     (tmp_path / 'log.txt').unlink()
     (tmp_path / 'unsent.jsonl').unlink()
     _, line = live(tmp_path, ['Remembering'], steps=(1,))

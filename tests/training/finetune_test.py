@@ -51,7 +51,7 @@ def run(tmp_path_factory):
                 mood = draw.choice(['gut', 'schlecht'])
                 write([f'"{draw.randrange(99)}", {draw.choice(WORDS[lang][mood])}', mood])
     command = [sys.executable, '-m', 'xlbench.train', '--workdir=runs/mood']
-    command += ['--config=finetune:tiny,objective=classification,mixture=mood_both,steps=30']
+    command += ['--config=finetune:tiny,objective=classification,mixture=mood_both,steps=4epochs']
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
     return done.stdout, folder / 'runs' / 'mood'
@@ -74,7 +74,10 @@ def test_one_command_trains_on_any_mixture_and_scores_the_splits_that_there_are(
     dev, test = scores(workdir, 'validation'), scores(workdir, 'test')
     assert set(dev) == {'mood_de'} and set(test) == {'mood_de', 'mood_fr'}
     assert all(result['scores']['accuracy'] > 90 for result in test.values())
-    assert json.loads((workdir / 'config.json').read_text())['labels'] == ['gut', 'schlecht']
+    about = json.loads((workdir / 'config.json').read_text())
+    assert about['labels'] == ['gut', 'schlecht']
+    assert about['config']['stages']['train']['num_steps'] == 30  # 240 examples, 32 a step.
+    assert about['given']['stages.train.num_steps'] == '4epochs'
 
 
 @pytest.mark.outside

@@ -89,11 +89,13 @@ class Scenario:
         base = self.mixture.partition('.')[0]
         return dataclasses.replace(self, mixture=f'{base}.{rate}')
 
-    def stage(self, num_steps: int, optimizer: Block, **options: Setting) -> dict[str, Setting]:
+    def stage(
+        self, num_steps: int | str, optimizer: Block, **options: Setting
+    ) -> dict[str, Setting]:
         """A block of config.stages that trains on this scenario.
 
         Args:
-            num_steps: Length of the stage.
+            num_steps: Length of the stage, in steps or epochs.
             optimizer: Its block.
             **options: Further keys, or another split.
         """
@@ -104,12 +106,17 @@ class Scenario:
         return block | parts | dict(optimizer=optimizer) | options
 
     def evals(
-        self, every: int, *, dev: Block | None = None, test: Block | None = None, **both: Setting
+        self,
+        every: int | str,
+        *,
+        dev: Block | None = None,
+        test: Block | None = None,
+        **both: Setting,
     ) -> dict[str, dict[str, Setting]]:
         """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
 
         Args:
-            every: Steps between two evaluations of 'dev'.
+            every: Steps (or epochs) between two evaluations of 'dev'.
             dev: Options of 'dev' alone.
             test: Options of 'test' alone.
             **both: Options of both, such as batch_size and lengths.

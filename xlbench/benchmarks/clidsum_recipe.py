@@ -1,4 +1,4 @@
-"""What makes ClidSum's tables: pipelines, end-to-end systems and mDialBART's ablations.
+"""The commands behind ClidSum's tables: pipelines, end-to-end systems and mDialBART's ablations.
 
 A pipeline is a chain of a summariser and a translator, each of which is trained once. The user has
 to provide Google's translations. A row of table 3 has up to four cells, each of a run of its own.
@@ -210,7 +210,7 @@ def _cells() -> list[tuple[str, str]]:
 
 
 def _translators() -> tuple[list[Command], list[Experiment]]:
-    """Those of table 4, on the test set of WMT20."""
+    """Experiments of table 4, on the test set of WMT20."""
     commands, experiments = [], []
     for name, (word, _) in _TRANSLATORS.items():
         cells = [f'trans_wmt-{lang}' for lang in _TARGETS]

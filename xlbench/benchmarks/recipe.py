@@ -1,4 +1,4 @@
-"""What makes a paper's tables and figures: commands, and experiments that need them.
+"""Recipes of a paper's tables and figures: commands, and experiments that need them.
 
 The flags of a command may hold placeholders, which are filled when all folders are known:
 
@@ -80,7 +80,7 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a paper counts as one experiment: a model in one setting, or a system.
+    """One experiment, as a paper counts them: a model in one setting, or a system.
 
     Attributes:
         name: Of the experiment.
@@ -138,7 +138,7 @@ class Recipe:
         experiments: Iterable[Experiment],
         **more: Mapping,
     ) -> 'Recipe':
-        """What makes the tables of a benchmark's paper; each table gets its experiments."""
+        """The recipe of a paper's tables; each table gets its experiments."""
         named, commands = ({one.name: one for one in items} for items in (experiments, commands))
 
         def shown(table: PaperTable) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from xlbench.config.blocks import (
     stage_pairs,
     to_dict,
 )
-from xlbench.config.flags import Command, config_names, parse_command, parse_flags, variant
+from xlbench.config.flags import Command, config_files, parse_command, parse_flags, variant
 from xlbench.config.provenance import facts
 from xlbench.config.record import (
     RUN_KEYS,
@@ -48,7 +48,7 @@ __all__ = [
     'batches_of',
     'check_arguments',
     'check_keys',
-    'config_names',
+    'config_files',
     'data_root',
     'defaults',
     'facts',

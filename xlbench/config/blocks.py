@@ -206,7 +206,9 @@ class Stage(Block):
     Attributes:
       mixture: the mixture or task to train on.
       split: of it.
-      num_steps: length of the stage.
+      num_steps: length of the stage, in steps or epochs: '3epochs' has three times as many examples
+        as the stage's data, at the mixture's rates. Warm-up, decay_steps, checkpoints.every,
+        log_every and the `every` of evaluations may be epochs, too.
       optimizer: its block, see optimizer.py.
       start_from: the checkpoint of the stage before that it starts from.
       batches: keys of config.batches that have other values in this stage.
@@ -234,7 +236,10 @@ class Evaluation(Block):
     Attributes:
       tasks: tasks or mixtures to score.
       split: of them.
-      every: steps between two evaluations; 0 evaluates at the end.
+      every: steps (or epochs) between two evaluations; 0 evaluates at the end.
+      max_share: largest share of the work that evaluations may take where `every` is in epochs;
+        they become rarer if they would take more. A scored example counts a third of a trained
+        one, which has a backward pass, too.
       optional: whether tasks without this split are left out.
       type: of evaluator, see xlbench.evaluators; '' is the one of the objective.
     """
@@ -242,6 +247,7 @@ class Evaluation(Block):
     tasks: Sequence[str]
     split: str
     every: Annotated[int, '0 or more']
+    max_share: Annotated[float, 'above 0, up to 1'] = 1.0
     optional: bool = False
     type: str = ''
 

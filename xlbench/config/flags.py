@@ -1,12 +1,11 @@
 """Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
-import functools
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import json
 import math
-import operator
 import os
 import pathlib
 import re
@@ -19,7 +18,7 @@ from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
 from xlbench import configs
-from xlbench.config import ranges
+from xlbench.config import epochs, ranges
 from xlbench.config.blocks import for_hash, leaves, to_dict
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -171,7 +170,7 @@ def _load(argument: str) -> ConfigDict:
         _part(config, set())
         for key, value in leaves(config):
             if isinstance(value, list):
-                _set(config, key, _tuples(value))
+                epochs.put(config, key, _tuples(value))
         return config
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
@@ -207,14 +206,6 @@ def _tuples(value: Setting) -> Setting:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def _set(config: ConfigDict, key: str, value: Setting) -> None:
-    *blocks, last = key.split('.')
-    block = functools.reduce(operator.getitem, blocks, config)
-    with config.unlocked(), block.unlocked():
-        del block[last]  # With its type.
-        block[last] = value
-
-
 # Of annotations, the types that a flag can set.
 _TYPES = {'int': int, 'float': float, 'bool': bool, 'str': str}
 _OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
@@ -225,7 +216,7 @@ def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields |
 
     A key that `fields` knows and the config leaves out is added to it, without a value.
     """
-    for argument in argv[1:]:
+    for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue=''):
         match = _OVERRIDE.fullmatch(argument)
         if not match:
             continue
@@ -243,6 +234,11 @@ def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields |
         if isinstance(block, ConfigDict):
             names = ', '.join(block) or 'its keys'
             raise UserError(f'config.{match[2]} is a block; set one of {names} in it')
+        if any(key == match[2] for key, _, _ in epochs.keys(config)):
+            is_text = epochs.count(match[3][1:] if match[3] else following)
+            if is_text or isinstance(block, str):  # Steps for epochs, or epochs for steps.
+                kind = str if is_text else float if key == 'warmup_steps' else int
+                epochs.put(config, match[2], config_dict.placeholder(kind))
 
 
 def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
@@ -270,7 +266,7 @@ def _check_values(config: ConfigDict) -> None:
             if isinstance(number, int) and not -(2**63) <= number < 2**63:
                 raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
         if value == ('',):  # --config.baselines= has none.
-            _set(config, key, ())
+            epochs.put(config, key, ())
 
 
 def _without_config(argv: Sequence[str]) -> list[str]:
@@ -339,13 +335,13 @@ def _config_file(text: str) -> str:
     if ours.is_file() and str(path.parent) in ('.', 'configs'):
         return f'{ours}{colon}{variant}'
     files = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
-    raise errors.unknown('config file', name, [*files, *config_names()])
+    raise errors.unknown('config file', name, [*files, *config_files()])
 
 
-def config_names() -> list[str]:
-    """Lists the configs that come with the package, by the names that --config takes."""
-    folder = pathlib.Path(configs.__file__).parent
-    return sorted(f.stem for f in folder.glob('*.py') if f.name != '__init__.py')
+def config_files() -> dict[str, pathlib.Path]:
+    """The configs that come with the package, by the names that --config takes."""
+    paths = sorted(pathlib.Path(configs.__file__).parent.glob('*.py'))
+    return {path.stem: path for path in paths if path.name != '__init__.py'}
 
 
 def _one_line(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import RATES, Scenario, get, parse_task
+from xlbench.config import epochs
 from xlbench.config.flags import variant
 from xlbench.system import errors
 from xlbench.system.files import Block, Setting
@@ -143,7 +144,7 @@ def adamw(learning_rate: float, warmup_steps: float, **options: Setting) -> dict
 def evaluate(
     c: ConfigDict,
     scenario: Scenario,
-    every: int,
+    every: int | str,
     best: str,
     *,
     dev: Block | None = None,
@@ -155,7 +156,7 @@ def evaluate(
     Args:
       c: the config, which is changed.
       scenario: says which tasks choose the checkpoint and which are scored at the end.
-      every: steps between two evaluations of 'dev', and between two checkpoints.
+      every: steps (or epochs) between two evaluations of 'dev', and between two checkpoints.
       best: the score that chooses, of which more is better unless it is a loss.
       dev: options of the evaluation in training alone, which does not decode by default.
       test: options of the final evaluation alone.
@@ -165,4 +166,4 @@ def evaluate(
         dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)
     c.best.update(score=best, mode='min' if best.endswith('/loss') else 'max')
-    c.checkpoints.every = every
+    epochs.put(c, 'checkpoints.every', every)

@@ -147,6 +147,7 @@ class Begun(msgspec.Struct):
     """The keys of a config.json, a sweep's too, that are compared with the config of now."""
 
     config: _Object
+    given: dict[str, str] = {}  # Epochs in place of which the config has steps.
     scored: Any = None  # Of xlbench.score alone.
 
 

@@ -93,11 +93,6 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
     samples: Mapping[str, Lines] = {}  # Each `run` makes a new one.
     collapsed: Sequence[str] = ()
 
-    @property
-    def num_programs(self) -> int:
-        """Programs that are compiled at most: one a shape of a batch."""
-        return len({shape for task in self.tasks for shape in task.batches.shapes})
-
     @functools.cached_property
     def notes(self) -> dict[str, str]:
         """Warnings about tasks, by their names: targets that seem to be placeholders."""

@@ -174,13 +174,6 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         """Returns whether the task is decoded."""
         return self._decode
 
-    @property
-    def num_programs(self) -> int:
-        """Programs that this evaluator compiles: one a shape and a job."""
-        shapes = {shape for task in self.tasks for shape in task.batches.shapes}
-        jobs = self._decode + (not self._model.decoder_only)  # Of inputs alone.
-        return len(shapes) + jobs * len({inputs for _, inputs, _ in shapes})
-
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])

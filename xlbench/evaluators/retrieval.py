@@ -190,12 +190,6 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             )
         return self._choosers[folder, lang]
 
-    @property
-    def num_programs(self) -> int:
-        """Bound on compiled programs: one encoder, and two searches for each task."""
-        searches = sum(2 for task in self.tasks if task.responses)
-        return self._left.max_programs + self._right.max_programs + searches
-
     def score_names(self, task: str) -> set[str]:
         """Names the scores of metrics, and of ranks among candidates and in the response set."""
         given = super().score_names(task)

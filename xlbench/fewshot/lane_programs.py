@@ -190,7 +190,7 @@ class LanePrograms:
     def _advance_lanes(
         self, state: State, data: LaneData, epochs: jax.Array
     ) -> tuple[State, jax.Array]:
-        """Trains so many epochs; gives ended, epoch, best epoch and scores of all lanes, int32."""
+        """Trains `epochs` epochs; gives ended, epoch, best epoch and scores of all lanes, int32."""
         shots = jax.tree.map(lambda x: x[state.bucket], data.shots)
         state = jax.lax.fori_loop(
             0, epochs, lambda _, state: self._epoch(state, shots, data), state

@@ -209,8 +209,8 @@ def drawn(size: int, most: int) -> Sequence[int]:
     """Draws `most` examples of a set, always the same: their numbers, rising.
 
     Args:
-        size: Of the set.
-        most: How many; 0 or more than there are takes all.
+        size: examples of the set.
+        most: examples to draw; 0, or a number above the size, takes all.
     """
     if not 0 < most < size:
         return range(size)

@@ -101,7 +101,7 @@ class Checkpoint:
             if name in self._stored and not self._stored[name].equals(stored):
                 raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
             self._stored[name] = stored
-        # No config.json says it; an XLM has none.
+        # Only the tensors show if there is a pooler: no config.json has a key for it.
         if self.family in ('bert', 'encoder_decoder') and module is not xlm:
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)

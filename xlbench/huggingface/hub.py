@@ -142,8 +142,8 @@ def check_name(spec: str) -> None:
         raise _no_repository(spec) from None
     except Exception as error:  # Of the network; which ones, its library says nowhere.
         raise UserError(
-            f'there is no folder {spec}; as a hub name, {spec!r} is not in the Hugging Face cache '
-            f'and the hub cannot be reached ({type(error).__name__}); give a folder with its files'
+            f'no folder or workdir {spec}, no such model in the Hugging Face cache, and the hub '
+            f'cannot be reached ({type(error).__name__})'
         ) from None
 
 

@@ -72,7 +72,7 @@ def find(file: pathlib.Path) -> dict[str, Stored]:
         content, starts = (_open_zip if is_zip else _open_legacy)(file)
     except _Refused as error:
         raise UserError(
-            f'{file} is refused and nothing of it was run: {printable(error)}'
+            f'{file} is refused; none of its code was run: {printable(error)}'
         ) from None
     except _BROKEN as error:
         raise UserError(

@@ -139,7 +139,7 @@ class Card:
 
     @property
     def _has_pooling(self) -> bool:
-        """Whether sentence-transformers knows how a dual encoder's states become a vector."""
+        """Returns True if sentence-transformers has the dual encoder's pooling."""
         return isinstance(self.model, DualEncoderConfig) and self.model.pooling != 'pooler'
 
     @property
@@ -222,12 +222,12 @@ class Card:
 
     @property
     def _reported(self) -> list[Result]:
-        """Those on the split to report."""
+        """Selects the results on the split to report."""
         return [result for result in self.results if result.split == self.results[0].split]
 
     @property
     def _languages(self) -> list[str]:
-        """Of the tasks that were trained on or scored, by code."""
+        """Lists the language codes of the tasks that were trained on or scored."""
         return self._languages_of({*self._trained, *(result.task for result in self.results)})
 
     def _languages_of(self, tasks: Collection[str]) -> list[str]:
@@ -254,7 +254,7 @@ def _scores_of(result: Result) -> list[str]:
 
 
 def _signature(result: Result, score: str) -> str:
-    """Of the metric that a score is of; of all where that is not plain."""
+    """Gives the signature of a score's metric, or all signatures if none matches its name."""
     word = score.partition('_')[0]
     matching = [text for metric, text in result.signatures.items() if word in metric.lower()]
     return '; '.join(matching or result.signatures.values())

@@ -16,7 +16,7 @@ _CHUNK = 32  # Dialogues that are sorted by length together.
 
 
 class Reader(Protocol):
-    """What reads dialogues: inference.language_model.LanguageModel, which says more of each."""
+    """The interface of a model that reads dialogues; see inference.language_model.LanguageModel."""
 
     tokenizer: Tokenizer
     max_input_length: int

@@ -72,7 +72,7 @@ class Notes:
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> 'Notes | None':
-        """Those of an exported folder; None if another program wrote it.
+        """Reads the notes of an exported folder; None if another program wrote it.
 
         Raises:
           UserError: the file is broken.

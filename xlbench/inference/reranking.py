@@ -111,7 +111,7 @@ class Ranking:
 
     @property
     def facts(self) -> dict[str, Json]:
-        """What metrics.json says of it: its kind, its model and its weights."""
+        """Describes the reranker for metrics.json: its kind, its model and its weights."""
         weights = {f.name: getattr(self.reranker, f.name) for f in _weights(self.reranker)}
         return {self.reranker.kind: self.reranker.ranked_by.name, **weights}
 
@@ -169,7 +169,7 @@ def of_flags(
       UserError: there is no such model, or it is of another kind.
     """
     if args.mmi_model and args.rerank:
-        raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
+        raise UserError('--mmi_model and --rerank both rank the answers; leave one out')
     if args.mmi_model:
         reverse = load(args.mmi_model, **sizes)
         if isinstance(reverse, Retriever):

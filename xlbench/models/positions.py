@@ -139,5 +139,5 @@ class LearnedPositions(Embedding):
         if length > most:
             raise UserError(
                 f'a sequence of {length} tokens does not fit a model with {most} learned '
-                'positions; shorten the lengths of the batches, or of what is decoded'
+                'positions; shorten the lengths of the batches, or max_length of decoding'
             )

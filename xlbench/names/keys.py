@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib, models
 from xlbench.benchmarks import topics
-from xlbench.config import blocks, check_keys, ranges, signatures
+from xlbench.config import blocks, check_keys, epochs, ranges, signatures
 from xlbench.config.decoding import Options
 from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.config.signatures import Signature
@@ -29,9 +29,8 @@ SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
 _OBJECTIVES, _EVALUATORS = 'xlbench.training.objectives', 'xlbench.evaluators'
 _TRACKERS = 'xlbench.tracking'
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
-# Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split; its
-# `type` is one of xlbench.evaluators, by default the one of the objective.
-EVAL_OPTIONS = ('optional', 'type')
+# Ours, too; see blocks.Evaluation.
+EVAL_OPTIONS = ('optional', 'type', 'max_share')
 
 
 # The blocks of which there is one kind.
@@ -95,11 +94,12 @@ def check_config(config: ConfigDict) -> None:
     if is_sweep(config):
         raise UserError(
             'this is the config of a sweep, which python -m xlbench.fewshot runs; xlbench.train '
-            'takes those with stages'
+            'takes configs with stages'
         )
     check_keys(config, CONFIG_KEYS, 'config', optional=RUN_OPTIONS)
     for key in (*_BLOCKS, 'lora', 'model', 'objective', 'stages', 'evals'):
         _check_is_block(config[key], f'config.{key}')
+    config = epochs.as_steps(config)
     for key in ('data', 'best'):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     ranges.check_arguments(_RUN, config, 'config')
@@ -138,6 +138,28 @@ def check_config(config: ConfigDict) -> None:
         _check_added(config, name)
     for name in config.evals:
         _check_evaluation(config, name)
+    _check_positions(config)
+
+
+def _check_positions(config: ConfigDict) -> None:
+    """Raises UserError for lengths of inputs or targets beyond a model's learned positions."""
+    family, size = config.model.family, config.model.get('size')
+    model = {**(models.SIZES[family][size] if size else {}), **config.model}
+    most = model.get('max_positions') if model.get('learned_positions', True) else None
+    if most is None:
+        return
+    sides = {'inputs': 2 * most if family == 'mvbart' else most, 'targets': most}
+    if family in ('sequence_classifier', 'token_classifier'):
+        del sides['targets']  # Labels.
+    blocks_of = {f'stages.{n}.batches': stage.get('batches') for n, stage in config.stages.items()}
+    blocks_of |= {f'evals.{name}': block for name, block in config.evals.items()}
+    for where, block in {'batches': config.batches, **blocks_of}.items():
+        for side, length in ((block or {}).get('lengths') or {}).items():
+            if length > sides.get(side, length):
+                raise UserError(
+                    f'config.{where}.lengths.{side} is {length}, and the model has positions for '
+                    f'{sides[side]} tokens; set it to {sides[side]} or less'
+                )
 
 
 def _check_added(config: ConfigDict, name: str) -> None:
@@ -200,7 +222,7 @@ def check_sweep(config: ConfigDict) -> None:
     if not is_sweep(config):
         raise UserError(
             'this is the config of a run, which python -m xlbench.train runs; xlbench.fewshot '
-            'takes those with a block adapt, like configs/fewshot.py'
+            'takes configs with a block adapt, like configs/fewshot.py'
         )
     check_keys(config, SWEEP_KEYS, 'config')
     for key in ('source', 'mesh', 'adapt'):

@@ -40,7 +40,9 @@ def check_places(config: ConfigDict) -> None:
         for task in block.tasks:
             check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
     if not new_vocabulary_size(config):
-        check_vocabulary(vocabulary)
+        from xlbench.data import tokenizers  # Slow to import.
+
+        tokenizers.check_name(vocabulary)
     if config.init_from:
         check_source(config.init_from, 'config.init_from')
 
@@ -142,13 +144,6 @@ def task_file(name: str) -> pathlib.Path | None:
     if path is not None and path.parent != task_files.REPOSITORY:
         return path
     return next(iter(task_files.registries(word)), None)
-
-
-def check_vocabulary(spec: str) -> None:
-    """Raises UserError for a vocabulary that nothing can be; the hub is not asked."""
-    from xlbench.data import tokenizers
-
-    tokenizers.check_name(spec)
 
 
 def check_source(spec: object, kind: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench.config import read_about, to_dict, upgrade
+from xlbench.config import epochs, read_about, to_dict, upgrade
 from xlbench.config.blocks import TRACKING_KEYS
 from xlbench.config.record import Begun
 from xlbench.names import defaults
@@ -55,6 +55,9 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
             f"{workdir} holds a system's scores of xlbench.score and no run; choose another "
             '--workdir'
         )
+    if begun.given:
+        config = config.copy_and_resolve_references()
+        epochs.restore(config, {'config': before, 'given': begun.given})
     now = to_dict(config)
     if difference := [line for line in _difference(before, now) if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''

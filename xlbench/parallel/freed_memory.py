@@ -1,4 +1,4 @@
-"""Whether the programs of a CPU find again the memory that earlier ones have freed.
+"""Decides if programs on a CPU keep the memory that earlier ones have freed.
 
 The system gives it to the process anew otherwise, a page at a time, see machine.keep_freed_memory.
 """

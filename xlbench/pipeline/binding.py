@@ -1,4 +1,4 @@
-"""What a dataset is built with: the data root, the vocabulary, and what becomes of bad records.
+"""Settings that a dataset is built with: data root, vocabulary, treatment of bad records.
 
 SeqIO's registries give a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, so
 nothing else can be handed to it. It stands in a `Binding` instead, one for each context of Python:
@@ -38,7 +38,7 @@ class NoTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class Binding:
-    """What a dataset is built with.
+    """Settings that a dataset is built with.
 
     Attributes:
       root: the data root, absolute; None stands for XLBENCH_DATA, else the folder data.

@@ -46,7 +46,7 @@ class _Counted:
         self.name, self._task, self._split = task.name, task, split
 
     def num_input_examples(self, split: str) -> int:
-        """Of the split that was counted."""
+        """Returns the number of examples of the split that was counted."""
         assert split == self._split
         return _count(self._task, split, root())
 

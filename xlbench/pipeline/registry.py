@@ -78,7 +78,7 @@ def edited_task_file(task: str) -> str | None:
 
 
 def _hash(path: str) -> str | None:
-    """Of a file's bytes; None where there is none, as while an editor replaces it."""
+    """Hashes a file's bytes; None if there is no file, as while an editor replaces it."""
     try:
         return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
     except FileNotFoundError:

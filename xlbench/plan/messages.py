@@ -56,7 +56,7 @@ def lines_of(result: Result) -> Iterator[str]:
         yield from _plan_lines(result['suggested_plan'], device)
     elif result['tried']:
         more = '' if result['all_tried'] else '; there are more, set --tries higher'
-        yield f'none of those tried fits{more}'
+        yield f'no setting that was tried fits{more}'
 
 
 def _plan_lines(plan: Plan, device: Described) -> Iterator[str]:

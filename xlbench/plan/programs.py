@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, runs
+from xlbench.config import epochs
 from xlbench.data import features
 from xlbench.evaluators import generation
 from xlbench.models.lora import Lora
@@ -32,7 +33,7 @@ Arguments: TypeAlias = tuple[
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A config on a mesh, as shapes with shardings: nothing of it exists."""
+    """Holds the shapes and shardings of a config on a mesh; no array is allocated."""
 
     config: ConfigDict
     mesh: Mesh
@@ -92,7 +93,7 @@ def make_job(
     lora = Lora(**config.lora)
     params = _with(*train_step_lib.params_like(model, objective, mesh, lora))
     mask = lora.restrict(optimizers.trainable_mask(params, tuple(config.trainable)))
-    tx, _ = stage_steps.optimizer(config, stage)
+    tx, _ = stage_steps.optimizer(epochs.as_steps(config), stage)
     whole = partitioning.replicated(mesh)
     state = train_step_lib.TrainState(
         jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),

@@ -85,7 +85,8 @@ def hours(plan: Plan, config: ConfigDict, device: Device, mfu: float) -> Hours:
       mfu: the share, model FLOP/s utilisation (arXiv:2204.02311, appendix B), above 0 up to 1.
     """
     seconds = plan['model_flops'] / (mfu * device.peak * device.count)
-    stages = {name: seconds * stage.num_steps / 3600 for name, stage in config.stages.items()}
+    lengths = {name: stage.num_steps for name, stage in config.stages.items()}
+    stages = {n: seconds * steps / 3600 for n, steps in lengths.items() if isinstance(steps, int)}
     return {'mfu': mfu, 'step_seconds': seconds, 'stages': stages}
 
 

@@ -47,13 +47,13 @@ ShardKey = tuple[str, str, int]
 
 
 class InputLine(TypedDict):
-    """What the report says of an input file."""
+    """Reports an input file."""
 
     input: InputEntry
 
 
 class PartLine(TypedDict):
-    """What the report says of a part of a job that was read."""
+    """Reports a part of a job that was read."""
 
     job: tuple[str, str]
     part: int
@@ -63,7 +63,7 @@ class PartLine(TypedDict):
 
 
 class ShardLine(TypedDict):
-    """What the report says of a shard that was written."""
+    """Reports a shard that was written."""
 
     job: tuple[str, str]
     shard: int
@@ -72,7 +72,7 @@ class ShardLine(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a worker must know.
+    """Holds the settings of a worker.
 
     Attributes:
       root, vocabulary: as `mixtures.prepare` takes them.

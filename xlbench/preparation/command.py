@@ -126,12 +126,12 @@ def _parser() -> argparse.ArgumentParser:
         action='store_true',
         help='keep the file of --new_vocabulary if it exists',
     )
-    add('--vocabulary_size', metavar='N', type=int, default=8000, help='size of it (default: 8000)')
+    add('--vocabulary_size', metavar='N', type=int, default=8000, help='its size (default: 8000)')
     add(
         '--vocabulary_type',
         choices=('unigram', 'bpe'),
         default='unigram',
-        help='type of it (default: unigram)',
+        help='its type (default: unigram)',
     )
     add('--workers', metavar='N', type=int, help='processes (default: by data and cores)')
     add(
@@ -170,7 +170,7 @@ def _check_beam(flags: argparse.Namespace) -> None:
 
 
 def _check_texts(flags: argparse.Namespace) -> None:
-    """UserError on --texts without what it is for."""
+    """Raises UserError for --texts without --new_vocabulary or --mixture."""
     if not flags.texts:
         return
     if not (flags.new_vocabulary and flags.mixture):

@@ -24,7 +24,7 @@ Encode = Callable[[Sequence[Record]], Iterator[list[Example]]]
 
 @dataclasses.dataclass(frozen=True)
 class TextSteps:
-    """What a task does whose texts can be tokenised in large batches.
+    """Holds the steps of a task whose texts can be tokenised in large batches.
 
     Attributes:
       before: the preprocessors before tokenisation.

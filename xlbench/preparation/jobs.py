@@ -65,7 +65,7 @@ class Done:
 
 @functools.lru_cache(maxsize=1024)
 def _sha256(path: str, size: int, mtime_ns: int) -> str:
-    """Of a file; many tasks read the same one, the other arguments tell its versions apart."""
+    """Hashes a file once for all tasks that read it; size and time tell its versions apart."""
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
 

@@ -32,7 +32,7 @@ class Size:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What names stand for.
+    """Resolves names to tasks, mixtures and splits.
 
     Attributes:
       sizes: of each job, in the order of the names, without repetition.
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def jobs(self) -> list[Job]:
-        """What has to be there at the end."""
+        """Lists all jobs, each once."""
         return list(self.sizes)
 
 

@@ -54,7 +54,7 @@ class _Untested(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """What all runs of a system wrote for one task.
+    """Holds the predictions of all runs of a system for one task.
 
     Attributes:
         results: One for each seed.
@@ -211,7 +211,7 @@ class _Pairs:
         return sides
 
     def _t_test(self, first: System, second: System, tasks: Sequence[str]) -> Difference:
-        """Of the examples of all tasks, which count alike, so that they need equally many."""
+        """Tests the pooled examples of all tasks, which must have equally many examples."""
         pooled: tuple[dict[str, float], dict[str, float]] = ({}, {})
         counts = set()
         for task in tasks:

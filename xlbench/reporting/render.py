@@ -125,7 +125,7 @@ def code_block(text: str, language: str = '') -> list[str]:
 def comma_separated(
     head: Sequence[str], rows: Iterable[Iterable[object]], decimals: int | None = None
 ) -> str:
-    """Writes rows as CSV that a spreadsheet reads as what it says; None and NaN are empty.
+    """Writes rows as CSV whose cells no spreadsheet takes for formulas; None and NaN are empty.
 
     Args:
         head: Names of the columns.

@@ -174,7 +174,7 @@ class Run:
 
     @property
     def stage_mixtures(self) -> list[str]:
-        """What each stage trains on, the last stage's first: a run is what it ends as."""
+        """Lists the training mixtures of the stages, the last stage's first."""
         blocks = [self.config['stages'][name] for name in reversed(self.stages)]
         return [str(block.get('mixture')) for block in blocks if isinstance(block, dict)]
 

@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing is known for this place."""
+        """Returns True if the cell has neither value nor text."""
         return str(self) == '-'
 
 
@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether no cell has anything."""
+        """Returns True if all cells are empty."""
         return all(cell.is_missing for cell in self.cells)
 
 

@@ -215,7 +215,7 @@ def _say(line: str) -> None:
 
 
 def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
-    """Those that the command line names."""
+    """Selects the tables and figures that the command line names."""
     if bool(args.table) == bool(args.figure):
         raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
     kind, number = ('table', args.table) if args.table else ('figure', args.figure)

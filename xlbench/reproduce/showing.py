@@ -49,7 +49,7 @@ _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of work
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What there is of a table.
+    """Holds the results that exist for a table.
 
     Attributes:
         tables: With their notes; those that cannot be made say why.
@@ -376,7 +376,7 @@ def shown(
     output: pathlib.Path,
     rated: Sequence[RatedText] = (),
 ) -> Shown:
-    """Whatever the finished runs of a table give; see `of_runs` and `of_sweeps`."""
+    """Collects the results of a table's finished runs; see `of_runs` and `of_sweeps`."""
     if recipe.benchmark == 'fewshot':
         return of_sweeps(table, made, output)
     return of_runs(recipe, table, made, output, rated)

@@ -21,7 +21,7 @@ FOLDER = 'reproduce'  # Below the workdir: logs, records, tables, files for a cl
 
 
 class _Record(msgspec.Struct):
-    """What is kept of a command; see the module's docstring."""
+    """The stored state of a command; see the module's docstring."""
 
     command: list[str]
     needs: dict[str, str] = {}

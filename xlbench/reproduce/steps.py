@@ -22,7 +22,7 @@ _PLACE = re.compile(r'\{(engine )?([^{}]+)\}')
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the command line says of all commands.
+    """Holds the flags that all commands of a table share.
 
     Attributes:
         workdir: The folder of all of them.
@@ -50,7 +50,7 @@ class Settings:
 
     @property
     def places(self) -> dict[str, str]:
-        """What stands for the places in flags that are no steps."""
+        """Maps placeholders of flags, other than steps, to their values."""
         places = {'root': self.root or _ROOTS[self.size], 'runs': self.workdir}
         return places | ({'tagger': self.tagger} if self.tagger else {})
 

@@ -115,7 +115,7 @@ def ranks(
     bias: ArrayLike | None = None,
     block: int | None = None,
 ) -> np.ndarray:
-    """The rank of one response for each query among all: 1 and those that come before it.
+    """Ranks one response for each query among all: 1 + the responses that score higher.
 
     Args:
       queries: [m, dim].

@@ -105,10 +105,10 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     near = difflib.get_close_matches(str(name), allowed, n=4, cutoff=0.5)
     if near:
         choice = f'nearest: {", ".join(near)}'
-    elif len(allowed) <= 12:
-        choice = f'allowed: {", ".join(allowed)}'
+    elif len(all_names := ', '.join(allowed)) <= 300:
+        choice = f'allowed: {all_names}'
     else:
-        choice = f'{len(allowed)} are known, for example {", ".join(allowed[:4])}'
+        choice = f'allowed: {", ".join(allowed[:4])} and {len(allowed) - 4} more'
     return UserError(f'unknown {kind} {shortened(name)}; {choice}' + (f'. {hint}' if hint else ''))
 
 

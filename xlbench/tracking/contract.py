@@ -26,7 +26,7 @@ class Run:
 
 
 class Tracked(NamedTuple):
-    """What a tracker says when it has begun.
+    """The answer of a tracker that has begun.
 
     Attributes:
       identity: of the run, by which the tracker finds it again when the run is resumed; '' if it

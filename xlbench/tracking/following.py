@@ -99,7 +99,7 @@ class Trackers:
             worker.end(finished)
         until = time.monotonic() + PATIENCE
         if late := [worker.name for worker in workers if not worker.ended(min(SILENCE, PATIENCE))]:
-            say(f'waiting up to {PATIENCE:g} s for {", ".join(late)}, to send what is left')
+            say(f'waiting up to {PATIENCE:g} s for {", ".join(late)}, to send the remaining rows')
         for worker in workers:
             worker.wait(max(until - time.monotonic(), 0))
 

@@ -112,7 +112,6 @@ def is_sample(data: Data) -> bool:
 class Evaluator(Protocol):
     """The part of an evaluator that the loop knows; xlbench/evaluators/base.py has all of it."""
 
-    num_programs: int
     notes: Mapping[str, str]
     samples: Mapping[str, Sequence[Mapping[str, Json]]]
 
@@ -158,6 +157,7 @@ class Experiment:
       mask: tree of bools, the trainable parameters.
       tokenizer: of the vocabulary that the data was prepared with.
       evals: {name: (evaluator, every)}.
+      given: epochs of the config in place of which it has steps now, by their keys.
     """
 
     mesh: Mesh
@@ -171,6 +171,7 @@ class Experiment:
     mask: Mask
     tokenizer: Tokenizer
     evals: dict[str, tuple[Evaluator, int]]
+    given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_sample(self) -> bool:

@@ -19,6 +19,7 @@ from xlbench.training.experiment import Data, Experiment
 from xlbench.training.rows import Rows
 from xlbench.training.train_step import TrainStep
 
+MANY_EPOCHS = 20
 SAMPLE_DATA = 'data: the embedded sample corpora; scores cannot be compared with published ones'
 
 
@@ -32,7 +33,9 @@ def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
     """
     versions = config_lib.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
-    yield f'process {jax.process_index()} of {jax.process_count()} ({joined}), workdir {workdir}'
+    several = jax.process_count() > 1
+    rank = f'process {jax.process_index()} of {jax.process_count()} ({joined}), ' if several else ''
+    yield f'{rank}workdir {workdir}'
     yield f'mesh {partitioning.describe(mesh)}'
 
 
@@ -43,8 +46,6 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
     with partitioning.activate(experiment.mesh):
         if attention := choice.describe(experiment.model.config):
             yield attention
-    programs = sum(evaluator.num_programs for evaluator, _ in experiment.evals.values())
-    yield f'evaluation compiles at most {programs} programs'
     for evaluator, _ in experiment.evals.values():
         yield from evaluator.notes.values()
     yield from label_notes(experiment.data)
@@ -91,11 +92,18 @@ def data_table(
     if parts := stage.get('curriculum'):
         steps = f'{batches.steps_per_epoch:,} steps'
         yield f'  an epoch, of about {steps}, has {", then ".join(parts)}'
+    most = 0.0
     for task in batches.describe(stage.num_steps):
+        most = max(most, task.epochs)
         yield (
             f'  {task.task:<24} {task.examples:>9,} examples, rate {task.rate:.3f}, '
             f'{task.epochs:.2f} epochs'
             + (f' of {task.draws} with noise of their own' if task.draws > 1 else '')
+        )
+    if most > MANY_EPOCHS:
+        yield (
+            f'  {most:.0f} epochs are many: a model often learns its examples by heart; for fewer, '
+            f'--config.stages.{name}.num_steps=10epochs'
         )
     for line in batches.shape_lines():
         yield f'  {line}'

@@ -137,7 +137,7 @@ def _text(value: object) -> str:
 
 
 def _checksum(key: object, translation: object) -> bytes | None:
-    """Of a row; None where it holds no texts."""
+    """Computes the checksum of a row; None if a cell is not bytes."""
     if not (isinstance(key, bytes) and isinstance(translation, bytes)):
         return None
     return hashlib.sha256(key + translation).digest()[:16]

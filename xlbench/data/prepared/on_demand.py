@@ -68,7 +68,7 @@ def ensure(
     if unseen:
         names = ','.join(dict.fromkeys(unseen))
         _say(
-            f'a function reads the data of {names}; what was prepared before is used; if the data '
+            f'a function reads the data of {names}; the earlier preparation is used; if the data '
             f'has changed since: python -m xlbench.prepare --force --mixture={names} '
             f'--root={root} --vocabulary={vocabulary}',
             to_stderr,
@@ -80,8 +80,8 @@ def ensure(
         command += [f'--vocabulary_type={vocabulary_type}', '--if_missing']
         command += [f'--{"texts" if missing else "mixture"}={",".join(trained)}']
     if missing:
-        count = len(needed) + len(optional)
-        _say(f'preparing {len(missing)} of {count} inputs: {reason}', to_stderr)
+        splits = 'split' if len(missing) == 1 else 'splits'
+        _say(f'preparing {len(missing)} {splits}, the last because {reason}', to_stderr)
         command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
         command += ['--sample'] if sample else []
     if trained or missing:

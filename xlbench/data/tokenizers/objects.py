@@ -94,7 +94,7 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
 
 @contextlib.contextmanager
 def no_panic(path: str) -> Iterator[None]:
-    """Whatever the `tokenizers` library panics about in this block is a UserError."""
+    """Turns panics of the `tokenizers` library in this block into UserErrors."""
     try:
         yield
     except BaseException as error:

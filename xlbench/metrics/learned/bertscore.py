@@ -131,7 +131,7 @@ class BertScore(pairs.CorpusAndTexts):
 
     @property
     def signature(self) -> str:
-        """The package's hash; what it equals, and what was done to the texts before."""
+        """Gives bert_score's hash, the versions it equals, and the changes made to texts."""
         name = f'{pathlib.PurePath(self._model).name if self._is_folder else self._model}'
         version, equals = _VERSIONS
         parts = f'{name}_L{self._layer}_{"idf" if self.idf else "no-idf"}_{version}'

@@ -16,8 +16,8 @@ KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
 # Features of a head that a tile of a GPU's kernel takes.
 POWERS = (16, 32, 64, 128, 256)
-# From so many logits of a head on 'auto' takes the fused one: fewer are no burden, and would not
-# fill its blocks.
+# The fewest logits of a head for which 'auto' takes the fused kernel: fewer cost little memory
+# and would not fill its blocks.
 MIN_LOGITS = 1 << 16
 # Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
 MAX_LENGTH = 1 << 13

@@ -1,4 +1,4 @@
-"""What the browser of examples shows: inputs, references and every system's text, side by side.
+"""Data of the browser of examples: inputs, references and every system's text, side by side.
 
 A text may be in any script and hold anything. It reaches the page as JSON, and the page shows it as
 text; only what no browser can show is replaced.

@@ -192,5 +192,5 @@ def _plot(
     if len({round(value, decimals) for value in one.cells.values()}) > 1:
         top = max(one.cells, key=lambda place: one.cells[place] * (direction(score) or 1))
         value = f'{one.cells[top]:.{decimals}f}'
-        described += f' The best is {value}, at {top[0]} and {top[1]}; the lighter, the better.'
+        described += f' Best: {value} ({top[0]}, {top[1]}). Lighter is better.'
     return looks_lib.plot(name, one.title, described, size, draw)

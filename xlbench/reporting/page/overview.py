@@ -1,4 +1,4 @@
-"""What was compared, and the one answer: at the top of a section."""
+"""The head of a section: the systems that were compared, and the result in one line."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -53,7 +53,7 @@ class Board:
 
     @property
     def is_official(self) -> bool:
-        """Whether the paper's numbers may stand beside ours."""
+        """Returns True if the paper's numbers may stand beside ours."""
         return self.data == 'official' and self.split == 'test'
 
     @property

@@ -27,7 +27,7 @@ CSV_FIELDS = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """What a paper's tables and figures are made of.
+    """Holds the inputs of a paper's tables and figures.
 
     Attributes:
         benchmark: Whose paper has them.

@@ -191,7 +191,7 @@ def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
 
 
 def _name(paper_table: PaperTable) -> str:
-    """Of the files. Example: figure 4 -> figure4"""
+    """Names the files of a figure: figure 4 -> figure4."""
     return paper_table.name.replace(' ', '')
 
 

@@ -1,4 +1,4 @@
-"""What judges said of texts, and the rating that a regressor predicts for texts."""
+"""Exhibits of judges' ratings, and of ratings that a regressor predicts for texts."""
 
 import dataclasses
 import hashlib

@@ -76,7 +76,7 @@ class Staged(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the two stages differ by more than chance explains."""
+        """Returns True if the two stages differ significantly."""
         return self.p_value < statistics.LEVEL
 
 

@@ -161,7 +161,7 @@ class Record(msgspec.Struct):
 
 
 class Damage(ValueError):
-    """A checkpoint is not what was written; the text says what of it."""
+    """The error of a checkpoint whose files differ from those written; its text names the part."""
 
 
 def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]) -> None:
