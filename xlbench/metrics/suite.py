@@ -110,7 +110,7 @@ class Suite:
 
     @property
     def metrics(self) -> list[Metric]:
-        """What is called."""
+        """The object whose method or function scores."""
         return [member.metric for member in self._members]
 
     @property
