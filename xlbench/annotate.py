@@ -71,7 +71,7 @@ def _make(args: argparse.Namespace) -> int:
     names = [pages.page_name(sheet) for sheet in study.sheets]
     if len({name.lower() for name in names}) < len(names):
         raise UserError(f'--judges={args.judges}: two names give the same name of a file')
-    with locks.appearing(output) as folder:  # Pages without their key would be of no use.
+    with locks.atomic_folder(output) as folder:  # Pages without their key would be of no use.
         (folder / 'pages').mkdir()  # Apart from the key, which nobody may send with them.
         for sheet, name in zip(study.sheets, names, strict=True):
             files.write(folder / 'pages' / name, pages.document(study, sheet))

@@ -162,7 +162,7 @@ def _sample(flags: argparse.Namespace) -> int:
             )
     for shots, buckets in made.items():
         if shots not in there:
-            with locks.appearing(folders[shots]) as folder:
+            with locks.atomic_folder(folders[shots]) as folder:
                 for path, content in map(encode, buckets):
                     place = folder / os.path.relpath(path, os.path.dirname(buckets[0].name))
                     place.parent.mkdir()

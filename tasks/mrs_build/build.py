@@ -142,7 +142,7 @@ def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Opti
         elif spec:
             folders[name] = os.path.join(options.work, f'scores {names[name]}')
             if not os.path.exists(folders[name]):
-                with locks.appearing(folders[name]) as new:
+                with locks.atomic_folder(folders[name]) as new:
                     plugins.index_scores(spec, str(new))
     return dataclasses.replace(options, **folders)
 

@@ -51,7 +51,7 @@ class Publisher:
         names = splits.keys(self._options.languages)
         languages = self._options.translated_languages
         progress = Progress('publish', len(names) + len(languages), 'files')
-        with locks.appearing(final) as part, progress:
+        with locks.atomic_folder(final) as part, progress:
             for name in names:
                 contents = self._contents(split, name)
                 kind, lang = name.split('/')

@@ -63,7 +63,7 @@ def write_sheets(options: Options, counts: sampling.Counts) -> str:
                 # What the machine did not translate is for people to write.
                 width = len(KINDS[options.task].fields)
                 texts = [tuple(others[place].texts) or ('',) * width for _, others in rows]
-                with locks.appearing(os.path.join(folder, lang)) as new:
+                with locks.atomic_folder(os.path.join(folder, lang)) as new:
                     for numbered in _sheets(options, lang, [e for e, _ in rows], texts):
                         path = os.path.join(new, numbered.sheet.name)
                         files.write(f'{path}.html', corrections.document(numbered.sheet))

@@ -92,7 +92,7 @@ def publish(options: Options, counts: sampling.Counts, settings: Settings, redo:
     """
     folder = os.path.join(options.work, 'rough')
     if not os.path.exists(folder):
-        with locks.appearing(folder) as new:
+        with locks.atomic_folder(folder) as new:
             about = _filtered(options, counts, str(new))
             about.settings = settings
             about.sha256 = hashes(str(new))

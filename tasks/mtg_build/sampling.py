@@ -98,7 +98,7 @@ def read(options: Options) -> Counts:
     """
     folder = os.path.join(options.work, 'read')
     if not os.path.exists(folder):
-        with locks.appearing(folder) as new:
+        with locks.atomic_folder(folder) as new:
             counts = _read(options, str(new))
             files.write(new / 'counts.json', msgspec.json.encode(counts))
     return files.read_json(os.path.join(folder, 'counts.json'), Counts)

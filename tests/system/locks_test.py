@@ -251,8 +251,8 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         (tmp_path / f'.{name}.lock').write_text(json.dumps(note))
     with (
         pytest.raises(RuntimeError),
-        locks.appearing(tmp_path / 'made.v2') as another,  # It is alive.
-        locks.appearing(target) as folder,
+        locks.atomic_folder(tmp_path / 'made.v2') as another,  # It is alive.
+        locks.atomic_folder(target) as folder,
     ):
         (another / 'x').write_text('')
         assert not list(folder.iterdir())
@@ -261,13 +261,13 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         assert set(os.listdir(tmp_path)) == there | {'.elsewhere.lock', '.elsewhere.new.tmp'}
         raise RuntimeError
     assert sorted(os.listdir(tmp_path)) == ['.elsewhere.lock', '.elsewhere.new.tmp']
-    with locks.appearing(target) as folder:
+    with locks.atomic_folder(target) as folder:
         (folder / 'x').write_text('x')
-        with pytest.raises(locks.InUse), locks.appearing(target):
+        with pytest.raises(locks.InUse), locks.atomic_folder(target):
             pass
         assert not target.exists()
     assert (target / 'x').read_text() == 'x'
-    with pytest.raises(UserError, match='exists already'), locks.appearing(target):
+    with pytest.raises(UserError, match='exists already'), locks.atomic_folder(target):
         pass
     assert sorted(os.listdir(tmp_path)) == ['.elsewhere.lock', '.elsewhere.new.tmp', 'made']
 

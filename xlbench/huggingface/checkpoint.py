@@ -366,7 +366,7 @@ def save(
       UserError: the folder exists.
     """
     tokenizer_files = list(tokenizer_files)
-    with locks.appearing(folder) as temporary:
+    with locks.atomic_folder(folder) as temporary:
         if family == 'dual_encoder':
             encoder = models.config('bert', **_fields_of(config, BertConfig))
             for side, place in bert.folders(config).items():

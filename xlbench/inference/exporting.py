@@ -277,7 +277,7 @@ def _write_adapter(
     _, adapters = lora_lib.split(traverse_util.unflatten_dict(leaves, sep='/'))
     entries = hf_checkpoint.names(family, config)
     arrays, content = peft.adapter(entries, adapters, base)
-    with locks.appearing(target) as temporary:
+    with locks.atomic_folder(target) as temporary:
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
         specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
         tensors.write_file(temporary / peft.TENSORS_FILE, specs)

@@ -40,7 +40,7 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
     checkpoint.check()
     count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
     said = [f'{source}: {checkpoint.family}, {quantity(count)} parameters']
-    with locks.appearing(target) as temporary:
+    with locks.atomic_folder(target) as temporary:
         vocabulary = temporary / 'tokenizer'
         vocabulary.mkdir()
         tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)

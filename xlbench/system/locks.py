@@ -3,7 +3,7 @@
   with locks.folder(workdir):           a folder; refuses one that another process writes into
   with locks.file(path):                one file, or a folder that appears whole
   with locks.file(path, wait=print):    waits for the other process, and says so
-  with locks.appearing(path) as new:    a folder to fill, which becomes `path` at the end
+  with locks.atomic_folder(path) as new:   a folder to fill, which becomes `path` at the end
 
 The lock is the operating system's (flock, through the library filelock), on a hidden file:
 FOLDER/.lock, or .NAME.lock beside a file. It ends with its process, however that ends, also on NFS.
@@ -124,7 +124,7 @@ def file(
 
 
 @contextlib.contextmanager
-def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """A folder to fill in a `with` block; it becomes `path` if all goes well, and else is removed.
 
     Folders that killed processes of this machine were filling beside it are removed, too.

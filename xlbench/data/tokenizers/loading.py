@@ -169,7 +169,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     if path.is_file():
         names = {'.json': vocabulary_files.TOKENIZER_FILE, '.spm': PAIR_COPY}
         files[names.get(path.suffix, SENTENCEPIECE_COPY)] = path
-    with locks.appearing(target) as folder_to_be:
+    with locks.atomic_folder(target) as folder_to_be:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
         if words:
