@@ -110,10 +110,10 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     stages_lib.check_folder(_folder(args), stages)
     scored.check(args.workdir, args.system, args.seed)
     if args.metrics:
-        from xlbench.metrics import named  # It loads for half a second.
+        from xlbench.metrics import suite as suite_lib  # It loads for half a second.
 
         for name in args.metrics.split(','):
-            named.check(name)
+            suite_lib.check_name(name)
 
 
 def _folder(args: argparse.Namespace) -> pathlib.Path:

@@ -222,7 +222,7 @@ def _write_rouge(
 
 def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
     """Warns where all references are alike, or nearly all predictions."""
-    from xlbench.metrics import distinct, pairs, tagging
+    from xlbench.metrics import contract, distinct, tagging
 
     firsts = [texts[0] if texts else '' for texts in n_best]
     name = asked.references.name
@@ -232,7 +232,7 @@ def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
     seen = {text for row in targets for text in row}
     if asked.tags:
         seen = {tag for text in seen for tag in tagging.split(text)}
-    return ' '.join(filter(None, (pairs.about_targets(name, len(targets), seen), few)))
+    return ' '.join(filter(None, (contract.about_targets(name, len(targets), seen), few)))
 
 
 def _check_names(args: argparse.Namespace) -> None:
@@ -245,10 +245,10 @@ def _check_names(args: argparse.Namespace) -> None:
     if args.benchmark and not (args.references or args.format == 'mrs'):
         raise UserError('--benchmark scores files; name the references with --references=FILE')
     if args.metrics:
-        from xlbench.metrics import named  # It loads for half a second.
+        from xlbench.metrics import suite as suite_lib  # It loads for half a second.
 
         for name in args.metrics.split(','):
-            named.check(name)
+            suite_lib.check_name(name)
 
 
 def _of_files(args: argparse.Namespace) -> _Asked:
@@ -296,7 +296,7 @@ def _described(task: str) -> dict[str, Json]:
 def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
     """Reads how a benchmark scores: as one of its tasks, and with what its tables add."""
     from xlbench import metrics
-    from xlbench.metrics import named
+    from xlbench.metrics import suite as suite_lib
 
     benchmark, task = benchmarks.get(args.benchmark), args.task
     if args.metrics:
@@ -313,8 +313,8 @@ def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
         raise UserError(f'--benchmark needs --lang, one of {", ".join(benchmark.languages)}')
     about = _described(task)
     for name in benchmark.metrics.values():
-        if name in named.NAMES:  # A rating that was fitted is the user's own file.
-            spec = named.spec(name, str(about.get('target_lang')))
+        if name in suite_lib.NAMES:  # A rating that was fitted is the user's own file.
+            spec = suite_lib.named(name, str(about.get('target_lang')))
             if lines := metrics.Suite(task, [spec]).missing():
                 _say(f'without {name}: {lines[0]}')
             elif spec not in about['metrics']:
@@ -365,17 +365,17 @@ def _compared(
 def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     """The metrics that are named, or the task's."""
     from xlbench import metrics  # They load for half a second, which a slip need not wait for.
-    from xlbench.metrics import named
+    from xlbench.metrics import suite as suite_lib
 
     names = [name for name in args.metrics.split(',') if name]
     if names or asked.specs is None:
         usual = ('mrs_rouge',) if args.format == 'mrs' else _TEXT_METRICS
         names = names or (_TAG_METRICS if asked.tags else usual)
-        specs = [named.spec(name, asked.lang) for name in names]
+        specs = [suite_lib.named(name, asked.lang) for name in names]
     else:
         specs = asked.specs
     if not specs:
-        raise UserError(f'{asked.task} has no metrics; name some of {", ".join(named.NAMES)}')
+        raise UserError(f'{asked.task} has no metrics; name some of {", ".join(suite_lib.NAMES)}')
     suite = metrics.Suite(asked.task, specs)
     suite.require()
     most = max(map(len, asked.references.targets))

@@ -10,7 +10,7 @@ import tokenizer_files
 from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
-from xlbench.metrics import Suite, named
+from xlbench.metrics import Suite, suite as suite_lib
 from xlbench.metrics.learned import BertScore, bertscore, token_vectors
 from xlbench.system import errors
 
@@ -176,7 +176,7 @@ def test_what_is_missing_is_said_before_a_run(tmp_path, monkeypatch):
     [line] = BertScore('de').missing()
     assert line.endswith('hf download google-bert/bert-base-multilingual-cased')
     assert BertScore(model='no such model', layer=1).missing()
-    suite = Suite('news_de', [named.spec('bertscore_clidsum', 'de')])
+    suite = Suite('news_de', [suite_lib.named('bertscore_clidsum', 'de')])
     with pytest.raises(errors.UserError, match=r'task news_de: BERTScore needs the model dbmdz'):
         suite.require()
     assert 'case:lc' in suite.signatures['BertScore']

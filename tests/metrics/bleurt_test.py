@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench.metrics import named
+from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.learned import Bleurt, regressor, tf_variables
 from xlbench.system import errors
 
@@ -175,7 +175,7 @@ def test_other_models_are_refused(tmp_path, harm):
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    [line] = Bleurt(**named.spec('bleurt', None)['kwargs']).missing()
+    [line] = Bleurt(**suite_lib.named('bleurt', None)['kwargs']).missing()
     assert 'curl -LO https://storage.googleapis.com/bleurt-oss-21/BLEURT-20.zip && unzip' in line
     with pytest.raises(errors.UserError, match='BLEURT needs the checkpoint'):
         Bleurt('BLEURT-20')(['a'], ['b'])

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from xlbench.metrics import named
+from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.meteor import Meteor, alignment, normalizer, tables
 from xlbench.system import errors
 
@@ -219,5 +219,5 @@ def test_what_the_tool_does_not_have_is_refused(arguments, message):
 
 
 def test_named():
-    assert named.spec('meteor', 'de')['kwargs']['lang'] == 'de'
-    assert named.spec('meteor_exact_stem', 'cs')['kwargs']['modules'] == ('exact',)
+    assert suite_lib.named('meteor', 'de')['kwargs']['lang'] == 'de'
+    assert suite_lib.named('meteor_exact_stem', 'cs')['kwargs']['modules'] == ('exact',)

@@ -7,7 +7,8 @@ import types
 
 import pytest
 
-from xlbench import metrics
+from xlbench import benchmarks, metrics
+from xlbench.metrics import suite as suite_lib
 from xlbench.system import errors
 
 ALL = [
@@ -140,3 +141,26 @@ def test_scoring_imports_no_training_library():
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == '[]'
+
+
+def test_every_language_of_a_benchmark_is_scored():
+    """A language without a segmenter, a stemmer or METEOR's settings has the stated fallback."""
+    names = ['multilingual_rouge', 'sacrebleu', 'distinct', 'meteor_exact_stem', 'mrs_rouge', 'ter']
+    text, unscored = 'ab cd, ef gh ij.', set()
+    for lang in sorted({code for b in benchmarks.BENCHMARKS.values() for code in b.languages}):
+        for name in names:
+            try:
+                suite = metrics.Suite('task', [suite_lib.named(name, lang)])
+            except errors.UserError:
+                unscored.add((name, lang))
+                continue
+            scores, _ = suite.score([text], [[text]])
+            assert max(scores.values()) >= 99.9 or name == 'ter', (name, lang)
+    # METEOR takes words with spaces between them.
+    assert unscored == {('meteor_exact_stem', lang) for lang in ('ja', 'my', 'th', 'zh')}
+    rouge, meteor = (
+        suite_lib.named(name, 'yo') for name in ('multilingual_rouge', 'meteor_exact_stem')
+    )
+    assert 'tok:unicode|stem:no' in metrics.from_spec(rouge).signature
+    assert metrics.from_spec(meteor).signature.startswith('meteor-1.5-wo-other-lc_only')
+    assert 'stem:none' in metrics.MultilingualRouge('yo', stem=True).signature

@@ -140,7 +140,7 @@ class Benchmark:
         task_titles: A readable name per task.
         scores: The scores the report shows, the main one first.
         metrics: Score of its tables -> the name of the metric that gives it, where the tasks' own
-            do not; see `xlbench.metrics.named`.
+            do not; see `xlbench.metrics.suite`.
         title: Title of the paper.
         arxiv: Its arXiv identifier.
         pivot: The language that zero-shot transfer is trained in.

@@ -22,7 +22,7 @@ from xlbench.config.ranges import Block
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import EvalBatches
 from xlbench.data.prepared import Prepared
-from xlbench.metrics import distinct, pairs, tagging
+from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
@@ -303,7 +303,7 @@ def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
         if len(seen) > 1:  # As a rule after the first few.
             return ''
         start, count = start + count, 256
-    return pairs.about_targets(f'{prepared.name}/{prepared.split}', len(numbers), seen)
+    return contract.about_targets(f'{prepared.name}/{prepared.split}', len(numbers), seen)
 
 
 def line(

@@ -19,7 +19,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.evaluators.every_example import score_examples
-from xlbench.metrics import named
+from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
 from xlbench.system import errors
 from xlbench.system.files import Json, Setting
@@ -93,12 +93,12 @@ class Options(base.Options):
     def __post_init__(self):
         super().__post_init__()
         for name in self.metrics:
-            named.check(name)
+            suite_lib.check_name(name)
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
         """Returns `metrics` in the task's language; none where no texts are written."""
         lang = task.manifest['target_lang'] if self.metrics and self.decode else None
-        return named.specs(self.metrics, lang) if self.decode else []
+        return suite_lib.all_named(self.metrics, lang) if self.decode else []
 
 
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):

@@ -25,7 +25,7 @@ from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.data.features import Example
 from xlbench.fewshot import eval_sets, results
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
@@ -149,7 +149,7 @@ class Corpus:
         records = self._records['test']
         seen = np.unique(np.concatenate([record['targets'] for record in records] or [[]]))
         labels = [self.labels[int(number)] for number in seen]
-        return pairs.about_targets(f'{self.name}/test', len(records), labels)
+        return contract.about_targets(f'{self.name}/test', len(records), labels)
 
     def ids_of(self, shots: int) -> tuple[np.ndarray, int]:
         """Returns the compact ids that adaptations to a number of shots read.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import sacrebleu.metrics
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.system import errors
 
 Scorer = sacrebleu.metrics.BLEU | sacrebleu.metrics.CHRF | sacrebleu.metrics.TER
@@ -56,16 +56,16 @@ class SacreBleu:
         """The signature where examples have so many references each."""
         return _signature(_bleu(self.tokenize, effective_order=False), counts)
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """BLEU of the corpus: not the mean over examples."""
         metric = _bleu(self.tokenize, effective_order=False)
         return {'bleu': _corpus_score(metric, targets, predictions)}
 
     def per_example(
-        self, targets: pairs.Targets, predictions: Sequence[str]
+        self, targets: contract.Targets, predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """BLEU of each sentence, with n-grams only as long as the sentence has."""
-        rows = pairs.check_references(targets, predictions)
+        rows = contract.check_references(targets, predictions)
         metric = _bleu(self.tokenize, effective_order=True)
         return [
             {'bleu': metric.sentence_score(prediction, row).score}
@@ -94,15 +94,15 @@ class _ByStatistics:
         """The signature where examples have so many references each."""
         return _signature(self._scorer(), counts)
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """The score of the corpus: not the mean over examples."""
         return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
 
     def per_example(
-        self, targets: pairs.Targets, predictions: Sequence[str]
+        self, targets: contract.Targets, predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """The score of each text."""
-        rows = pairs.check_references(targets, predictions)
+        rows = contract.check_references(targets, predictions)
         scorer = self._scorer()
         return [
             {self.score_name: scorer.sentence_score(prediction, row).score}
@@ -199,8 +199,8 @@ def _made(kind: type, options: tuple[tuple[str, int], ...]) -> Scorer:
     return kind(**dict(options))
 
 
-def _corpus_score(metric: Scorer, targets: pairs.Targets, predictions: Sequence[str]) -> float:
-    rows = pairs.check_references(targets, predictions)
+def _corpus_score(metric: Scorer, targets: contract.Targets, predictions: Sequence[str]) -> float:
+    rows = contract.check_references(targets, predictions)
     # A stream for the first references, one for the second, ...; None where there is none.
     streams = list(map(list, itertools.zip_longest(*rows)))
     return metric.corpus_score(list(predictions), streams).score

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.system import errors
 
 
@@ -35,7 +35,7 @@ class Classification:
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
         """Computes accuracy and macro_f1 of all examples."""
-        pairs.check(targets, predictions)
+        contract.check(targets, predictions)
         seen = sorted({*targets, *predictions})
         table = confusion(targets, predictions, seen)
         labels = [seen.index(label) for label in self.labels or seen if label in seen]
@@ -52,7 +52,7 @@ class Classification:
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """Computes the accuracy of each example: 100 or 0."""
-        pairs.check(targets, predictions)
+        contract.check(targets, predictions)
         return [
             {'accuracy': 100.0 * (target == prediction)}
             for target, prediction in zip(targets, predictions, strict=True)
@@ -72,7 +72,7 @@ def confusion(
     Returns:
         [labels, labels] integers: a row for each right label, a column for each predicted one.
     """
-    pairs.check(targets, predictions)
+    contract.check(targets, predictions)
     numbers = {label: i for i, label in enumerate(labels)}
     for label in (*targets, *predictions):
         if label not in numbers:

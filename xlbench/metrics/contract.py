@@ -1,12 +1,15 @@
-"""The contract of a metric, which evaluators, xlbench.score and a user's own metrics share."""
+"""What a metric is, for evaluators, xlbench.score and a user's own; the checks of its two lists."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypedDict
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, Protocol, TypedDict
 
+from xlbench.system import errors
 from xlbench.system.files import Json
 
 Target = str | Sequence[str]  # A reference, or all of them where an example has several.
+Targets = Sequence[Target]
 Prediction = str | Sequence[str]  # A text, or several of them, the best first.
+Scores = dict[str, float]
 
 
 class Metric(Protocol):
@@ -42,3 +45,130 @@ class Spec(TypedDict):
 
     metric: str
     kwargs: dict[str, Json]
+
+
+class MeanOfTexts:
+    """A metric whose score of a corpus is the mean over its texts."""
+
+    several_references: ClassVar[bool] = True
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
+        """The scores of each text."""
+        raise NotImplementedError
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
+        """The mean of every score over the texts."""
+        return mean(self.per_example(targets, predictions))
+
+
+class CorpusAndTexts:
+    """A metric that scores a corpus and its texts at once."""
+
+    several_references: ClassVar[bool] = True
+
+    def with_examples(
+        self, targets: Targets, predictions: Sequence[str]
+    ) -> tuple[Scores, list[Scores]]:
+        """The scores of the corpus, and those of each text."""
+        raise NotImplementedError
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
+        """The scores of each text."""
+        return self.with_examples(targets, predictions)[1]
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
+        """The scores of the corpus."""
+        return self.with_examples(targets, predictions)[0]
+
+
+def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
+    """Raises a UserError unless these are two equally long, non-empty lists of strings."""
+    for side, texts in (('targets', targets), ('predictions', predictions)):
+        if isinstance(texts, str | bytes):
+            raise errors.UserError(f'{side} is one text; a metric takes a list of texts')
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise errors.UserError(
+                    f'{side}[{i}] is {type(text).__name__}; a metric takes strings: decode it first'
+                )
+    if len(targets) != len(predictions):
+        raise errors.UserError(
+            f'{len(targets)} targets but {len(predictions)} predictions; '
+            'a metric compares them one by one, so there must be as many of each'
+        )
+    if not targets:
+        raise errors.UserError('no examples to score; is the split empty?')
+
+
+def check_references(
+    targets: Sequence[str | Sequence[str]], predictions: Sequence[str]
+) -> list[list[str]]:
+    """References with a list for every prediction; a single text becomes a list of one.
+
+    For the metrics that know several references; each example has one or more.
+    """
+    check([''] * len(targets), predictions)
+    rows = [[row] if isinstance(row, str) else list(row) for row in targets]
+    for i, row in enumerate(rows):
+        if not row:
+            raise errors.UserError(f'targets[{i}] has no reference; one or more are needed')
+        check(row, [''] * len(row))
+    return rows
+
+
+class Needing(Protocol):
+    """A metric that needs models or tables."""
+
+    def missing(self) -> list[str]:
+        """Lists the needs that this machine lacks, a line each, with the command to type."""
+        ...
+
+
+def references_for(
+    metric: Needing, targets: Targets, predictions: Sequence[str]
+) -> list[list[str]]:
+    """Checks as `check_references` does; UserError, too, if what a metric needs is not here."""
+    rows = check_references(targets, predictions)
+    if lines := metric.missing():
+        raise errors.UserError(lines[0])
+    return rows
+
+
+def check_n_best(
+    targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+) -> list[list[str]]:
+    """Predictions with a list for every target; a single text becomes a list of one."""
+    check(targets, [''] * len(predictions))
+    rows = [[row] if isinstance(row, str) else list(row) for row in predictions]
+    for i, row in enumerate(rows):
+        for text in row:
+            if not isinstance(text, str):
+                raise errors.UserError(
+                    f'predictions[{i}] holds {type(text).__name__}; it takes a text or a list of '
+                    'texts: decode them first'
+                )
+    return rows
+
+
+def about_targets(place: str, count: int, seen: Collection[str]) -> str:
+    """Warns where all examples have one and the same target; '' where they have not.
+
+    The labels of hidden test sets are published so: one label for all, or none.
+
+    Args:
+        place: Where the targets stand, such as news_topic_de/test.
+        count: How many examples there are; of a single one nothing is said.
+        seen: The different targets, of tagging the different tags.
+    """
+    if count < 2 or len(seen) > 1:
+        return ''
+    target = repr(next(iter(seen)))[:60] if seen else 'no tag at all'
+    return (
+        f'{place}: all {count} examples have the target {target}; it may stand for labels that '
+        'are not published, and then no score here means anything.'
+    )
+
+
+def mean(scores: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The plain mean over examples of every score."""
+    return {name: sum(score[name] for score in scores) / len(scores) for name in scores[0]}

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.system import errors
 
 _TOKENIZERS = {
@@ -55,7 +55,7 @@ class Distinct:
 
         Example: predictions ['a b a b'] -> distinct_1 50, distinct_2 66.7, both corpus alike.
         """
-        scores = pairs.mean(self.per_example(targets, predictions))
+        scores = contract.mean(self.per_example(targets, predictions))
         for n in (1, 2):
             ngrams = [ngram for text in predictions for ngram in self._ngrams(text, n)]
             scores[f'distinct_{n}_corpus'] = _share(ngrams)
@@ -66,7 +66,7 @@ class Distinct:
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """Computes distinct_1 and distinct_2 of each hypothesis."""
-        pairs.check_references(targets, predictions)
+        contract.check_references(targets, predictions)
         return [
             {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions
         ]

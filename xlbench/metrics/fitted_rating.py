@@ -16,7 +16,7 @@ from typing import Annotated, Protocol
 import msgspec
 import numpy as np
 
-from xlbench.metrics import named, pairs
+from xlbench.metrics import contract, suite as suite_lib
 from xlbench.metrics.suite import Suite
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError
@@ -168,7 +168,7 @@ def _is_here() -> bool:
 
 
 def _suite(metrics: Sequence[str], lang: str) -> Suite:
-    return Suite('ratings', [named.spec(name, lang) for name in metrics])
+    return Suite('ratings', [suite_lib.named(name, lang) for name in metrics])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,13 +210,13 @@ class FittedRating:
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
         """The mean over texts."""
-        return pairs.mean(self.per_example(targets, predictions))
+        return contract.mean(self.per_example(targets, predictions))
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """The predicted rating of each text."""
-        pairs.check_references(targets, predictions)
+        contract.check_references(targets, predictions)
         fit = load(self.path)
         names, x = features(fit.metrics, self.lang, targets, predictions)
         if names != fit.features:

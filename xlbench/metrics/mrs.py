@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import pairs, words
+from xlbench.metrics import contract, words
 from xlbench.system import errors
 
 NGRAMS = ('set', 'multiset')
@@ -157,7 +157,7 @@ class MrsRouge:
         self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
     ) -> list[Best | None]:
         """The best prediction of each example; None where the example is left out."""
-        rows = pairs.check_n_best(targets, predictions)
+        rows = contract.check_n_best(targets, predictions)
         return [self._best(target, row) for target, row in zip(targets, rows, strict=True)]
 
     def summarise(self, best: Iterable[Best | None]) -> dict[str, dict[str, float] | float]:
@@ -250,13 +250,13 @@ class MrsValidationRouge:
                 'no example has three predictions, and only such count; '
                 'let the system give three (num_suggestions or num_return is 3)'
             )
-        return pairs.mean(scores)
+        return contract.mean(scores)
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
         """The scores of each example; {} where there are not three predictions."""
-        rows = pairs.check_n_best(targets, predictions)
+        rows = contract.check_n_best(targets, predictions)
         return [
             _validation_rouge(target, row) if len(row) == self.num_predictions else {}
             for target, row in zip(targets, rows, strict=True)

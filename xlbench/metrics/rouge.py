@@ -19,7 +19,7 @@ import numpy as np
 import regex
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import nltk_loading, pairs, segmenters, stemmers
+from xlbench.metrics import contract, nltk_loading, segmenters, stemmers
 from xlbench.system import errors
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
@@ -212,7 +212,7 @@ class MultilingualRouge:
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
         """Computes rouge_1, rouge_2 and rouge_l of the corpus."""
-        return pairs.mean(self.per_example(targets, predictions))
+        return contract.mean(self.per_example(targets, predictions))
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
@@ -240,7 +240,7 @@ class MultilingualRouge:
         Returns:
             Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
         """
-        rows = pairs.check_references(targets, predictions)
+        rows = contract.check_references(targets, predictions)
         allowed = [*(f'rouge{n}' for n in range(1, 10)), 'rougeL', 'rougeLsum']
         for kind in types:
             if kind not in allowed:
@@ -271,7 +271,7 @@ class MeanRouge(MultilingualRouge):
 
     @staticmethod
     def _of_all(scores: Sequence[Numbers]) -> Numbers:
-        return {kind: pairs.mean([s[kind] for s in scores]) for kind in scores[0]}
+        return {kind: contract.mean([s[kind] for s in scores]) for kind in scores[0]}
 
 
 def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 1234) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.system import errors
 
 # Tags that fsxlt/code neither trains nor scores (data_loader/bert_formatting.py).
@@ -274,7 +274,7 @@ def scored(targets: Sequence[str], predictions: Sequence[str]) -> list[list[tupl
 
     Example: ['DET NFP NOUN NOUN'], ['DET X VERB <CUT>'] -> [[('DET', 'DET'), ('NOUN', 'VERB')]]
     """
-    pairs.check(targets, predictions)
+    contract.check(targets, predictions)
     sentences = []
     for i, texts in enumerate(zip(targets, predictions, strict=True)):
         gold, predicted = map(split, texts)

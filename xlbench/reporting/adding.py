@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, metrics, names as names_lib
-from xlbench.metrics import named
+from xlbench.metrics import suite as suite_lib
 from xlbench.reporting import results
 from xlbench.reporting.results import Result
 from xlbench.system import files, locks, untrusted
@@ -34,7 +34,7 @@ def add(
 
     Args:
         workdir: Of a run, of xlbench.score or of xlbench.chain.
-        names: Of metrics; see `xlbench.metrics.named`.
+        names: Of metrics; see `xlbench.metrics.suite`.
         split: Results filed under it and, as SPLIT-beam-num_beams4, beside it.
         task: The only one; '' takes all.
         lang: ISO code of the texts; '' takes each task's.
@@ -48,7 +48,7 @@ def add(
             name has another signature. Nothing has been written then.
     """
     for name in names:
-        named.check(name)
+        suite_lib.check_name(name)
     if not pathlib.Path(workdir, 'config.json').is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of a finished run')
     with locks.folder(workdir, wait=say):
@@ -82,7 +82,7 @@ def _suite(
     Raises:
         UserError: A score is there from another signature, or a metric cannot score.
     """
-    specs = named.specs(names, lang or _lang(workdir, result.task))
+    specs = suite_lib.all_named(names, lang or _lang(workdir, result.task))
     targets, _ = _texts(_lines(result))
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     lacking = []

@@ -11,10 +11,12 @@ from xlbench.system.errors import UserError
 
 def check(metrics: Iterable[str]) -> None:
     """Raises UserError for a name that no metric has."""
-    from xlbench.metrics import named  # It loads for half a second, which a slip need not wait for.
+    from xlbench.metrics import (
+        suite as suite_lib,  # It loads for half a second, which a slip need not wait for.
+    )
 
     for name in metrics:
-        named.check(name)
+        suite_lib.check_name(name)
 
 
 def fill(

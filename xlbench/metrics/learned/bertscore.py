@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import xlbench
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.metrics.learned import weights
 from xlbench.system import errors, files
 
@@ -58,7 +58,7 @@ class Prf(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class BertScore(pairs.CorpusAndTexts):
+class BertScore(contract.CorpusAndTexts):
     """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
 
     A target may be several references; the best precision, recall and F1 count, each for itself.
@@ -159,7 +159,7 @@ class BertScore(pairs.CorpusAndTexts):
         return lines
 
     def with_examples(
-        self, targets: pairs.Targets, predictions: Sequence[str]
+        self, targets: contract.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
         """Means over the texts and those of each; no F1 is computed from other means."""
         values = self.values(targets, predictions)
@@ -167,11 +167,11 @@ class BertScore(pairs.CorpusAndTexts):
             {'bertscore': 100 * f1, 'bertscore_precision': 100 * p, 'bertscore_recall': 100 * r}
             for p, r, f1 in zip(*(column.tolist() for column in values), strict=True)
         ]
-        return pairs.mean(rows), rows
+        return contract.mean(rows), rows
 
-    def values(self, targets: pairs.Targets, predictions: Sequence[str]) -> Prf:
+    def values(self, targets: contract.Targets, predictions: Sequence[str]) -> Prf:
         """Precision, recall and F1 of each text, as the package returns them."""
-        rows = pairs.references_for(self, targets, predictions)
+        rows = contract.references_for(self, targets, predictions)
         encoder = _encoder(str(weights.folder(self._model)), self._layer)
         owners = [i for i, row in enumerate(rows) for _ in row]
         references = encoder.ids(self._texts([text for row in rows for text in row]))

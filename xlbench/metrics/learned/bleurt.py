@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import xlbench
-from xlbench.metrics import pairs
+from xlbench.metrics import contract
 from xlbench.metrics.learned import weights
 from xlbench.system import errors
 
@@ -35,7 +35,7 @@ _PUBLISHED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Bleurt(pairs.MeanOfTexts):
+class Bleurt(contract.MeanOfTexts):
     """BLEURT as its checkpoints give it: most are near 0 to 1, and no number is out of bounds.
 
     It is not multiplied by 100, unlike the other scores.
@@ -70,10 +70,10 @@ class Bleurt(pairs.MeanOfTexts):
         return weights.missing('BLEURT', self.checkpoint)
 
     def per_example(
-        self, targets: pairs.Targets, predictions: Sequence[str]
+        self, targets: contract.Targets, predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """BLEURT of each text; with several references, the highest."""
-        rows = pairs.references_for(self, targets, predictions)
+        rows = contract.references_for(self, targets, predictions)
         model = _regressor(str(weights.folder(self.checkpoint)))
         asked = [
             (reference, prediction)

@@ -10,7 +10,8 @@ import importlib.metadata
 import pathlib
 from collections.abc import Callable, Sequence
 
-from xlbench.metrics import nltk_loading, pairs
+from xlbench.benchmarks import languages
+from xlbench.metrics import contract, nltk_loading
 from xlbench.metrics.meteor import alignment, normalizer, settings, tables
 from xlbench.metrics.meteor.settings import Setting
 from xlbench.metrics.meteor.statistics import Statistics, count
@@ -21,7 +22,7 @@ _IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'r
 
 
 @dataclasses.dataclass(frozen=True)
-class Meteor(pairs.CorpusAndTexts):
+class Meteor(contract.CorpusAndTexts):
     """METEOR 1.5, 0 to 100, of the corpus: its statistics are added up, and no mean is taken.
 
     The score is called `meteor` where everything is as the tool has it for the language. With other
@@ -88,10 +89,18 @@ class Meteor(pairs.CorpusAndTexts):
             )
 
     @classmethod
+    def for_language(cls, lang: str, modules: Sequence[str] = ()) -> 'Meteor':
+        """METEOR of a language; with spaces between words but not METEOR's own, it is 'other'."""
+        row = languages.LANGUAGES.get(lang)
+        is_known = settings.NAMES.get(lang, lang) in settings.LANGUAGES
+        return cls('other' if row and row.spaces and not is_known else lang, modules=modules)
+
+    @classmethod
     def without_tables(cls, lang: str) -> 'Meteor':
         """Equal words and equal stems alone, which need none of METEOR's tables."""
         name = settings.NAMES.get(lang, lang)
-        return cls(lang, modules=('exact', 'stem') if name in settings.STEMMERS else ('exact',))
+        modules = ('exact', 'stem') if name in settings.STEMMERS else ('exact',)
+        return cls.for_language(lang, modules)
 
     @property
     def signature(self) -> str:
@@ -143,7 +152,7 @@ class Meteor(pairs.CorpusAndTexts):
         return lines
 
     def with_examples(
-        self, targets: pairs.Targets, predictions: Sequence[str]
+        self, targets: contract.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
         """METEOR of the corpus, which is not the mean over texts, and of each text."""
         statistics = self.statistics(targets, predictions)
@@ -152,9 +161,9 @@ class Meteor(pairs.CorpusAndTexts):
         rows = [{name: 100 * one.score(setting).score} for one in statistics]
         return {name: 100 * total.score(setting).score}, rows
 
-    def statistics(self, targets: pairs.Targets, predictions: Sequence[str]) -> list[Statistics]:
+    def statistics(self, targets: contract.Targets, predictions: Sequence[str]) -> list[Statistics]:
         """Computes the statistics of each text against the reference that scores highest."""
-        rows = pairs.references_for(self, targets, predictions)
+        rows = contract.references_for(self, targets, predictions)
         words = functools.cache(self._words)
         predicted = [words(text) for text in predictions]
         references = [[words(text) for text in row] for row in rows]
