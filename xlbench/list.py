@@ -31,9 +31,9 @@ def tasks() -> Iterator[tuple[str, str]]:
 
 def metrics() -> Iterator[tuple[str, str]]:
     """(name, '') of the metrics that command lines and configs name."""
-    from xlbench.metrics import named
+    from xlbench.metrics import suite
 
-    yield from ((name, '') for name in (*named.NAMES, 'bertscore=MODEL@LAYER', 'bleurt=FOLDER'))
+    yield from ((name, '') for name in (*suite.NAMES, 'bertscore=MODEL@LAYER', 'bleurt=FOLDER'))
     yield 'fitted_rating=FILE', 'a rating fitted by xlbench annotate'
     yield 'tasks/FILE.py:FUNCTION', 'your own'
 
