@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import quick_compilation
+import warm
 
 # Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU.
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -33,6 +34,8 @@ if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
 if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
     os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = _shared_folder('bytecode')
     sys.dont_write_bytecode = False
+
+warm.belong_to_this_process()
 
 import pytest
 

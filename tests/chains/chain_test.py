@@ -10,7 +10,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ import pytest
 import quick_compilation
 import shouting
 import tiny
+import warm
 from shouting import asked
 
 from xlbench import chain, predict, report
@@ -265,7 +265,7 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
 def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, program):
     """The same command ends with the bytes of an undisturbed one, and asks for nothing twice."""
     command = [
-        sys.executable, '-m', 'xlbench.chain', f'{tiny_run} --batch_size=1', f'translate:{program}',
+        warm.python(), '-m', 'xlbench.chain', f'{tiny_run} --batch_size=1', f'translate:{program}',
         f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out',
     ]  # fmt: skip
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 
 import children
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 import tiny
 import tiny_labels
+import warm
 
 from xlbench import config as config_lib, evaluate, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
@@ -301,7 +301,7 @@ def test_stopped_at_every_awkward_place(run, root, tmp_path):
         'row:5:SIGTERM': (cluster.START_AGAIN, 8),
         'rename:results.csv:SIGKILL': (-signal.SIGKILL, 11),
     }
-    command = [sys.executable, str(driver), ','.join(places), *flags(tmp_path, config, workdir)]
+    command = [warm.python(), str(driver), ','.join(places), *flags(tmp_path, config, workdir)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     ends = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith('end:')]
     assert ends == [[at, f'{code}', f'{rows}'] for at, (code, rows) in places.items()]

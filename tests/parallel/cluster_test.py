@@ -7,12 +7,12 @@ import pathlib
 import re
 import socket
 import subprocess
-import sys
 import time
 
 import partners
 import pytest
 import quick_compilation
+import warm
 
 from xlbench.parallel import cluster, environment, peers
 from xlbench.parallel.environment import Place
@@ -334,7 +334,7 @@ def start(index: int, count: int, port: int, wait: int) -> subprocess.Popen:
     variables = (f'127.0.0.1:{port}', str(count), str(index))
     settings = dict(zip(environment.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
     return subprocess.Popen(
-        [sys.executable, '-c', JOIN],
+        [warm.python(), '-c', JOIN],
         cwd=PROJECT,
         env=os.environ | settings | {'XLA_FLAGS': quick_compilation.xla_flags(1)},
         stdout=subprocess.PIPE,

@@ -6,13 +6,13 @@ import os
 import pathlib
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import children
 import pytest
 import quick_compilation
+import warm
 
 from xlbench.parallel import peers
 from xlbench.parallel.environment import VARIABLES
@@ -158,7 +158,7 @@ def run(does: str, count: int = 2) -> list[subprocess.Popen]:
         port = server.getsockname()[1]
     return [
         subprocess.Popen(
-            [sys.executable, '-c', PROGRAM.format(does=does)],
+            [warm.python(), '-c', PROGRAM.format(does=does)],
             cwd=PROJECT,
             env=os.environ
             | dict(zip(VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))

@@ -4,13 +4,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import children
 import pytest
 import tiny
+import warm
 
 from xlbench import evaluate, train
 from xlbench.evaluators import base
@@ -299,7 +299,7 @@ def test_ctrl_c_ends_other_programs_with_a_line(undisturbed, tmp_path):
         assert run.wait() == [130], run.output(0)
         assert run.output(0).splitlines()[1:] == [line]
     process = subprocess.Popen(
-        [sys.executable, '-m', 'xlbench.predict', str(workdir), '--target_lang=de'],
+        [warm.python(), '-m', 'xlbench.predict', str(workdir), '--target_lang=de'],
         cwd=children.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -11,6 +11,7 @@ import time
 import types
 
 import pytest
+import warm
 
 from xlbench.parallel import cluster, watchdog
 from xlbench.parallel.peers import News
@@ -110,7 +111,7 @@ def started(tmp_path_factory):
 def start(name: str, workdir: pathlib.Path) -> subprocess.Popen:
     does, _, after = DOES[name].partition('\nleft')
     return subprocess.Popen(
-        [sys.executable, '-c', PROGRAM.format(does=does, after=after), str(workdir)],
+        [warm.python(), '-c', PROGRAM.format(does=does, after=after), str(workdir)],
         cwd=PROJECT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -34,6 +34,7 @@ from typing import Any
 from unittest import mock
 
 import quick_compilation
+import warm
 from ml_collections import ConfigDict
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -59,7 +60,7 @@ with contextlib.ExitStack() as stack:
 class Children:
     """Processes of one run; all are ended when the `with` block is left."""
 
-    def __init__(self, processes: list[subprocess.Popen], folder: tempfile.TemporaryDirectory):
+    def __init__(self, processes: list[warm.Process], folder: tempfile.TemporaryDirectory):
         self.processes = processes
         self._folder = folder
 
@@ -153,14 +154,17 @@ def start(
     children = []
     for i in range(processes):
         place = {'XLBENCH_PROCESSES': str(processes), 'XLBENCH_PROCESS': str(i)}
-        with open(f'{folder.name}/process-{i}.txt', 'wb') as output:
-            child = subprocess.Popen(
-                [sys.executable, __file__, module, *arguments],
+        with (
+            open(f'{folder.name}/process-{i}.txt', 'wb') as output,
+            open(os.devnull, 'rb') as nothing,
+        ):
+            child = warm.start(
+                [__file__, module, *arguments],
                 cwd=PROJECT,
                 env=common | (place if processes > 1 else {}) | dict(env or {}),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=nothing.fileno(),
+                stdout=output.fileno(),
+                stderr=output.fileno(),
             )
         children.append(child)
     return Children(children, folder)

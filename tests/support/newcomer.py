@@ -3,9 +3,9 @@
 import os
 import pathlib
 import subprocess
-import sys
 
 import quick_compilation
+import warm
 
 PROJECT = pathlib.Path(__file__).parents[2]
 
@@ -33,8 +33,7 @@ class Newcomer:
         )
         programs = folder / 'bin'
         programs.mkdir()
-        (programs / 'python').write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-        (programs / 'python').chmod(0o755)
+        (programs / 'python').symlink_to(warm.python())
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')} | {
             'PATH': f'{programs}:{os.environ["PATH"]}',
             'PYTHONPATH': str(self.clone),  # In place of the installation of this very project.

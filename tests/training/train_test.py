@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import children
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 import tiny
+import warm
 from ml_collections import ConfigDict
 
 from xlbench import train
@@ -72,7 +72,7 @@ def lives(tmp_path, places, config, workdir) -> tuple[list[dict], list[str]]:
     """How the lives of a run ended that was killed at these places; and what they complained of."""
     driver = tmp_path / 'driver.py'
     driver.write_text(DRIVER, encoding='utf-8')
-    command = [sys.executable, driver, ','.join(places), *flags(tmp_path, config, workdir)]
+    command = [warm.python(), driver, ','.join(places), *flags(tmp_path, config, workdir)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     ends = [json.loads(line.removeprefix('end: ')) for line in lines if line.startswith('end: ')]
@@ -137,7 +137,7 @@ def test_the_uninterrupted_run_is_whole(tiny_run):
 
 def start(command: list[str], **options) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, *command],
+        [warm.python(), *command],
         cwd=PROJECT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -16,6 +16,7 @@ import partners
 import pytest
 import shouting
 import tiny
+import warm
 from shouting import asked
 
 from xlbench import translate
@@ -433,7 +434,7 @@ def test_a_killed_command_goes_on(tmp_path, program):
     lines = [f'text {i}' for i in range(3 * batch)]
     (tmp_path / 'in.txt').write_text(''.join(f'{line}\n' for line in lines))
     command = [
-        sys.executable, '-m', 'xlbench.translate', f'--engine={program}', '--source_lang=en',
+        warm.python(), '-m', 'xlbench.translate', f'--engine={program}', '--source_lang=en',
         '--target_lang=es', '--input=in.txt', '--output=out.txt',
     ]  # fmt: skip
     waiting = os.environ | {'WAIT_AT': f'text {2 * batch}'}
