@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 # What is linted: the folders of the project, not those that runs leave beside them.
-SOURCES := configs docs launch setup.py tasks tests xlbench
+SOURCES := configs docs launch setup.py tasks tests tools xlbench
 
 .PHONY: install train test test-all lint docs speed lock clean
 
@@ -41,7 +41,7 @@ docs: install
 
 # The figures of docs/results.md, for over an hour. XLBENCH_TORCH_PYTHON names an interpreter with PyTorch.
 speed: install
-	$(RUN) tests/speed
+	$(RUN) tools/speed
 
 # One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above.
 lock: install

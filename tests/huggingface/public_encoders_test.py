@@ -1,6 +1,6 @@
 """Two public encoders compute what PyTorch computes: from a file of goldens, and beside PyTorch.
 
-goldens/make_public_encoders.py wrote the file.
+tools/goldens/make_public_encoders.py wrote the file.
 """
 
 import gzip

@@ -34,7 +34,7 @@ def shallow(family, **overrides):
 
 
 class Golden:
-    """What transformers makes of a tiny random model; see goldens/make_bart.py."""
+    """What transformers makes of a tiny random model; see tools/goldens/make_bart.py."""
 
     def __init__(self, family):
         stored = dict(np.load(GOLDENS / f'{family}.npz'))

@@ -26,7 +26,7 @@ IDS = dict(pad_id=0, bos_id=2, eos_id=3, decoder_start_id=2)
 
 @functools.cache
 def tiny(name, family='bert', **overrides):
-    """The models of goldens/make_bert.py."""
+    """The models of tools/goldens/make_bert.py."""
     fields = dict(vocab_size=61, emb_dim=24, num_heads=4, head_dim=6, mlp_dim=40, max_positions=40)
     fields |= {} if name == 'bert' else ROBERTA
     rates = dict(dropout_rate=0.0, attention_dropout_rate=0.0)
@@ -45,7 +45,7 @@ def assert_gradients_equal(names, gradients, expected):
 
 
 class Golden:
-    """What transformers makes of a tiny random encoder; see goldens/make_bert.py."""
+    """What transformers makes of a tiny random encoder; see tools/goldens/make_bert.py."""
 
     def __init__(self, name):
         self.name, self.stored = name, dict(np.load(GOLDENS / f'{name}.npz'))

@@ -26,7 +26,7 @@ FIELDS = dict(
     dropout_rate=0.0,
     attention_dropout_rate=0.0,
 )
-# What sets the pairs of goldens/make_bert.py apart, and their special ids.
+# What sets the pairs of tools/goldens/make_bert.py apart, and their special ids.
 PAIRS = {
     'bert2bert': ({}, dict(start_id=2, eos_id=3, pad_id=0)),
     'xlmr2xlmr': (
@@ -37,7 +37,7 @@ PAIRS = {
 
 
 class Golden:
-    """What transformers makes of a tiny random pair of encoders; see goldens/make_bert.py."""
+    """What transformers makes of a tiny random pair of encoders; see tools/goldens/make_bert.py."""
 
     def __init__(self, name):
         stored = dict(np.load(GOLDENS / f'{name}.npz'))

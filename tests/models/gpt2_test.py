@@ -22,7 +22,7 @@ TINY = dict(
 )  # fmt: skip
 MODEL = models.build('gpt2', 'sample', **TINY)
 CONVENTIONS = features.Conventions(EOS, EOS, EOS, 61)
-# The cases of goldens/make_gpt2.py in our words.
+# The cases of tools/goldens/make_gpt2.py in our words.
 CASES = {
     'greedy': dict(method='greedy'),
     'beams': dict(method='beam', num_beams=3, num_return=3),

@@ -44,7 +44,7 @@ def names(config):
 
 
 class Golden:
-    """What the reference makes of a tiny random model; see goldens/make_mvbart.py."""
+    """What the reference makes of a tiny random model; see tools/goldens/make_mvbart.py."""
 
     def __init__(self):
         stored = dict(np.load(GOLDEN))

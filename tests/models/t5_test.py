@@ -41,7 +41,7 @@ def random_params(family='mt5', seed=0):
 
 
 class Golden:
-    """What transformers makes of a tiny random model; see goldens/make_t5.py."""
+    """What transformers makes of a tiny random model; see tools/goldens/make_t5.py."""
 
     def __init__(self, family):
         stored = dict(np.load(GOLDENS / f'{family}.npz'))

@@ -16,7 +16,7 @@ LINT = f'make -o install lint VENV={sysconfig.get_path("scripts")}/..'
 def _imported_names() -> set[str]:
     """Names that a test or script imports and a folder of the checkout could have, too."""
     names = set()
-    for path in (PROJECT / 'tests').rglob('*.py'):
+    for path in [p for f in ('tests', 'tools') for p in (PROJECT / f).rglob('*.py')]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition('.')[0] for alias in node.names}

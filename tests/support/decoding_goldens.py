@@ -1,7 +1,7 @@
 """Tiny models of every encoder-decoder family, and what transformers' generate makes of them.
 
-See goldens/make_decoding.py. A program is compiled for each family and set of rules, and serves all
-length penalties and ways of early stopping.
+See tools/goldens/make_decoding.py. A program is compiled for each family and set of rules, and
+serves all length penalties and ways of early stopping.
 """
 
 import functools

@@ -1,0 +1,44 @@
+"""Some of the attacks that are run by hand, with fixed seeds."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from xlbench.__main__ import PROGRAMS
+
+pytestmark = pytest.mark.outside
+
+ATTACKS = pathlib.Path(__file__).parents[2] / 'tools' / 'attacks'
+
+
+def test_every_program_is_attacked_or_writes_nothing():
+    code = (
+        'import commands, json\nattacked = {one.program for one in commands.COMMANDS.values()}\n'
+        'print(json.dumps([sorted(attacked), list(commands.SILENT)]))'
+    )
+    listed = subprocess.run([sys.executable, '-c', code], cwd=ATTACKS, capture_output=True)
+    attacked, silent = json.loads(listed.stdout)
+    assert sorted(attacked + silent) == sorted(PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ['failing_files.py', '--commands=train,report,score', '--sample=2', '--seed=7'],
+        ['kills.py', '--commands=score', '--kills=5', '--seed=7'],
+    ],
+    ids=['failing_files', 'kills'],
+)
+def test_some_of_the_attacks(arguments):
+    attack = subprocess.run(
+        [sys.executable, ATTACKS / arguments[0], *arguments[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert attack.returncode == 0, attack.stdout + attack.stderr[-3000:]
+    assert ' 0 wrong' in attack.stdout
