@@ -33,7 +33,7 @@ class Newcomer:
         )
         programs = folder / 'bin'
         programs.mkdir()
-        (programs / 'python').symlink_to(warm.python())
+        (programs / 'python').symlink_to(warm.python(seqio=True))
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')} | {
             'PATH': f'{programs}:{os.environ["PATH"]}',
             'PYTHONPATH': str(self.clone),  # In place of the installation of this very project.

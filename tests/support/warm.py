@@ -2,6 +2,7 @@
 
 A fresh `python -m xlbench.train` spends five seconds of processor time on importing jax, flax and
 the like, and ten more where TensorFlow is needed; a fork of a process that has them spends none.
+That process imports TensorFlow when the first `python(seqio=True)` is asked for.
 Nothing of xlbench is imported before the fork, and no device is there yet: beyond the libraries, a
 child begins as a fresh interpreter does. Tests of what a program imports start `sys.executable`.
 
@@ -31,8 +32,7 @@ from collections.abc import Mapping, Sequence
 
 LIBRARIES = (
     'flax.linen', 'grain.python', 'jax', 'ml_collections.config_flags', 'optax', 'orbax.checkpoint',
-    'pyarrow.parquet', 'sacrebleu', 'scipy.sparse', 'sentencepiece', 'seqio', 'tensorboardX',
-    'tokenizers',
+    'pyarrow.parquet', 'sacrebleu', 'scipy.sparse', 'sentencepiece', 'tensorboardX', 'tokenizers',
 )  # fmt: skip
 # Names the folder of the server; it ends in the number of the process that the tests began with.
 FOLDER = 'WARM_INTERPRETERS'
@@ -101,16 +101,21 @@ def start(
     return _request(_server(), [*map(os.fspath, args)], cwd, env, (stdin, stdout, stderr))
 
 
-def python() -> str:
-    """The path of a program that takes the place of sys.executable on command lines."""
-    return str(pathlib.Path(_server()).with_name('python'))
+def python(seqio: bool = False) -> str:
+    """The path of a program that takes the place of sys.executable on command lines.
+
+    Args:
+      seqio: its children have SeqIO, and TensorFlow with it.
+    """
+    return str(pathlib.Path(_server()).with_name('python_seqio' if seqio else 'python'))
 
 
-def _request(address, args, cwd, env, streams) -> Process:
+def _request(address, args, cwd, env, streams, more=()) -> Process:
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
     env = dict(os.environ if env is None else env)
-    content = json.dumps({'args': args, 'cwd': os.path.abspath(cwd), 'env': env}).encode()
+    about = {'args': args, 'cwd': os.path.abspath(cwd), 'env': env, 'more': more}
+    content = json.dumps(about).encode()
     socket.send_fds(connection, [len(content).to_bytes(8, 'big')], streams)
     connection.sendall(content)
     return Process(connection, args)
@@ -133,11 +138,11 @@ def _server() -> str:
     with open(os.path.join(folder, 'lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(address):
-            program = pathlib.Path(folder, 'python')
-            program.write_text(
-                f'#!/bin/sh\nexec {sys.executable} -S -E -B {__file__} client {address} "$@"\n'
-            )
-            program.chmod(0o755)
+            for name, more in (('python', ''), ('python_seqio', 'seqio')):
+                program = pathlib.Path(folder, name)
+                command = f'{sys.executable} -S -E -B {__file__} client {address}'
+                program.write_text(f'#!/bin/sh\nexec {command} "{more}" "$@"\n')
+                program.chmod(0o755)
             process = subprocess.Popen(
                 [sys.executable, __file__, 'server', address],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -152,10 +157,10 @@ def _server() -> str:
 # The program that stands for a child.
 
 
-def _client(address: str, args: list[str]) -> None:
+def _client(address: str, more: str, *args: str) -> None:
     if not args or (args[0].startswith('-') and args[0] not in ('-m', '-c')):
         os.execv(sys.executable, [sys.executable, *args])
-    process = _request(address, args, '.', None, (0, 1, 2))
+    process = _request(address, args, '.', None, (0, 1, 2), [*filter(None, [more])])
     for number in _FORWARDED:
         signal.signal(number, lambda number, _: process.send_signal(number))
     code = process.wait()
@@ -173,8 +178,7 @@ def _serve(address: str) -> list[str]:
     """Forks for each request; returns in the children only, with what each is to run."""
     early = _early(os.environ)
     for library in LIBRARIES:
-        with contextlib.suppress(ImportError):
-            __import__(library)
+        __import__(library)
     gc.collect()
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
@@ -200,6 +204,9 @@ def _serve(address: str) -> list[str]:
                 content = b''
                 while len(content) < int.from_bytes(size, 'big'):
                     content += connection.recv(1 << 20)
+                about = json.loads(content)
+                for library in about['more']:
+                    __import__(library)
                 with warnings.catch_warnings():
                     warnings.simplefilter('ignore')  # Threads of the libraries wait for work.
                     pid = os.fork()
@@ -207,7 +214,7 @@ def _serve(address: str) -> list[str]:
                     waiting.close()
                     for other in (listener, connection, *(c for _, c in children.values())):
                         other.close()
-                    return _become(json.loads(content), streams, early)
+                    return _become(about, streams, early)
                 for stream in streams:
                     os.close(stream)
                 pidfd = os.pidfd_open(pid)
@@ -260,7 +267,7 @@ def _python_path() -> list[str]:
 if __name__ == '__main__':
     role, address, *args = sys.argv[1:]
     if role == 'client':
-        _client(address, args)
+        _client(address, *args)
     kind, *args = _serve(address)
     if kind == '-m':
         sys.path.insert(0, os.getcwd())
