@@ -1,10 +1,10 @@
 """The command `xlbench` starts the programs that `python -m` starts."""
 
 import subprocess
-import sys
 
 import pages
 import pytest
+import warm
 
 from xlbench import __main__ as command, list as list_program
 from xlbench.system.errors import UserError
@@ -25,7 +25,7 @@ def test_every_program_is_listed():
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, '-m', 'xlbench', *arguments], capture_output=True, text=True, check=False
+        [warm.python(), '-m', 'xlbench', *arguments], capture_output=True, text=True, check=False
     )
 
 

@@ -79,7 +79,7 @@ PLAN: dict[str, dict[str, Step]] = {
             '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
         ),
         'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
-            f'{steps(4)} {SHALLOW}', prints='nearest_input'
+            '--dry_run', prints='xquad_multi_qg'
         ),
         f'{MTG_BUILD} build --qg=data/xquad/xquad.en.json --engine=apertium --languages=es '
         '--sizes=60,30,60 --output=built': Step(
