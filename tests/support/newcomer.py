@@ -33,7 +33,8 @@ class Newcomer:
         )
         programs = folder / 'bin'
         programs.mkdir()
-        (programs / 'python').symlink_to(warm.python(seqio=True))
+        (programs / 'python').write_text(f'#!/bin/sh\nexec {warm.python(seqio=True)} "$@"\n')
+        (programs / 'python').chmod(0o755)
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')} | {
             'PATH': f'{programs}:{os.environ["PATH"]}',
             'PYTHONPATH': str(self.clone),  # In place of the installation of this very project.

@@ -41,6 +41,7 @@ FOLDER = 'WARM_INTERPRETERS'
 _READ_EARLY = ('JAX_', 'OMP_', 'OPENBLAS_', 'PYTHON', 'TF_')
 # Has read variables that each child sets anew.
 _IMPORTED_AGAIN = ('huggingface_hub', 'matplotlib')
+_FORKS = hasattr(os, 'pidfd_open')  # On Linux; elsewhere, interpreters are fresh.
 # Passed on to the child by the program that stands for it.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -96,8 +97,11 @@ def start(
     stdin: int = 0,
     stdout: int = 1,
     stderr: int = 2,
-) -> Process:
+) -> Process | subprocess.Popen:
     """Starts `python ARGS`; `args` begin with -m, -c or a path, and streams are descriptors."""
+    if not _FORKS:
+        streams = dict(stdin=stdin, stdout=stdout, stderr=stderr)
+        return subprocess.Popen([sys.executable, *args], cwd=cwd, env=env, **streams)
     return _request(_server(), [*map(os.fspath, args)], cwd, env, (stdin, stdout, stderr))
 
 
@@ -107,6 +111,8 @@ def python(seqio: bool = False) -> str:
     Args:
       seqio: its children have SeqIO, and TensorFlow with it.
     """
+    if not _FORKS:
+        return sys.executable
     return str(pathlib.Path(_server()).with_name('python_seqio' if seqio else 'python'))
 
 
