@@ -3,10 +3,10 @@
 import gzip
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
+import warm
 
 from xlbench.data import bitext
 from xlbench.data.bitext import cleaning, texts
@@ -153,7 +153,7 @@ def test_a_file_that_is_wrong_as_a_whole_leaves_nothing(tmp_path):
 
 def test_the_command_gives_the_same_bytes_with_workers(tmp_path):
     inputs = write_inputs(tmp_path)
-    command = [sys.executable, '-m', 'xlbench.data', 'clean', '--source_lang=en', '--workers=2']
+    command = [warm.python(), '-m', 'xlbench.data', 'clean', '--source_lang=en', '--workers=2']
     command += ['--target_lang=de', f'--output={tmp_path}/train.tsv', *inputs]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert '8 pairs read, 5 kept' in done.stdout and 'train.tsv.about.json' in done.stdout

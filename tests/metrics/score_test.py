@@ -12,6 +12,7 @@ import pytest
 import rouge_score.rouge_scorer
 import sacrebleu
 import tiny_labels
+import warm
 import workdir_files
 
 from xlbench import metrics, report, score
@@ -453,7 +454,7 @@ def test_it_needs_neither_jax_nor_tensorflow(texts, tiny_root, tmp_path):
 
 def test_a_reader_that_has_enough_ends_it_without_a_trace(texts, tmp_path):
     outputs = write(tmp_path / 'out.txt', *PREDICTIONS)
-    command = [sys.executable, '-m', 'xlbench.score', outputs, f'--references={texts[0]}']
+    command = [warm.python(), '-m', 'xlbench.score', outputs, f'--references={texts[0]}']
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with subprocess.Popen([*command, '--metrics=chrf'], cwd=PROJECT, **pipes) as child:
         child.stdout.close()

@@ -7,10 +7,10 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 import tiny_sweep
+import warm
 import workdir_files
 
 from xlbench import report
@@ -260,7 +260,7 @@ def test_latex_of_every_table_compiles(tmp_path):
 
 
 def test_the_command_in_an_empty_folder(tmp_path):
-    command = [sys.executable, '-m', 'xlbench.reproduce', 'clidsum', '--table=4', '--paper']
+    command = [warm.python(), '-m', 'xlbench.reproduce', 'clidsum', '--table=4', '--paper']
     done = subprocess.run(
         [*command, '--format=latex'], cwd=tmp_path, capture_output=True, text=True, check=False
     )
