@@ -18,7 +18,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "xlbench needs Python 3.11 to 3.13; set PYTHON=python3.12, say")'
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check uv==0.13.8
-	$(RUN) -m uv pip install --quiet --require-hashes --requirement requirements.lock
+	$(RUN) -m uv pip install --quiet --no-deps --require-hashes --requirement requirements.lock
 	$(RUN) -m uv pip install --quiet --no-deps --editable .
 	touch $@
 
@@ -43,10 +43,20 @@ docs: install
 speed: install
 	$(RUN) tools/speed
 
-# One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above.
+# One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above. The one of the core lacks what is
+# needed only to read with SeqIO's own pipeline. On Linux, TensorFlow is the one without CUDA.
+COMPILE := -m uv pip compile --universal --fork-strategy requires-python --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --no-header --quiet
+LINUX := sys_platform == 'linux' and platform_machine == 'x86_64'
+
 lock: install
-	$(RUN) -m uv pip compile pyproject.toml --extra test --extra docs --universal --fork-strategy requires-python \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+	echo "tensorflow-cpu; $(LINUX)" | \
+	  $(RUN) $(COMPILE) pyproject.toml --extra test --extra docs - -o requirements.lock
+	for name in seqio tensorflow tensorflow-datasets; do \
+	  echo "$$name; sys_platform == 'never'"; done > $(VENV)/core.txt
+	cp requirements.lock $(VENV)/core.lock
+	$(RUN) $(COMPILE) pyproject.toml --override $(VENV)/core.txt -o $(VENV)/core.lock
+	awk '/^[^ ]/ {kept = !/never/} kept' $(VENV)/core.lock > requirements-core.lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache docs/_build

@@ -62,8 +62,6 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.benchmarks.clidsum import SUMMARIZE
@@ -288,7 +286,7 @@ def hint(corpus: str, kind: str, target: str) -> str:
     return text
 
 
-def register(task: str, source: str, target: str) -> seqio.Task:
+def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
     """Adds one task in one pair of languages."""
     corpus = next(name for name in FOLDERS if task.startswith(name))
     kind = task.removeprefix(corpus)
@@ -308,7 +306,7 @@ def register(task: str, source: str, target: str) -> seqio.Task:
     if kind == 'views':
         reading = functools.partial(read_in_views, corpus, fields)
         steps = pipeline.view_preprocessors('{inputs}', '{targets}', target, keep=['id'])
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         CLIDSUM.task_name(task, source, target),
         source=pipeline.RecordSource(
             reading,

@@ -21,8 +21,6 @@ its test split from DialogSum's test split: what was trained on the one has seen
 import functools
 from collections.abc import Iterator
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import CONVSUMX
 from xlbench.data import readers, rows
@@ -70,11 +68,11 @@ def count(split: str, path: str) -> int:
     return rows.count(path, _LAYOUT)
 
 
-def register(task: str, source: str, target: str) -> seqio.Task:
+def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
     """Adds one task in one pair of languages."""
     corpus = next(name for name in FOLDERS if task.startswith(name))
     inputs = DIALOGUES[corpus] if task == corpus else (summary(corpus, source),)
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         CONVSUMX.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, inputs, summary(corpus, target)),

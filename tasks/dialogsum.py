@@ -21,8 +21,6 @@ import functools
 import json
 from collections.abc import Iterator
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import DIALOGSUM
 from xlbench.data import postprocess, readers, rows
@@ -88,9 +86,9 @@ def count(split: str, path: str, *others: str) -> int:
     return rows.count(path, _LAYOUT)
 
 
-def register(task: str) -> seqio.Task:
+def register(task: str) -> pipeline.DeclaredTask:
     """Adds one task."""
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         DIALOGSUM.task_name(task, 'en'),
         source=pipeline.RecordSource(
             functools.partial(read, task),

@@ -47,8 +47,6 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.data import buckets, conllu, labelled, readers
@@ -176,7 +174,7 @@ def _known(record: readers.Record, path: str, tags: tuple[str, ...]) -> Any:
     return record
 
 
-def register(task: str, lang: str) -> seqio.Task:
+def register(task: str, lang: str) -> pipeline.DeclaredTask:
     """Adds one task in one language."""
     if task in TAGS:
         fields, labels, view = ('words', 'tags', 'bucket'), TAGS[task], 'tagging'
@@ -193,7 +191,7 @@ def register(task: str, lang: str) -> seqio.Task:
     def count(split: str, *paths: str) -> int:
         return sum(isinstance(record, dict) for record in read(task, lang, split, *paths))
 
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         FEWSHOT.task_name(task, lang),
         source=pipeline.RecordSource(
             functools.partial(read, task, lang),

@@ -21,8 +21,6 @@ for test, the others for training.
 import functools
 from collections.abc import Iterator
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import MASAKHANEWS
 from xlbench.benchmarks.languages import LANGUAGES
@@ -62,9 +60,9 @@ def count(task: str, split: str, path: str) -> int:
     return articles if task != 'tgdev' else sum(split_of(i) == split for i in range(articles))
 
 
-def register(task: str, lang: str) -> seqio.Task:
+def register(task: str, lang: str) -> pipeline.DeclaredTask:
     """Adds one task of one language."""
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         MASAKHANEWS.task_name(task, lang),
         source=pipeline.RecordSource(
             functools.partial(read, task),

@@ -24,8 +24,6 @@ tasks/mtg2.py has version 2 of the data, in the same form below mtg2/.
 import functools
 from collections.abc import Callable, Iterator
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import MTG, ParallelBenchmark, mtg as versions
 from xlbench.data import readers
@@ -80,7 +78,7 @@ def register(
     task: str,
     source: str,
     target: str,
-) -> seqio.Task:
+) -> pipeline.DeclaredTask:
     """Adds the task of one language pair.
 
     Args:
@@ -92,7 +90,7 @@ def register(
     """
     columns, template = SOURCES.get(task, (('text',), '{text}'))
     hint = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         benchmark.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, columns),

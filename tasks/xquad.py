@@ -18,8 +18,6 @@ import functools
 import os
 from collections.abc import Iterator
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
 from xlbench.data import readers
@@ -75,9 +73,9 @@ def count(split: str, source_path: str, target_path: str) -> int:
     return sum(not isinstance(record, readers.BadRecord) for record in records)
 
 
-def register(source: str, target: str) -> seqio.Task:
+def register(source: str, target: str) -> pipeline.DeclaredTask:
     """Adds the task of one language pair."""
-    return seqio.TaskRegistry.add(
+    return pipeline.add_task(
         XQUAD.task_name('qg', source, target),
         source=pipeline.RecordSource(
             read,

@@ -92,13 +92,12 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dry_run_refuses_a_split_that_is_not_there(tmp_path, capfd, monkeypatch):
+def test_a_dry_run_refuses_a_split_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = ['--config=mtg_mt5:sample,scenario=mono,task=qg,source=de', '--dry_run']
-    with pytest.raises(SystemExit):
+    said = r"task mtg_qg_de_de \(in mixture mtg_mono_qg_de\) has no split 'dev'; it has rough"
+    with pytest.raises(UserError, match=said):
         train.main(['train', *flags, '--config.stages.stage1.split=dev'])
-    said = capfd.readouterr().err
-    assert "task mtg_qg_de_de (in mixture mtg_mono_qg_de) has no split 'dev'; it has rough" in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -79,6 +79,7 @@ SLIPS = {
     'xlbench.train --config=mtg_mt5 --config.stages.stage1.mixture=mtg_multi_qq': 'mtg_multi_qg',
     'xlbench.train --config=mtg_mt5 --config.evals.dev.tasks=mtg_qg_ed_de': 'nearest: mtg_qg_es_de',
     'xlbench.train --config=mtg_mt5 --config.stages.stage1.mixture=my_task': 'tasks/my.py',
+    'xlbench.train --config=mtg_mt5 --config.stages.stage1.mixture=wrong_x': 'tasks/wrong.py:3: ',
     'xlbench.train --config=mtg_mt5 --config.init_from=./pretraind': 'nearest: pretrained',
     'xlbench.train --config=mtg_mt5 --config.init_from=google/mt5-bsae': 'google/mt5-bsae',
     'xlbench.train --config=mtg_mt5 --config.data.vocabulary=mt6': "unknown vocabulary 'mt6'; nea",
@@ -132,6 +133,10 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
     names.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     (tmp_path / 'run' / 'checkpoints' / '3').mkdir(parents=True)
     (tmp_path / 'pretrained').mkdir()
+    (tmp_path / 'tasks').mkdir()
+    (tmp_path / 'tasks' / 'wrong.py').write_text(
+        "from xlbench import pipeline\n\npipeline.register_text_task('wrong_x', lagn='de')\n"
+    )
     commands = [[program, '--help'] for program in PROGRAMS]
     commands += [line.split() for line in SLIPS]
     answers = dict(zip((' '.join(c) for c in commands), ask(commands, tmp_path), strict=True))
@@ -146,7 +151,7 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
             assert wrong.startswith('error: ') and wrong.count('\n') == 1, wrong
             assert SLIPS[command] in wrong, wrong
     # Nothing but what Python itself keeps of files that it has compiled.
-    assert {path.name for path in tmp_path.iterdir()} == {'pretrained', 'run', 'sweep'}
+    assert {path.name for path in tmp_path.iterdir()} == {'pretrained', 'run', 'sweep', 'tasks'}
 
 
 def test_ctrl_c_during_the_imports_is_one_line(monkeypatch, capsys):
@@ -289,8 +294,9 @@ def test_names_of_tasks(tmp_path, monkeypatch):
         with pytest.raises(UserError, match=r'^unknown task'):
             check(name)
     (tmp_path / 'tasks').mkdir()
-    (tmp_path / 'tasks' / 'my.py').write_text('')
+    (tmp_path / 'tasks' / 'my.py').write_text('import seqio')  # Which nothing is imported for.
     check('my_task')
+    assert 'xlbench_user_tasks.my' not in sys.modules
     (tmp_path / 'data' / 'prepared' / 'sample').mkdir(parents=True)
     (tmp_path / 'data' / 'prepared' / 'sample' / 'other_mixture.json').write_text('{}')
     check('other_mixture')

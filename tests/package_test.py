@@ -1,7 +1,8 @@
 """The wheel: what is in it, and that it works where nothing else of the project is.
 
-XLBENCH_EMPTY_ENVIRONMENT=1 installs it with what it says it needs, and nothing else, from the lock
-and the package index, as a release is checked. That takes minutes. Otherwise it shares the packages
+XLBENCH_EMPTY_ENVIRONMENT=1 installs it with what it says it needs, and nothing else, by plain pip
+from the package index, with each Python that it is for and that is here, as a release is checked.
+That takes minutes. Otherwise it shares the packages
 of this environment, and what it imports is compared with what it says it needs.
 """
 
@@ -10,9 +11,11 @@ import importlib.metadata
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Iterator
 
@@ -61,30 +64,71 @@ SHORT = ' '.join(
 )
 
 
+def tracked(*folders: str) -> list[str]:
+    """The files of the checkout that git has or would take."""
+    command = ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard', *folders]
+    run = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    # Not those that were removed since the last commit.
+    return [name for name in run.stdout.split('\0') if name and (PROJECT / name).exists()]
+
+
 @pytest.fixture(scope='module')
-def wheel(tmp_path_factory) -> pathlib.Path:
-    """The wheel of this source tree."""
+def built(tmp_path_factory) -> pathlib.Path:
+    """The folder of the sdist of this source tree, and of the wheel that is made of it."""
     folder = tmp_path_factory.mktemp('wheel')
     source = folder / 'source'  # A build writes beside its sources.
-    source.mkdir()
-    for name in ('pyproject.toml', 'setup.py', 'README.md', 'LICENSE', *FOLDERS):
-        subprocess.run(['cp', '-r', PROJECT / name, source], check=True)
-    command = [sys.executable, '-m', 'uv', 'build', '--quiet', '--wheel', f'--out-dir={folder}']
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROJECT / name, source / name)
+    command = [sys.executable, '-m', 'uv', 'build', '--quiet', f'--out-dir={folder}']
     subprocess.run([*command, source], check=True)
-    (path,) = folder.glob('*.whl')
+    return folder
+
+
+@pytest.fixture(scope='module')
+def wheel(built) -> pathlib.Path:
+    (path,) = built.glob('*.whl')
     return path
 
 
+def test_the_sdist_is_a_checkout(built):
+    """Tests, pages, launchers and locks can be used from it."""
+    (path,) = built.glob('*.tar.gz')
+    with tarfile.open(path) as archive:
+        there = {name.partition('/')[2] for name in archive.getnames()}
+    assert {'requirements-core.lock', 'launch/local.sh', 'tests/wall_test.py'} <= there
+    assert {name for name in tracked() if not name.startswith('.')} <= there
+
+
+def test_the_page_of_the_wheel_has_no_dead_link(wheel):
+    content = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in content.namelist() if name.endswith('.dist-info/METADATA'))
+    links = re.findall(r'\]\(([^)]+)\)', content.read(metadata).decode())
+    ours = [link.partition('/blob/main/')[2] for link in links if '/blob/main/' in link]
+    assert len(ours) > 10 and [link for link in links if not link.startswith('https://')] == []
+    assert [name for name in ours if not (PROJECT / name.partition('#')[0]).exists()] == []
+
+
+def test_the_core_lock_is_the_other_without_tensorflow():
+    """The same versions, no package host, and nothing of TensorFlow's."""
+
+    def locked(name: str) -> set[str]:
+        text = (PROJECT / name).read_text('utf-8')
+        assert '://' not in text and text.count('--hash=sha256:') > 500
+        return set(re.findall(r'(?m)^([\w.-]+==\S+)', text))
+
+    core, whole = locked('requirements-core.lock'), locked('requirements.lock')
+    assert core < whole
+    behind = ('tensorflow', 'seqio', 'keras', 'tf-')
+    assert not [name for name in core if name.startswith(behind)]
+    assert {name for name in whole if name.startswith('tensorflow-cpu==')}
+
+
 def test_the_wheel_holds_every_file_and_one_top_level_package(wheel):
-    listing = ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
-    listed = subprocess.run(
-        [*listing, *FOLDERS], cwd=PROJECT, capture_output=True, text=True, check=True
-    ).stdout
     expected = set()
-    for name in filter(None, listed.split('\0')):
+    for name in tracked(*FOLDERS):
         folder, _, rest = name.partition('/')
-        if (PROJECT / name).exists():  # Not removed since the last commit.
-            expected.add(f'{FOLDERS[folder]}/{rest}')
+        expected.add(f'{FOLDERS[folder]}/{rest}')
     names = {n for n in zipfile.ZipFile(wheel).namelist() if '.dist-info/' not in n}
     assert 'xlbench/tasks/mtg.py' in expected and 'xlbench/configs/mtg_mt5.py' in expected
     assert 'xlbench/tasks/samples/frames.txt' in expected
@@ -127,18 +171,15 @@ def test_what_is_imported_is_declared(wheel):
 class Machine:
     """An empty folder, and an environment that has the wheel in it."""
 
-    def __init__(self, folder: pathlib.Path, wheel: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, wheel: pathlib.Path, python: str = ''):
         self.home, self.programs = folder / 'home', folder / 'venv' / 'bin'
         self.home.mkdir()
-        uv, python = [sys.executable, '-m', 'uv'], self.programs / 'python'
-        subprocess.run(
-            [*uv, 'venv', '--quiet', f'--python={sys.executable}', folder / 'venv'], check=True
-        )
-        install = [*uv, 'pip', 'install', '--quiet', f'--python={python}', wheel]
-        if os.environ.get('XLBENCH_EMPTY_ENVIRONMENT'):
-            subprocess.run([*install, '--constraint', PROJECT / 'requirements.lock'], check=True)
+        subprocess.run([python or sys.executable, '-m', 'venv', folder / 'venv'], check=True)
+        install = [self.programs / 'python', '-m', 'pip', 'install', '--quiet', wheel]
+        if python:
+            subprocess.run([*install, '--disable-pip-version-check'], check=True)
         else:
-            subprocess.run([*install, '--no-deps', '--offline'], check=True)
+            subprocess.run([*install, '--no-deps', '--no-index'], check=True)
             (packages,) = (folder / 'venv').glob('lib/python*/site-packages')
             # Behind the wheel's own folder; and files that link to sources are not read there.
             others = sysconfig.get_paths()['purelib']
@@ -171,9 +212,26 @@ class Machine:
         file.write_text(text, encoding='utf-8')
 
 
+def interpreter(version: str) -> str:
+    """A Python of a version on this machine, '' if there is none."""
+    homes = pathlib.Path(os.environ.get('PYENV_ROOT') or pathlib.Path.home() / '.pyenv')
+    places = [f'python{version}', *homes.glob(f'versions/{version}.*/bin/python')]
+    for place in filter(None, map(shutil.which, map(str, places))):
+        if not subprocess.run([place, '-c', ''], capture_output=True, check=False).returncode:
+            return place
+    return ''
+
+
 @pytest.mark.outside
-def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path):
-    machine = Machine(tmp_path, wheel)
+@pytest.mark.parametrize('version', ['3.11', '3.12', '3.13'])
+def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path, version):
+    python = ''
+    if os.environ.get('XLBENCH_EMPTY_ENVIRONMENT'):
+        if not (python := interpreter(version)):
+            pytest.skip(f'no Python {version} on this machine')
+    elif version != '.'.join(map(str, sys.version_info[:2])):
+        pytest.skip('packages are shared with this Python; XLBENCH_EMPTY_ENVIRONMENT=1 installs')
+    machine = Machine(tmp_path, wheel, python)
     assert machine.run('xlbench --version') == f'xlbench {xlbench.__version__}\n'
     place = machine.run('python -c "import xlbench; print(xlbench.__file__)"')
     assert place.startswith(str(tmp_path / 'venv'))

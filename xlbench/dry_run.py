@@ -57,7 +57,8 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
         when = f'every {epochs.words(block.every)}' if block.every else 'at the end'
         tasks = '1 task' if len(block.tasks) == 1 else f'{len(block.tasks)} tasks'
         yield f'{name}: {tasks}, split {block.split}, {when}, batches of {block.batch_size} rows'
-    yield from size_lines(config, data, mesh)
+    declared = names.declared_labels([name for name, _ in missing], config.data.root)
+    yield from size_lines(config, data, mesh, declared)
     if not begun:
         yield from download_lines(config)
 
@@ -119,12 +120,25 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
             yield from messages.data_table(name, stage, feed, ())
 
 
-def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
-    """Parameters, and what they and the optimizer take of a device's memory."""
+def size_lines(
+    config: ConfigDict, data: Data, mesh: Mesh, declared: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[str]:
+    """Parameters, and what they and the optimizer take of a device's memory.
+
+    Args:
+      config: of the run.
+      data: that is prepared.
+      mesh: of the run.
+      declared: task that is not prepared -> its labels.
+    """
     size, source = _vocabulary_size(config, data)
     data = runs.with_shared_labels(data)
     yield from messages.label_notes(data)
     labels = runs.labels_of(data, config.model) if data else []
+    own = dict.fromkeys(label for listed in (declared or {}).values() for label in listed)
+    if new := [label for label in own if label not in labels]:
+        labels = [*labels, *new]
+        yield f'{len(labels)} labels in all tasks together: {", ".join(labels)}'
     count = len(labels) or config.model.get('num_labels') or 2
     job = programs.make_job(config, list(mesh.devices.flat), size, count)
     held = job.state_bytes

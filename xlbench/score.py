@@ -48,7 +48,6 @@ of the same name from another signature is refused. If the command is killed, re
 
 import argparse
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -289,8 +288,9 @@ def _described(task: str) -> dict[str, Json]:
         names.check_task(task, 'task', '', '')
     except UserError:
         return {}
-    _say(f'reading the metrics of {task}')
-    return json.loads(names.declared(task).splitlines()[-1])
+    from xlbench import pipeline
+
+    return pipeline.described(task)
 
 
 def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:

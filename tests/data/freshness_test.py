@@ -74,6 +74,18 @@ def test_a_raised_version_makes_all_stale(monkeypatch):
     assert of(TASKS, 'mtg') != before
 
 
+def test_what_equal_statements_made_is_fresh():
+    before = freshness._EQUAL['xquad']
+    assert before != of(TASKS, 'xquad')
+    for name in ('xquad_qg_en_de', 'xquad_multi_qg'):
+        assert not freshness.is_of_other_code(name, before)
+        assert not freshness.is_of_other_code(name, of(TASKS, 'xquad'))
+        assert freshness.is_of_other_code(name, freshness._EQUAL['mtg'])
+    made = {'format': freshness.FORMAT, 'task': 'xquad_qg_en_de', 'code': before}
+    assert freshness.stale_reason(made) is None
+    assert freshness.stale_reason(made | {'code': 'of another file'}) == freshness.CHANGED
+
+
 @pytest.mark.parametrize(
     'source, expected',
     [

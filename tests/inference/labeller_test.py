@@ -66,9 +66,10 @@ def write_run(kind: str, folder: pathlib.Path) -> Run:
     tokenizer = pipeline.use_vocabulary(vocabulary, str(folder))
     records = made_up(kind)
     if kind == 'words':
-        encode = pipeline.tagging_encoder(labels)
+        encode = pipeline.preprocessors.tagging_encoder(labels)
     else:
-        encode = pipeline.classification_encoder(labels, [n for n in records[0] if n != 'label'])
+        texts = [name for name in records[0] if name != 'label']
+        encode = pipeline.preprocessors.classification_encoder(labels, texts)
     rows = list(map(encode, records))
     facts = dict(vocabulary=tokenizer.manifest(), name=vocabulary)
     prepared = tiny_labels.write_task(folder, view, task, 'test', rows, **facts)

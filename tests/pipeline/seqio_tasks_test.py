@@ -305,7 +305,7 @@ def test_a_run_trains_and_scores_it(made, registry, tmp_path, monkeypatch):
     # A word of the answer is right: its words are what the postprocessor makes of a target.
     task = prepared.open_task(str(made), str(model), 'trivia_v001', 'validation')
     suite = metrics.Suite(task.name, task.manifest['metrics'])
-    assert pipeline.user_task_file('trivia_v001') == str(made / 'my_registry.py')
+    assert pipeline.registry.user_task_file('trivia_v001') == str(made / 'my_registry.py')
     records = task.read(range(len(task)))
     n_best = [['0']] * len(records)  # Answers are numbered, in each of several files.
     share = np.mean([record['targets_pretokenized'].endswith(' 0') for record in records])

@@ -121,7 +121,7 @@ def test_classification_of_pairs_with_labels_in_an_order(root):
     (record, _), *_ = examples.examples(task, 'test')
     assert len(record['piece_counts']) == 2
     assert pipeline.headline(task) == 'macro_f1'
-    (metric,) = pipeline.metric_fns(task)
+    (metric,) = pipeline.scoring.metric_fns(task)
     assert metric.labels == ('true', 'false')
 
 

@@ -502,16 +502,17 @@ def test_steps_do_the_same_with_texts_and_tensors(root):
         functools.partial(pipeline.format_text, inputs=one, targets=other, keep=('id',))
         for one, other in itertools.product(TEMPLATES, repeat=2)
     ]
-    made = [(step, pipeline.on_texts(step)(records), step(dataset)) for step in steps]
+    on_texts = pipeline.text_steps.on_texts
+    made = [(step, on_texts(step)(records), step(dataset)) for step in steps]
     tag = functools.partial(pipeline.tag_target_language, lang='de')
-    made += [(tag, pipeline.on_texts(tag)(texts), tag(tensors)) for _, texts, tensors in made]
+    made += [(tag, on_texts(tag)(texts), tag(tensors)) for _, texts, tensors in made]
     for step, texts, tensors in made:
         (expected,) = tensors.as_numpy_iterator()
         assert {k: [x.encode() for x in v] for k, v in texts.items()} == {
             k: v.tolist() for k, v in expected.items()
         }, step
     assert texts['inputs'][0].startswith('<de> ')
-    assert pipeline.on_texts(upper) is None
+    assert pipeline.text_steps.on_texts(upper) is None
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):

@@ -249,6 +249,6 @@ def test_real_files(dev_data, tmp_path, root):
         found = [record for split in splits for record in task_records.read(name, split)]
         assert len(found) == size
         left_out = [record.reason for record in found if not isinstance(record, dict)]
-        silent = [reason for reason in left_out if pipeline.SILENCE in reason]
+        silent = [reason for reason in left_out if pipeline.dialogues.SILENCE in reason]
         assert len(silent) == (1000 if lang == 'en' else 0)
         assert len(left_out) - len(silent) < 5

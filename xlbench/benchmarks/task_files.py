@@ -23,6 +23,7 @@ from xlbench import tasks
 from xlbench.system import errors, files
 
 PACKAGE = 'xlbench_user_tasks'  # What the files outside of this repository are modules of.
+_HEAVY = ('tensorflow', 'seqio', 't5', 't5x')
 REPOSITORY = pathlib.Path(tasks.__file__).resolve().parent
 
 
@@ -120,6 +121,11 @@ def load(path: pathlib.Path) -> types.ModuleType:
 def is_loaded(path: pathlib.Path) -> bool:
     """Returns whether a file of the user's has been imported."""
     return getattr(sys.modules.get(f'{PACKAGE}.{path.stem}'), '__file__', None) == str(path)
+
+
+def is_heavy(path: pathlib.Path) -> bool:
+    """Returns whether a task file imports TensorFlow or SeqIO, which take many seconds."""
+    return any(name.partition('.')[0] in _HEAVY for name in imported_modules(path))
 
 
 def imported_modules(path: pathlib.Path) -> set[str]:

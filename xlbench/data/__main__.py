@@ -30,7 +30,6 @@ from xlbench.data import bitext, download, readers, statistics, tokenizers
 from xlbench.data.corpora import CORPORA, Corpus
 from xlbench.data.statistics import Langs, Statistics
 from xlbench.system import errors
-from xlbench.system.machine import quietly
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',
@@ -203,8 +202,8 @@ def _statistics(flags: argparse.Namespace, root: str) -> str:
             measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
             rows[name] = measured, langs
             continue
-        with quietly():
-            from xlbench.preparation import measuring
+        from xlbench.preparation import measuring
+
         splits = tuple(filter(None, flags.splits.split(',')))
         measured, langs = measuring.measure(name, root, splits, flags.vocabulary)
         rows |= {f'{name} {split}': (counts, langs) for split, counts in measured.items()}
@@ -225,8 +224,8 @@ def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
             continue
         state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
         yield state, path is not None
-    with quietly():  # Late: list and get need none of it.
-        from xlbench import pipeline
+    from xlbench import pipeline  # Late: list and get need none of it.
+
     pipeline.use_root(root)
     for name in corpus.tasks:
         task_name, _, split = name.partition(':')

@@ -3,8 +3,7 @@
 SeqIO's Evaluator calls `postprocess_fn(text, example=..., is_target=...)` on each target and each
 prediction before it calls the metrics, and so is it here. A postprocessor is any function of the
 user's. A manifest only says that there is one; the function comes from the task itself, which the
-user's own task file registers again. That imports TensorFlow; tasks without one need none, and
-neither do those with `all_references`, which a manifest names.
+user's own task file registers again.
 """
 
 import functools
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xlbench.data.prepared import Prepared
-from xlbench.system import errors, files, machine
+from xlbench.system import errors, files
 
 Postprocessor = Callable[..., Any]
 
@@ -55,8 +54,7 @@ def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list
 
 @functools.lru_cache(maxsize=64)
 def _of_task(name: str) -> Postprocessor:
-    with machine.quietly():  # Brings TensorFlow, so only here.
-        pipeline = importlib.import_module('xlbench.pipeline')
+    pipeline = importlib.import_module('xlbench.pipeline')
     try:
         task = pipeline.get(name)
     except errors.UserError as error:

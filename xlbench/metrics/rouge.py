@@ -174,10 +174,9 @@ class MultilingualRouge:
     _suffix: ClassVar[str] = ''  # Of the scores' names.
 
     def __post_init__(self):
-        # What is missing for a language shall be said now, and not after a day of training.
-        tokenizer = self.tokenizer
-        if self.stem:
-            stemmers.load(tokenizer.canonical)
+        # What is missing for a language shall be said now, and not after a day of training. The
+        # stemmer waits for the two examples that are scored before a run: NLTK takes a second.
+        _ = self.tokenizer
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -20,7 +20,6 @@ import importlib
 import inspect
 import json
 import os
-import pathlib
 import re
 import sys
 import types
@@ -29,7 +28,7 @@ from typing import TypeVar
 
 from xlbench.benchmarks import task_files
 from xlbench.metrics.contract import Metric, Spec
-from xlbench.system import errors, machine
+from xlbench.system import errors
 
 _Base = TypeVar('_Base')
 _PACKAGE = 'xlbench.metrics'
@@ -214,7 +213,7 @@ def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -
                 f'{what} {path!r} is in a task file that is not here; {here}, or set '
                 'XLBENCH_TASKS to the folder that has it'
             )
-        return _imported(lambda: _load_task_file(file), path, str(file), what)
+        return _imported(lambda: task_files.load(file), path, str(file), what)
     if not _in_package(place) and not any(f'{place}.'.startswith(f'{name}.') for name in allow):
         raise errors.UserError(
             f'{what} {path!r} is in a module that may not be loaded, because only a file names '
@@ -227,14 +226,6 @@ def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -
         except ImportError as error:
             raise errors.UserError(f'{what} {path!r} does not exist: {error}') from None
     return _imported(lambda: importlib.import_module(place), path, place, what)
-
-
-def _load_task_file(file: pathlib.Path) -> types.ModuleType:
-    """Imports a task file, without the lines that TensorFlow writes when it is loaded."""
-    if 'xlbench.pipeline' in task_files.imported_modules(file):
-        with machine.quietly():
-            importlib.import_module('xlbench.pipeline')
-    return task_files.load(file)
 
 
 def _imported(

@@ -1,8 +1,8 @@
 """Checks what a config or a command line names on disk or on the hub.
 
 These are tasks, mixtures, vocabularies and checkpoints. A user's own task is known by its file
-(tasks/<first word>.py) or by its prepared data. Only the process that prepares data imports the
-file, and finds out whether the file has the task.
+(tasks/<first word>.py) or by its prepared data. A file that imports neither TensorFlow nor SeqIO is
+read at once, and what is wrong in it is said before anything else is done.
 """
 
 import difflib
@@ -10,8 +10,6 @@ import functools
 import os
 import pathlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterable
 
 from ml_collections import ConfigDict
@@ -21,8 +19,6 @@ from xlbench.benchmarks import task_files
 from xlbench.data import prepared
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
-
-_USUAL = frozenset(('train', 'validation', 'test', 'rough_train'))
 
 
 def check_places(config: ConfigDict) -> None:
@@ -91,7 +87,13 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise UserError(f'unknown {kind} {name!r}; names are letters, digits, _ and .')
-    if name in known() or task_file(name) or prepared.is_there(root, vocabulary, name):
+    if name in known() or prepared.is_there(root, vocabulary, name):
+        return
+    if file := task_file(name):
+        if not task_files.is_heavy(file):
+            from xlbench import pipeline
+
+            pipeline.get(name)
         return
     folder, word = os.environ.get('XLBENCH_TASKS') or 'tasks', name.split('_')[0]
     place = folder if folder.endswith('.py') else os.path.join(folder, f'{word}.py')
@@ -100,38 +102,31 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
 
 
 def check_splits(pairs: Iterable[tuple[str, str]]) -> None:
-    """Ends the program if a task or mixture that is declared does not have a split.
-
-    A process of its own looks into the declarations, which takes seconds; it is spared for the
-    splits of xlbench's own tasks that their configs name.
+    """Raises UserError if a task or mixture that is declared does not have a split.
 
     Args:
       pairs: (task or mixture, split), each of which passes `check_task`.
     """
-    unusual = [
-        f'{name}:{split}'
-        for name, split in pairs
-        if (name not in known() and task_file(name))
-        or (name in known() and split not in _USUAL)
-    ]
-    if unusual:
-        declared(*unusual)
+    from xlbench import pipeline  # Slips above need not wait for it.
+
+    for name, split in pairs:
+        pipeline.check_split(name, split)
 
 
-def declared(*names: str) -> bytes:
-    """Asks a process of its own what tasks declare; see xlbench/preparation/describing.py.
+def declared_labels(names: Iterable[str], root: str) -> dict[str, tuple[str, ...]]:
+    """The labels of each task, also of those of mixtures; () where it has none.
 
-    Returns:
-      What it prints.
-
-    Raises:
-      SystemExit: a declaration is wrong or lacks a split; the process has said so.
+    Args:
+      names: of tasks and mixtures.
+      root: the data root, whose training files may have the labels.
     """
-    command = [sys.executable, '-m', 'xlbench.preparation.describing', *names]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
-    return done.stdout
+    from xlbench import pipeline
+    from xlbench.pipeline import declarations
+
+    with pipeline.bound(None, root):
+        entries = map(pipeline.get, names)
+        tasks = [task for entry in entries for task in declarations.members(entry)]
+        return {task.name: pipeline.labels(task) for task in tasks}
 
 
 def task_file(name: str) -> pathlib.Path | None:

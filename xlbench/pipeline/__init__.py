@@ -1,6 +1,8 @@
 """The tools for task files: sources, preprocessors, the vocabulary, mixtures, look-up.
 
-A task is a plain `seqio.Task`, so `seqio.get_dataset` works on it. Three things are decided when a
+What a task file declares is plain data, and costs no import of TensorFlow. As soon as anything
+imports SeqIO, all of it stands in SeqIO's registries, so that `seqio.get_dataset` works on it, too.
+Three things are decided when a
 dataset is built, not when a task is declared: the data root and the vocabulary (`bound`, or
 `use_vocabulary` in a notebook), and the split that a mixture's rates count. One registry therefore
 serves every model and every copy of the data.
@@ -12,16 +14,8 @@ tasks/<first word of the name>.py, in the current folder or in the one that XLBE
 That may also be a file, such as a registry that was written for T5X.
 """
 
-import contextlib
-import os
-
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # Before TensorFlow: only its fatal errors.
-
-import tensorflow as tf
-
 from xlbench.pipeline.binding import (
     ANSWER_SEPARATOR,
-    Vocabulary,
     bad_records,
     bound,
     retrieval_features,
@@ -32,135 +26,62 @@ from xlbench.pipeline.binding import (
     use_vocabulary,
     vocabulary,
 )
-from xlbench.pipeline.dialogues import (
-    PAIR,
-    REPLY_FIELDS,
-    SILENCE,
-    add_reply_tasks,
-    register_dialogue_tasks,
-)
-from xlbench.pipeline.labels import (
-    Labels,
-    LabelsOfData,
-    is_ours,
-    label_features,
-    labels,
-    view,
-)
-from xlbench.pipeline.mixtures import (
-    Mixture,
-    add_mixture,
-    mixing_rate,
-    mixture_rates,
-)
+from xlbench.pipeline.declarations import DeclaredTask
+from xlbench.pipeline.dialogues import PAIR, REPLY_FIELDS, add_reply_tasks, register_dialogue_tasks
+from xlbench.pipeline.labels import label_features, labels, view
+from xlbench.pipeline.mixtures import add_mixture, mixing_rate, mixture_rates, seqio_class
 from xlbench.pipeline.preprocessors import (
-    AddPrefix,
-    EncodeLabelled,
-    Encoder,
-    TokenizeViews,
-    classification_encoder,
     classification_preprocessors,
-    cut_passage,
-    has_views,
     retrieval_preprocessors,
-    tagging_encoder,
     tagging_preprocessors,
     text_preprocessors,
     view_preprocessors,
 )
 from xlbench.pipeline.registration import (
+    add_task,
     register_classification_task,
     register_tagging_task,
     register_text_task,
 )
-from xlbench.pipeline.registry import (
-    edited_task_file,
-    get,
-    mistake,
-    user_task_file,
-)
+from xlbench.pipeline.registry import check_split, get
 from xlbench.pipeline.scoring import (
-    Metric,
+    described,
     headline,
-    metric_fns,
-    metric_specs,
     reply_metrics,
     text_metrics,
     translation_metrics,
 )
-from xlbench.pipeline.sources import (
-    CHUNK,
-    RecordSource,
-)
-from xlbench.pipeline.summaries import (
-    register_summarisation_tasks,
-)
-from xlbench.pipeline.text_steps import (
-    Texts,
-    format_text,
-    on_texts,
-    tag_target_language,
-    text_map,
-    works_on_batches,
-)
-from xlbench.pipeline.translations import (
-    add_translation_task,
-    register_translation_tasks,
-)
-from xlbench.pipeline.user_files import (
-    DialogueFiles,
-    Files,
-    Hub,
-    ParallelFiles,
-    Read,
-    Shots,
-)
+from xlbench.pipeline.sources import RecordSource
+from xlbench.pipeline.summaries import register_summarisation_tasks
+from xlbench.pipeline.text_steps import format_text, tag_target_language, text_map
+from xlbench.pipeline.translations import add_translation_task, register_translation_tasks
+from xlbench.pipeline.user_files import Files, Hub, Shots
 
 __all__ = [
     'ANSWER_SEPARATOR',
-    'CHUNK',
     'PAIR',
     'REPLY_FIELDS',
-    'SILENCE',
-    'AddPrefix',
-    'DialogueFiles',
-    'EncodeLabelled',
-    'Encoder',
+    'DeclaredTask',
     'Files',
     'Hub',
-    'Labels',
-    'LabelsOfData',
-    'Metric',
-    'Mixture',
-    'ParallelFiles',
-    'Read',
     'RecordSource',
     'Shots',
-    'Texts',
-    'TokenizeViews',
-    'Vocabulary',
     'add_mixture',
     'add_reply_tasks',
+    'add_task',
     'add_translation_task',
     'bad_records',
     'bound',
-    'classification_encoder',
+    'check_split',
     'classification_preprocessors',
-    'cut_passage',
-    'edited_task_file',
+    'described',
     'format_text',
     'get',
-    'has_views',
     'headline',
-    'is_ours',
     'label_features',
     'labels',
-    'metric_fns',
-    'metric_specs',
-    'mistake',
     'mixing_rate',
     'mixture_rates',
-    'on_texts',
     'register_classification_task',
     'register_dialogue_tasks',
     'register_summarisation_tasks',
@@ -172,7 +93,6 @@ __all__ = [
     'retrieval_preprocessors',
     'root',
     'tag_target_language',
-    'tagging_encoder',
     'tagging_preprocessors',
     'text_features',
     'text_map',
@@ -182,13 +102,14 @@ __all__ = [
     'translation_metrics',
     'use_root',
     'use_vocabulary',
-    'user_task_file',
     'view',
     'view_preprocessors',
     'vocabulary',
-    'works_on_batches',
 ]
 
-# TensorFlow only reads text here; the accelerators are for the program that trains.
-with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
-    tf.config.set_visible_devices([], 'GPU')
+
+def __getattr__(name: str) -> object:
+    """Imports the class of SeqIO's mixtures when a task file asks for it, and SeqIO with it."""
+    if name == 'Mixture':
+        return seqio_class()
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -14,14 +14,16 @@ import contextvars
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import seqio
-import tensorflow as tf
 
 from xlbench.data import readers, tokenizers
+from xlbench.pipeline import late
 from xlbench.system import errors, work
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
 SIDES = ('inputs', 'targets')
@@ -133,7 +135,39 @@ def tokenizer() -> tokenizers.Tokenizer:
     return chosen
 
 
-class Vocabulary(seqio.Vocabulary):
+class PlainVocabulary:
+    """What SeqIO asks of a vocabulary, without importing it: this one leaves ids as they are.
+
+    Args:
+      size: of the vocabulary.
+    """
+
+    extra_ids = 0
+    bos_id = eos_id = unk_id = None
+    pad_id = 0
+
+    def __init__(self, size: int):
+        self._size = size
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        same = type(other) is type(self)
+        return same and (other.vocab_size, other.eos_id) == (self.vocab_size, self.eos_id)
+
+    __hash__ = None
+
+    def encode(self, s: Sequence[int]) -> Sequence[int]:
+        """The ids of what is encoded."""
+        return s
+
+    decode = encode_tf = decode_tf = encode
+
+
+class Vocabulary(PlainVocabulary):
     """SeqIO's view of whatever tokenizer is in use.
 
     Args:
@@ -145,7 +179,6 @@ class Vocabulary(seqio.Vocabulary):
     """
 
     def __init__(self, feature: str):
-        super().__init__()
         self.is_target = feature == 'targets'
         self.view = 'generation' if self.is_target else 'retrieval'
 
@@ -177,19 +210,26 @@ class Vocabulary(seqio.Vocabulary):
         return None if unk_id < 0 else unk_id
 
     @property
-    def _base_vocab_size(self) -> int:
+    def vocab_size(self) -> int:
+        """How many ids there are."""
         return tokenizer().vocab_size
 
-    def _encode(self, s: str) -> list[int]:
+    def encode(self, s: str) -> list[int]:
+        """The ids of a text, without eos."""
         return tokenizer().encode(s, self.is_target).tolist()
 
-    def _decode(self, ids: Sequence[int]) -> str:
-        return tokenizer().decode(ids)
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, up to the first eos."""
+        chosen = tokenizer()
+        known = [i if i < chosen.vocab_size or self.unk_id is None else self.unk_id for i in ids]
+        end = known.index(self.eos_id) + 1 if self.eos_id in known else None
+        return chosen.decode(known[:end])
 
-    def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
+    def encode_tf(self, s: 'tf.Tensor') -> 'tf.Tensor':
+        """The ids of a text, [length] int32, as TensorFlow has it."""
         # Not TensorFlow Text's own operation: another release of SentencePiece breaks ties between
         # equally likely pieces in another way (l+ll or ll+l), and one text has one list of ids.
-        chosen = tokenizer()
+        tf, chosen = late.tensorflow(), tokenizer()
 
         def encode(text: bytes | np.ndarray) -> np.ndarray:
             data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
@@ -199,11 +239,15 @@ class Vocabulary(seqio.Vocabulary):
         ids.set_shape([None])
         return ids
 
-    def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
-        chosen = tokenizer()
+    def decode_tf(self, ids: 'tf.Tensor') -> 'tf.Tensor':
+        """The texts of ids [..., length], likewise."""
+        tf, chosen = late.tensorflow(), tokenizer()
 
         def decode(ids: np.ndarray) -> np.ndarray:
-            rows = ids.reshape(-1, ids.shape[-1])
+            if chosen.unk_id >= 0:
+                ids = np.where(ids < chosen.vocab_size, ids, chosen.unk_id)
+            ended = np.cumsum(ids == chosen.eos_id, -1) > (ids == chosen.eos_id)
+            rows = np.where(ended, chosen.pad_id, ids).reshape(-1, ids.shape[-1])
             texts = [text.encode() for text in chosen.decode_batch(rows)]
             return np.array(texts, object).reshape(ids.shape[:-1])
 
@@ -216,6 +260,26 @@ class Vocabulary(seqio.Vocabulary):
         return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
 
 
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """A feature of an example, a sequence of ids, with what SeqIO asks of it.
+
+    Attributes:
+      vocabulary: of the ids.
+      add_eos: whether they end in eos.
+    """
+
+    vocabulary: PlainVocabulary
+    add_eos: bool = True
+    required = True
+    rank = 1
+
+    @property
+    def dtype(self) -> 'tf.DType':
+        """The type of an id, as TensorFlow has it."""
+        return late.tensorflow().int32
+
+
 _VOCABULARIES = {side: Vocabulary(side) for side in SIDES}
 
 
@@ -224,11 +288,11 @@ def vocabulary(feature: str = 'inputs') -> Vocabulary:
     return _VOCABULARIES[feature]
 
 
-def text_features() -> dict[str, seqio.Feature]:
+def text_features() -> dict[str, Feature]:
     """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
-    return {side: seqio.Feature(vocabulary=vocabulary(side), add_eos=True) for side in SIDES}
+    return {side: Feature(vocabulary(side)) for side in SIDES}
 
 
-def retrieval_features() -> dict[str, seqio.Feature]:
+def retrieval_features() -> dict[str, Feature]:
     """Output features of retrieval: `inputs` and `targets` are both inputs of an encoder."""
-    return {side: seqio.Feature(vocabulary=vocabulary('inputs'), add_eos=True) for side in SIDES}
+    return {side: Feature(vocabulary('inputs')) for side in SIDES}

@@ -1,5 +1,6 @@
 """Checks of what a task file gives to `register_...`, before anything is read."""
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -8,10 +9,9 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-import seqio
-
 from xlbench.data import rows
-from xlbench.pipeline.scoring import Metric
+from xlbench.pipeline import declarations
+from xlbench.pipeline.declarations import Metric
 from xlbench.pipeline.user_files import (
     PLACES,
     DialogueFiles,
@@ -53,27 +53,38 @@ _KINDS: dict[object, tuple[Callable[[object], bool], str]] = {
 }
 
 
+# What is said of files as a part of `Files`, or beside a plain mapping.
+_OF_FILES = {field.name: field.type for field in dataclasses.fields(Files) if field.name != 'paths'}
+
+
 def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Checks what a `register_...` function is called with by its annotations, in one line."""
+    """Checks what a `register_...` function is called with by its annotations, in one line.
+
+    What `Files` says of files may also stand beside them: files={...}, format='csv'.
+    """
     signature = inspect.signature(register)
+    taken = signature.parameters
 
     @functools.wraps(register)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        about = {name: kwargs.pop(name) for name in {*kwargs} & {*_OF_FILES} - {*taken}}
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:  # A misspelt argument, or one that is missing.
             raise errors.UserError(f'{register.__name__}: {error}') from None
         given = bound.arguments
-        if isinstance(given['files'], Mapping):  # A pathlib.Path is a path, too.
-            given['files'] = {split: _as_text(place) for split, place in given['files'].items()}
+        if isinstance(files := given['files'], Mapping):  # A pathlib.Path is a path, too.
+            files = files if isinstance(files, Files) else Files(files)
+            paths = {split: _as_text(place) for split, place in files.items()}
+            given['files'] = dataclasses.replace(files, paths=paths, **about)
         name = given['name']
         if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
             raise errors.UserError(
                 f'{register.__name__}: {name!r} is not a name of a task; letters, digits, "_" and '
                 '"." are, such as news_title_de'
             )
-        for argument, value in given.items():
-            annotation = signature.parameters[argument].annotation
+        for argument, value in (given | about).items():
+            annotation = taken[argument].annotation if argument in taken else _OF_FILES[argument]
             is_union = isinstance(annotation, types.UnionType)
             kinds = [_KINDS[kind] for kind in (annotation.__args__ if is_union else [annotation])]
             if not any(fits(value) for fits, _ in kinds):
@@ -95,7 +106,7 @@ def _as_text(place: object) -> object:
 
 def check_new(name: str, files: Files, layout: rows.Layout) -> None:
     """UserError for a task that cannot be registered."""
-    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
+    if name in declarations.names():
         raise errors.UserError(f'task {name} is there already; choose another name')
     for path in files.values():
         ending = '' if isinstance(path, Hub) else os.path.splitext(path)[1]

@@ -4,10 +4,10 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import seqio
-
-from xlbench.data import bitext, readers
+from xlbench.data import readers
+from xlbench.pipeline import declarations
 from xlbench.pipeline.binding import retrieval_features, text_features
+from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.declared import declares
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
 from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics, with_own
@@ -25,11 +25,11 @@ SILENCE = '__SILENCE__'
 def add_reply_tasks(
     name: str,
     lang: str,
-    source: seqio.DataSource,
+    source: RecordSource,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
     reverse: bool = False,
-) -> list[seqio.Task]:
+) -> list[DeclaredTask]:
     """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
 
     Args:
@@ -52,12 +52,8 @@ def add_reply_tasks(
         steps = text_preprocessors(*reversed(sides), lang, REPLY_FIELDS, lang)
         views['reverse'] = steps, text_features()
     return [
-        seqio.TaskRegistry.add(
-            f'{name}_{kind}_{lang}_{lang}',
-            source=source,
-            preprocessors=steps,
-            output_features=features,
-            metric_fns=list(metrics),
+        declarations.add(
+            DeclaredTask(f'{name}_{kind}_{lang}_{lang}', source, steps, features, list(metrics))
         )
         for kind, (steps, features) in views.items()
     ]
@@ -69,14 +65,16 @@ def register_dialogue_tasks(
     lang: str,
     *,
     files: DialogueFiles,
-    format: str = 'lines',
+    format: str | None = None,
     separator: str = '__eou__',
+    dialogue: str = 'dialogue',
+    text: str = 'text',
     part_of: Callable[[str, int], bool] | None = None,
     drop_seen: bool = True,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
     hint: str = '',
-) -> list[seqio.Task]:
+) -> list[DeclaredTask]:
     """Adds <name>_retrieval_<lang>_<lang> and <name>_generation_<lang>_<lang> of dialogues.
 
     Each utterance is a message and the next one its reply. Pairs whose message is SILENCE are left
@@ -86,9 +84,11 @@ def register_dialogue_tasks(
       name: without _; the name of the file it stands in.
       lang: ISO code.
       files: split -> path, absolute or below the data root; a pattern or .gz as in `readers.find`.
-      format: 'lines', a dialogue on each line, or 'json': see readers.read_dialogues and
-        read_dialogues_json.
+      format: 'lines', a dialogue on each line, 'json', a list of objects, or 'jsonl', an object on
+        each line; by default what the names of the files end in, else 'lines'.
       separator: of 'lines': what stands between two utterances.
+      dialogue: of the others: the key of a list of turns. A turn is a text or an object.
+      text: the key of what is said in a turn that is an object.
       part_of: (split, number of a dialogue in its file, from 0) -> whether the dialogue is in the
         split; for splits of one file. By default all are.
       drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same
@@ -105,18 +105,31 @@ def register_dialogue_tasks(
           'chat', 'de', files={'train': 'chat/train.txt', 'test': 'chat/test.txt'}
       )
     """
+    in_json = functools.partial(readers.read_dialogues_json, key=dialogue, words=text)
     kinds = {
         'lines': functools.partial(readers.read_dialogues, separator=separator),
-        'json': readers.read_dialogues_json,
+        'json': in_json,
+        'jsonl': functools.partial(in_json, by_line=True),
     }
-    if format not in kinds:
+    if format is not None and format not in kinds:
         raise errors.unknown('format', format, kinds)
+
+    def read_file(path: str) -> Iterator[readers.Item]:
+        ending = path.removesuffix('.gz').rpartition('.')[2]
+        kind = format or (ending if ending in kinds else 'lines')
+        for number, record in enumerate(kinds[kind](path)):
+            if number == 0 and isinstance(record, readers.BadRecord):  # Perhaps all are.
+                arguments = 'separator=' if kind == 'lines' else 'dialogue= and text='
+                hint = f'; the file is read as {kind}: format=, {arguments} of the task say how'
+                record = dataclasses.replace(record, reason=record.reason + hint)
+            yield record
+
     if '_' in name:
         raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
     if not separator.strip(' '):
         raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
 
-    dialogues = _Dialogues(name, files, kinds[format], part_of, drop_seen)
+    dialogues = _Dialogues(name, files, read_file, part_of, drop_seen)
     source = RecordSource(
         dialogues.read,
         dialogues.patterns,
@@ -186,4 +199,6 @@ class _Dialogues:
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:
     """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
+    from xlbench.data import bitext  # Its rules take a moment, which a declaration need not wait.
+
     return tuple(bitext.letters(pair[name]) for name in ('message', 'reply'))

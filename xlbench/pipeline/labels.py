@@ -1,20 +1,18 @@
 """Labels as the targets of tasks, and what kind of batches a task is for."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import seqio
 
-from xlbench.pipeline.binding import Vocabulary, vocabulary
+from xlbench.pipeline.binding import Feature, PlainVocabulary, vocabulary
 from xlbench.system import errors
 
-
-def is_ours(feature_vocabulary: seqio.Vocabulary) -> bool:
-    """Returns whether a feature's vocabulary is the one of the run, or one of labels."""
-    return isinstance(feature_vocabulary, Vocabulary | Labels)
+if TYPE_CHECKING:
+    from xlbench.pipeline.declarations import DeclaredTask
 
 
-class Labels(seqio.PassThroughVocabulary):
+class Labels(PlainVocabulary):
     """The labels of a task; the id of one is its place among them.
 
     Args:
@@ -23,7 +21,6 @@ class Labels(seqio.PassThroughVocabulary):
     """
 
     def __init__(self, labels: Sequence[str], view: str):
-        super().__init__(len(labels))
         self._labels = tuple(labels)
         self.view = view
 
@@ -39,7 +36,8 @@ class Labels(seqio.PassThroughVocabulary):
     __hash__ = None
 
     @property
-    def _base_vocab_size(self) -> int:
+    def vocab_size(self) -> int:
+        """How many labels there are."""
         return len(self.labels)
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
@@ -67,7 +65,7 @@ class LabelsOfData(Labels):
         return self._read()
 
 
-def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, seqio.Feature]:
+def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Feature]:
     """Output features of a task of labels.
 
     They are `inputs`, all that the encoder reads; `targets`, ids of labels; and `piece_counts`, the
@@ -78,9 +76,9 @@ def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, seqio
       view: 'classification' or 'tagging'.
     """
     return {
-        'inputs': seqio.Feature(vocabulary('inputs'), add_eos=False),
-        'targets': seqio.Feature(as_labels(labels, view), add_eos=False),
-        'piece_counts': seqio.Feature(seqio.PassThroughVocabulary(2**31 - 1), add_eos=False),
+        'inputs': Feature(vocabulary('inputs'), add_eos=False),
+        'targets': Feature(as_labels(labels, view), add_eos=False),
+        'piece_counts': Feature(PlainVocabulary(2**31 - 1), add_eos=False),
     }
 
 
@@ -89,13 +87,13 @@ def as_labels(labels: Sequence[str] | Labels, view: str) -> Labels:
     return labels if isinstance(labels, Labels) else Labels(labels, view)
 
 
-def labels(task: seqio.Task) -> tuple[str, ...]:
+def labels(task: 'DeclaredTask') -> tuple[str, ...]:
     """The labels of a task, () where it has texts to write."""
     targets = task.output_features.get('targets')
     return getattr(targets and targets.vocabulary, 'labels', ())
 
 
-def view(task: seqio.Task) -> str:
+def view(task: 'DeclaredTask') -> str:
     """How the examples of a task are read.
 
     'classification' or 'tagging' where it has labels; 'retrieval' if its targets are written like

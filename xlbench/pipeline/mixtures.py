@@ -8,33 +8,44 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import seqio
-import tensorflow as tf
 
 from xlbench import benchmarks
+from xlbench.pipeline import declarations, late
 from xlbench.pipeline.binding import root
+from xlbench.pipeline.declarations import DeclaredMixture, DeclaredTask
 from xlbench.system import errors, work
 
 _split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
 
 
-class Mixture(seqio.Mixture):
-    """A SeqIO mixture whose rates count the examples of the split that is asked for.
+def of_split(split: str) -> contextlib.AbstractContextManager[None]:
+    """Rates that are computed in this block count the examples of a split."""
+    return work.setting(_split, split)
 
-    SeqIO's own rate functions see the task alone and count its training examples, which for MTG's
-    rough_train would be the wrong ones.
-    """
 
-    def get_dataset(
-        self,
-        sequence_length: Mapping[str, int] | None = None,
-        split: str = 'train',
-        *args: Any,
-        **kwargs: Any,
-    ) -> tf.data.Dataset:
-        """See seqio.Mixture.get_dataset."""
-        with work.setting(_split, split):
-            return super().get_dataset(sequence_length, split, *args, **kwargs)
+@functools.cache
+def seqio_class() -> type:
+    """The class of mixtures in SeqIO's registry; SeqIO is imported for it."""
+
+    class Mixture(late.seqio().Mixture):
+        """A SeqIO mixture whose rates count the examples of the split that is asked for.
+
+        SeqIO's own rate functions see the task alone and count its training examples, which for
+        MTG's rough_train would be the wrong ones.
+        """
+
+        def get_dataset(
+            self,
+            sequence_length: Mapping[str, int] | None = None,
+            split: str = 'train',
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
+            """See seqio.Mixture.get_dataset."""
+            with of_split(split):
+                return super().get_dataset(sequence_length, split, *args, **kwargs)
+
+    return Mixture
 
 
 class _Counted:
@@ -42,7 +53,7 @@ class _Counted:
 
     cache_dir = None
 
-    def __init__(self, task: seqio.Task, split: str):
+    def __init__(self, task: DeclaredTask, split: str):
         self.name, self._task, self._split = task.name, task, split
 
     def num_input_examples(self, split: str) -> int:
@@ -52,7 +63,7 @@ class _Counted:
 
 
 @functools.lru_cache(maxsize=256)
-def _count(task: seqio.Task, split: str, root: str) -> int:
+def _count(task: DeclaredTask, split: str, root: str) -> int:
     del root  # Another one has other files.
     dataset = task.source.get_dataset(split=split, shuffle=False)
     return int(dataset.reduce(np.int64(0), lambda count, _: count + 1))
@@ -60,7 +71,7 @@ def _count(task: seqio.Task, split: str, root: str) -> int:
 
 def mixing_rate(
     kind: str, temperature: float = 2.0, maximum: int = 10_000
-) -> Callable[[seqio.Task], float]:
+) -> Callable[[DeclaredTask], float]:
     """How often a mixture draws from a task, as a function of the task.
 
     Args:
@@ -85,18 +96,24 @@ def mixing_rate(
                 f'the {what} of a mixing rate is {value!r}; give a number above 0'
             )
 
-    def rate(task: seqio.Task) -> float:
+    def rate(task: DeclaredTask) -> float:
         split = _split.get()
         if not task.cache_dir and task.num_input_examples(split) is None:
             task = _Counted(task, split)
-        return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
+        if task.cache_dir:
+            seqio = late.seqio()
+            return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
+        count = task.num_input_examples(split)  # As seqio.mixing_rate_num_examples.
+        if kind in ('equal', 'capped'):
+            return float(min(count, arguments[kind]['maximum']))
+        return count ** (1.0 / temperature) if kind == 'temperature' else float(count)
 
     return rate
 
 
 def add_mixture(
     name: str, tasks: Sequence[str], rates: Iterable[str] = benchmarks.RATES
-) -> list[seqio.Mixture]:
+) -> list[DeclaredMixture]:
     """Registers a mixture in each of several mixing rates.
 
     The first rate, 'proportional', has the plain name; the others follow a dot: mtg_multi_qg.equal.
@@ -114,36 +131,31 @@ def add_mixture(
     tasks, rates = tuple(tasks), tuple(rates)
     if not tasks or not rates:
         raise errors.UserError(f'mixture {name} has no {"rates" if tasks else "tasks"}')
-    known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
     for task in tasks:
-        if task not in known:
-            raise errors.unknown(f'task of mixture {name}', task, known)
+        if declarations.find(task) is None:
+            raise errors.unknown(f'task of mixture {name}', task, declarations.names())
     if len(set(tasks)) < len(tasks):
         twice = next(task for task in tasks if tasks.count(task) > 1)
         raise errors.UserError(f'mixture {name} has task {twice} twice; name each once')
-    if name in known:
+    if declarations.find(name) is not None:
         raise errors.UserError(f'mixture {name} is there already; choose another name')
     added = []
     for kind in rates:
         full_name = name if kind == benchmarks.RATES[0] else f'{name}.{kind}'
-        rate = mixing_rate(kind)
-        added.append(
-            seqio.MixtureRegistry.add(
-                full_name, [(task, rate) for task in tasks], mixture_cls=Mixture
-            )
-        )
+        rates_of_tasks = dict.fromkeys(tasks, mixing_rate(kind))
+        added.append(declarations.add(DeclaredMixture(full_name, rates_of_tasks)))
     return added
 
 
 @contextlib.contextmanager
-def _all_counted(tasks: Iterable[seqio.Task]) -> Iterator[None]:
+def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
     """Within the block every task knows its number of examples, for SeqIO's own rate functions.
 
     They read it from SeqIO's cache, which does not exist here, or from the source, which need not
     know it.
     """
 
-    def number(task: seqio.Task, split: str) -> int:
+    def number(task: DeclaredTask, split: str) -> int:
         known = task.source.num_input_examples(split)
         return _count(task, split, root()) if known is None else known
 
@@ -157,20 +169,21 @@ def _all_counted(tasks: Iterable[seqio.Task]) -> Iterator[None]:
             del task.num_input_examples
 
 
-def mixture_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
+def mixture_rates(mixture: DeclaredMixture, split: str) -> dict[str, float]:
     """The rate of each task of a mixture on one split."""
-    token = _split.set(split)
     try:
-        with _all_counted(mixture.tasks):
+        with of_split(split), _all_counted(mixture.tasks):
             rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}
     # A function of the user's, or of SeqIO, or a source without the split that it counts.
-    except (TypeError, ValueError, KeyError, tf.errors.OpError) as error:
+    except Exception as error:
+        if not (
+            isinstance(error, TypeError | ValueError | KeyError) or late.is_tensorflow_error(error)
+        ):
+            raise
         raise errors.UserError(
             f'a rate of mixture {mixture.name} on split {split!r} cannot be computed '
             f'({" ".join(str(error).split())[:200]}); give numbers, or pipeline.mixing_rate(...)'
         ) from error
-    finally:
-        _split.reset(token)
     for task, rate in rates.items():
         if not (rate > 0 and math.isfinite(rate)):
             raise errors.UserError(

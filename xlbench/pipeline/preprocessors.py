@@ -3,17 +3,28 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import seqio
-import tensorflow as tf
 
 from xlbench.data import features, vocabularies
 from xlbench.data.tokenizers import Tokenizer
+from xlbench.pipeline import late
 from xlbench.pipeline.binding import tokenizer
 from xlbench.pipeline.labels import Labels, as_labels
-from xlbench.pipeline.text_steps import format_text, tag_target_language
+from xlbench.pipeline.text_steps import (
+    append_eos,
+    cache_here,
+    format_text,
+    tag_target_language,
+    tokenize,
+)
 from xlbench.system import errors
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from xlbench.pipeline.declarations import DeclaredTask
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:
@@ -50,11 +61,12 @@ class AddPrefix:
         source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
         return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
 
-    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
         """The dataset with the tokens before its ids."""
+        tf = late.tensorflow()
         prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
 
-        def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        def prepend(example: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
             return example | {
                 name: tf.concat([ids, example[name]], 0)
                 for name, ids in prefixes.items()
@@ -78,9 +90,9 @@ class TokenizeViews:
 
     prefix: AddPrefix = AddPrefix()
 
-    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
         """A dataset of texts -> one of ids, with the texts as ..._pretokenized."""
-        chosen, prefixes = tokenizer(), self.prefix.prefixes()
+        tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefix.prefixes()
 
         def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
             data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
@@ -90,7 +102,7 @@ class TokenizeViews:
                 ids = chosen.encode(data.decode(), target=True)
             return np.concatenate([prefixes[side], ids]).astype(np.int32)
 
-        def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
             made = dict(record)
             for side in ('inputs', 'targets'):
                 call = functools.partial(encode, side=side)
@@ -102,15 +114,15 @@ class TokenizeViews:
         return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def has_views(task: seqio.Task) -> bool:
+def has_views(task: 'DeclaredTask') -> bool:
     """Returns whether the inputs of a task have two views."""
     return any(isinstance(step, TokenizeViews) for step in task.preprocessors)
 
 
 def cut_passage(
-    dataset: tf.data.Dataset,
+    dataset: 'tf.data.Dataset',
     sequence_length: Mapping[str, int] | None = None,
-) -> tf.data.Dataset:
+) -> 'tf.data.Dataset':
     """Cuts inputs without eos that are too long, so that the answer that stands last in them stays.
 
     xlbench's own batches are cut alike: see features.trim_passage.
@@ -118,14 +130,14 @@ def cut_passage(
     limit = (sequence_length or {}).get('inputs')
     if not limit:
         return dataset
-    chosen = tokenizer()
+    tf, chosen = late.tensorflow(), tokenizer()
     mark, end = chosen.answer_mark(), np.array([chosen.eos_id], np.int32)
 
     def cut(ids: np.ndarray) -> np.ndarray:
         whole = np.concatenate([ids, end])
         return features.trim_passage(whole, limit, chosen.eos_id, mark)[:-1]
 
-    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
         ids = tf.numpy_function(cut, [record['inputs']], tf.int32)
         ids.set_shape([None])
         return record | {'inputs': ids}
@@ -139,7 +151,7 @@ def text_preprocessors(
     target_lang: str | None = None,
     keep: Sequence[str] = (),
     source_lang: str | None = None,
-) -> list[Callable[..., tf.data.Dataset]]:
+) -> 'list[Callable[..., tf.data.Dataset]]':
     """The steps of a text-to-text task: templates, language tag, ids, language tokens, eos.
 
     Args:
@@ -152,17 +164,17 @@ def text_preprocessors(
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         *tag,
-        seqio.preprocessors.tokenize,
+        tokenize,
         AddPrefix(source_lang, target_lang),
-        seqio.CacheDatasetPlaceholder(),
+        cache_here,
         cut_passage,
-        seqio.preprocessors.append_eos_after_trim,
+        append_eos,
     ]
 
 
 def view_preprocessors(
     inputs: str, targets: str, lang: str, keep: Sequence[str] = ()
-) -> list[Callable[..., tf.data.Dataset]]:
+) -> 'list[Callable[..., tf.data.Dataset]]':
     """The steps of a text-to-text task within a language whose inputs have two views.
 
     Args:
@@ -174,14 +186,14 @@ def view_preprocessors(
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         functools.partial(tag_target_language, lang=lang),
         TokenizeViews(AddPrefix(lang, lang)),
-        seqio.CacheDatasetPlaceholder(),
-        seqio.preprocessors.append_eos_after_trim,
+        cache_here,
+        append_eos,
     ]
 
 
 def retrieval_preprocessors(
     inputs: str, targets: str, keep: Sequence[str] = ()
-) -> list[Callable[..., tf.data.Dataset]]:
+) -> 'list[Callable[..., tf.data.Dataset]]':
     """The steps of a retrieval task: templates, then both sides as inputs of an encoder.
 
     Args:
@@ -193,16 +205,16 @@ def retrieval_preprocessors(
     """
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        seqio.preprocessors.tokenize,
+        tokenize,
         AddPrefix(view='retrieval'),
-        seqio.CacheDatasetPlaceholder(),
-        seqio.preprocessors.append_eos_after_trim,
+        cache_here,
+        append_eos,
     ]
 
 
 def classification_preprocessors(
     labels: Sequence[str] | Labels, texts: Sequence[str], keep: Sequence[str] = ()
-) -> list[Callable[..., tf.data.Dataset]]:
+) -> 'list[Callable[..., tf.data.Dataset]]':
     """The steps of a classification task, from records with a `label`.
 
     Args:
@@ -213,12 +225,12 @@ def classification_preprocessors(
     encoder = functools.partial(
         classification_encoder, as_labels(labels, 'classification'), tuple(texts)
     )
-    return [EncodeLabelled(encoder, tuple(texts), tuple(keep)), seqio.CacheDatasetPlaceholder()]
+    return [EncodeLabelled(encoder, tuple(texts), tuple(keep)), cache_here]
 
 
 def tagging_preprocessors(
     labels: Sequence[str] | Labels, keep: Sequence[str] = ()
-) -> list[Callable[..., tf.data.Dataset]]:
+) -> 'list[Callable[..., tf.data.Dataset]]':
     """The steps of a tagging task, from records of `words` and `tags`.
 
     Args:
@@ -226,7 +238,7 @@ def tagging_preprocessors(
       keep: fields that stay as they are.
     """
     encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
-    return [EncodeLabelled(encoder, ('words',), tuple(keep)), seqio.CacheDatasetPlaceholder()]
+    return [EncodeLabelled(encoder, ('words',), tuple(keep)), cache_here]
 
 
 Encoder = Callable[[Mapping[str, str]], dict[str, str | np.ndarray]]  # A record -> its features.
@@ -304,9 +316,9 @@ class EncodeLabelled:
         for batch in batches:
             yield [{name: record[name] for name in self.keep} | encode(record) for record in batch]
 
-    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
         """A dataset of records of texts -> one of examples."""
-        encode, fields = self.encoder(), list(dataset.element_spec)
+        tf, encode, fields = late.tensorflow(), self.encoder(), list(dataset.element_spec)
         ids = ('inputs', 'targets', 'piece_counts')
         shown = ('inputs_pretokenized', 'targets_pretokenized')
 
@@ -318,7 +330,7 @@ class EncodeLabelled:
                 np.array(encoded[name].encode(), object) for name in shown
             ]
 
-        def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
             types = [tf.int32] * len(ids) + [tf.string] * len(shown)
             tensors = tf.numpy_function(call, [record[name] for name in fields], types)
             for tensor, shape in zip(tensors, [[None]] * len(ids) + [[]] * len(shown), strict=True):

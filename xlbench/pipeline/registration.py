@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-
-import seqio
-import tensorflow as tf
+from typing import Any
 
 from xlbench.data import readers, rows
-from xlbench.pipeline.binding import text_features
+from xlbench.pipeline import declarations
+from xlbench.pipeline.binding import Feature, text_features
+from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.labels import Labels, label_features
 from xlbench.pipeline.preprocessors import (
@@ -16,6 +16,7 @@ from xlbench.pipeline.preprocessors import (
     text_preprocessors,
 )
 from xlbench.pipeline.scoring import Metric, label_metrics, note_headline, text_metrics, with_own
+from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.tagged import tagged_files
 from xlbench.pipeline.user_files import (
     Files,
@@ -35,32 +36,20 @@ def register_text_task(
     *,
     files: Files,
     fields: Mapping[str, str],
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    separator: str | None = None,
-    quotes: bool = True,
     lang: str | None = None,
     source_lang: str | None = None,
     target_lang: str | None = None,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
-) -> seqio.Task:
+) -> DeclaredTask:
     """Adds a text-to-text task that reads files of any common format.
 
     Args:
       name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: split -> path, absolute or below the data root. A path may be a pattern of several
-        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
-        read too.
+      files: split -> path, see `Files`, whose other arguments may stand here, too.
       fields: `inputs`, `targets` and any further text to keep -> JSON key or column. An input that
         is too long for a model loses its end; but where it has ' <answer> ', the end of what stands
         before that, so that what is asked for stays.
-      format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
-        what the names of the files end in.
-      columns: of csv and tsv, the names of all columns; None if the first line has them.
-      separator: of csv and tsv; by default ',' and a TAB. Excel writes ';' in many countries.
-      quotes: of csv and tsv, whether "..." holds a cell with separators and line breaks in it, as
-        pandas and Excel write it. A file in which that cannot be is refused; False reads it.
       lang: ISO code of inputs and targets.
       source_lang: of the inputs, if `lang` is not given.
       target_lang: of the targets, if `lang` is not given. It is written before each input, and
@@ -78,12 +67,13 @@ def register_text_task(
           lang='de',
       )
     """
-    layout = rows.Layout(format, columns, separator, quotes)
+    layout = files.layout
     for needed in ('inputs', 'targets'):
         if needed not in fields:
             raise errors.UserError(f'task {name}: fields has no {needed!r}; it has {list(fields)}')
-    if columns and (missing := [key for key in fields.values() if key not in columns]):
-        raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
+    columns = list(files.columns or fields.values())
+    if missing := [key for key in fields.values() if key not in columns]:
+        raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {columns}')
     check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
     usual = text_metrics(target_lang) if target_lang else []
@@ -113,21 +103,17 @@ def register_classification_task(
     text: str | Sequence[str] = 'text',
     label: str = 'label',
     labels: Sequence[str] | None = None,
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    separator: str | None = None,
-    quotes: bool = True,
     keep: Sequence[str] = (),
     lang: str | None = None,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
     shots: Shots | None = None,
-) -> seqio.Task:
+) -> DeclaredTask:
     """Adds a task that gives a text, or a pair of texts, one of several labels.
 
     Args:
       name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files, format, columns, separator, quotes: as for `register_text_task`.
+      files: as for `register_text_task`.
       text: JSON key or column of the text; of a pair, those of both: ('premise', 'hypothesis').
       label: JSON key or column of the label, a text or a whole number.
       labels: all labels, in the order of their ids. By default those of the split 'train', sorted,
@@ -150,7 +136,7 @@ def register_classification_task(
           lang='en',
       )
     """
-    layout = rows.Layout(format, columns, separator, quotes)
+    layout = files.layout
     keys = [text] if isinstance(text, str) else list(text)
     if len(keys) not in (1, 2):
         raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
@@ -183,7 +169,6 @@ def register_tagging_task(
     name: str,
     *,
     files: Files,
-    format: str | None = None,
     words: str = 'tokens',
     tags: str = 'tags',
     word_column: int = 0,
@@ -193,15 +178,14 @@ def register_tagging_task(
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
     shots: Shots | None = None,
-) -> seqio.Task:
+) -> DeclaredTask:
     """Adds a task that gives each word of a sentence a tag.
 
     Args:
       name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: as for `register_text_task`.
-      format: 'conll', a word on each line with its tag in the last column, 'conllu', 'iob2' (of
-        Universal NER), or as for `register_text_task`, with lists of words and tags. By default
-        what the names of the files end in; .txt, .tsv, .bio and .iob are conll.
+      files: as for `register_text_task`. Further formats are 'conll', a word on each line with its
+        tag in the last column, 'conllu' and 'iob2' (of Universal NER); the others have lists of
+        words and tags. By default .txt, .tsv, .bio and .iob are conll.
       words, tags: JSON keys or columns of the lists.
       word_column: of conll, where the words are, counted from 0.
       tag_column: of conll and conllu, where the tags are; by default the last column, and UPOS.
@@ -221,7 +205,7 @@ def register_tagging_task(
           lang='en',
       )
     """
-    reading = tagged_files(name, files, format, words, tags, word_column, tag_column)
+    reading = tagged_files(name, files, words, tags, word_column, tag_column)
 
     def count(path: str) -> int:
         return sum(not isinstance(record, readers.LeftOut) for record in reading(None)(path))
@@ -249,14 +233,14 @@ def _add_labelled(
     reading: Callable[[Labels | None], Read],
     count: Callable[[str], int],
     fields: Sequence[str],
-    steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., tf.data.Dataset]]],
+    steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
     *,
     labels: Sequence[str] | None,
     lang: str | None,
     metrics: Sequence[Metric] | None,
     headline: str | None,
     shots: Shots | None,
-) -> seqio.Task:
+) -> DeclaredTask:
     """Adds a task of labels, given or those that its split 'train' has.
 
     Args:
@@ -288,19 +272,29 @@ def _add_labelled(
 
 def add_task(
     name: str,
-    source: seqio.DataSource,
-    steps: Sequence[Callable[..., tf.data.Dataset]],
-    features: dict[str, seqio.Feature],
-    metrics: Sequence[Metric],
-    headline: str | None,
-    default: str,
-) -> seqio.Task:
-    """Adds a task to the registry, with the score that stands for it."""
-    note_headline(name, headline, default, metrics)
-    return seqio.TaskRegistry.add(
-        name,
-        source=source,
-        preprocessors=list(steps),
-        output_features=features,
-        metric_fns=list(metrics),
+    source: RecordSource,
+    preprocessors: Sequence[Callable[..., Any]],
+    output_features: Mapping[str, Feature],
+    metric_fns: Sequence[Metric],
+    headline: str | None = None,
+    default: str = '',
+    postprocess_fn: Callable[..., Any] | None = None,
+) -> DeclaredTask:
+    """Adds a task, whose parts have the names that SeqIO gives them, to the registry.
+
+    Args:
+      name: of the task.
+      source: gives its records.
+      preprocessors: records -> examples.
+      output_features: of an example.
+      metric_fns: (targets, predictions) -> scores.
+      headline: the score that stands for the task; see `headline`.
+      default: that score where none is named.
+      postprocess_fn: text -> what the metrics compare, see xlbench/data/postprocess.py.
+    """
+    note_headline(name, headline, default, metric_fns)
+    return declarations.add(
+        DeclaredTask(
+            name, source, list(preprocessors), output_features, list(metric_fns), postprocess_fn
+        )
     )

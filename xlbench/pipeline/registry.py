@@ -1,15 +1,17 @@
 """Looks tasks and mixtures up, and imports the file that has them."""
 
+import contextlib
 import hashlib
 import pathlib
 import re
 import threading
 import traceback
 import types
-
-import seqio
+from collections.abc import Iterator
 
 from xlbench.benchmarks import task_files
+from xlbench.pipeline import declarations
+from xlbench.pipeline.declarations import DeclaredMixture, DeclaredTask
 from xlbench.system import errors
 
 _user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
@@ -17,7 +19,7 @@ _imported: dict[str, str] = {}  # A user's file -> sha256 of it when it was impo
 _lock = threading.RLock()  # What a file registers is known by what was there before.
 
 
-def get(name: str) -> seqio.Task | seqio.Mixture:
+def get(name: str) -> DeclaredTask | DeclaredMixture:
     """The task or mixture of that name; imports the task file it must stand in.
 
     Raises:
@@ -29,32 +31,54 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
         return _get(name)
 
 
-def _get(name: str) -> seqio.Task | seqio.Mixture:
+def _get(name: str) -> DeclaredTask | DeclaredMixture:
     _load_tasks(name.split('_')[0])
-    if (task := _registered(name)) is not None:
+    if (task := declarations.find(name)) is not None:
         return task
     # A registry that was written for T5X is called as its author liked, and has tasks of any name.
     for path in task_files.registries():
         _import_file(path, path.stem)
-    if (task := _registered(name)) is not None:
+    if (task := declarations.find(name)) is not None:
         return task
     for path in task_files.REPOSITORY.glob('[a-z]*.py'):
         _load_tasks(path.stem)
-    known = {*seqio.MixtureRegistry.names(), *seqio.TaskRegistry.names()}
     raise errors.unknown(
         'task or mixture',
         name,
-        known,
+        declarations.names(),
         'Your own tasks have to be in a file of the folder tasks here, or in the file or folder '
         'that XLBENCH_TASKS names',
     )
 
 
-def _registered(name: str) -> seqio.Task | seqio.Mixture | None:
-    for registry in (seqio.MixtureRegistry, seqio.TaskRegistry):
-        if name in registry.names():
-            return registry.get(name)
-    return None
+def check_split(name: str, split: str) -> None:
+    """Raises UserError unless a task, or each task of a mixture, has a split."""
+    entry = get(name)
+    for task in declarations.members(entry):
+        check_split_of(task, split, f' (in mixture {name})' if task is not entry else '')
+
+
+def check_split_of(task: DeclaredTask, split: str, where: str = '') -> None:
+    """The same of one task; `where` is said of it in the message."""
+    with blaming(task.name):
+        splits = tuple(task.splits)
+    if split not in splits:
+        raise errors.UserError(
+            f'task {task.name}{where} has no split {split!r}; it has {", ".join(splits)}'
+        )
+
+
+@contextlib.contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """An error in this block is said in one line if a task of the user's own has raised it."""
+    try:
+        yield
+    except (errors.UserError, OSError):
+        raise
+    except Exception as error:
+        if (path := user_task_file(name)) is None:
+            raise
+        raise mistake(error, path, f'task {name}: ') from error
 
 
 def user_task_file(task: str) -> str | None:
@@ -102,20 +126,16 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
         _user_files[word] = str(path)
         if not task_files.is_loaded(path) and (version := _hash(str(path))):
             _imported[str(path)] = version
-    registries = seqio.TaskRegistry, seqio.MixtureRegistry
-    before = [set(registry.names()) for registry in registries]
+    before = declarations.names()
     try:
         module = task_files.load(path)
     except Exception as error:
-        for registry, names in zip(registries, before, strict=True):  # Half a file is none.
-            for added in set(registry.names()) - names:
-                registry.remove(added)
+        declarations.remove(declarations.names() - before)  # Half a file is none.
         if ours:
             raise
         raise mistake(error, str(path)) from error
     if not ours:
-        for registry, names in zip(registries, before, strict=True):
-            _user_files.update(dict.fromkeys(set(registry.names()) - names, str(path)))
+        _user_files.update(dict.fromkeys(declarations.names() - before, str(path)))
     return module
 
 

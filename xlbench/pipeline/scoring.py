@@ -1,19 +1,17 @@
 """How tasks are scored: their metrics, and the score that stands for a task."""
 
-from collections.abc import Callable, Sequence
-
-import seqio
+from collections.abc import Sequence
 
 from xlbench.data.readers import Json
-from xlbench.pipeline.labels import labels
+from xlbench.pipeline import declarations, registry
+from xlbench.pipeline.declarations import DeclaredTask, Metric
+from xlbench.pipeline.labels import labels, view
 from xlbench.system import errors
-
-Metric = Callable[..., dict[str, float]]  # (targets, predictions) -> scores.
 
 HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.
 
 
-def headline(task: seqio.Task) -> str:
+def headline(task: DeclaredTask) -> str:
     """The score that stands for a task, first in its tables and in config.best.
 
     It is the one that was named when the task was registered. Else a task that has the metrics of
@@ -47,7 +45,7 @@ def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence
 OF_TAGS = 'of tags'  # The headline that depends on the labels.
 
 
-def metric_fns(task: seqio.Task) -> list[Metric]:
+def metric_fns(task: DeclaredTask) -> list[Metric]:
     """The metrics of a task, those of labels with the labels that training data has."""
     from xlbench.metrics import classification
 
@@ -58,7 +56,7 @@ def metric_fns(task: seqio.Task) -> list[Metric]:
     ]
 
 
-def metric_specs(task: seqio.Task) -> list[dict[str, Json]]:
+def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
     """The metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
     from xlbench import metrics
 
@@ -72,6 +70,23 @@ def metric_specs(task: seqio.Task) -> list[dict[str, Json]]:
             '(targets, predictions) as metric_fns'
         )
     return specs
+
+
+def described(name: str) -> dict[str, Json]:
+    """How a task is scored: the keys of a manifest that do not depend on data.
+
+    Raises:
+      UserError: there is no such task, or it is a mixture.
+    """
+    task = registry.get(name)
+    if declarations.is_mixture(task):
+        raise errors.UserError(f'{name} is a mixture; name one of its tasks')
+    return {
+        'view': view(task),
+        'target_lang': getattr(task.source, 'target_lang', None),
+        'headline': headline(task),
+        'metrics': metric_specs(task),
+    }
 
 
 def with_own(

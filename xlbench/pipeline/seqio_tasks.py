@@ -8,40 +8,49 @@ their ids are those of the run's vocabulary; and what evaluation passes to a pos
 import json
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import seqio
-import tensorflow as tf
 
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.data.readers import Json
+from xlbench.pipeline import late
+from xlbench.pipeline.binding import Feature, PlainVocabulary, Vocabulary
+from xlbench.pipeline.labels import Labels
 from xlbench.system import errors
 
+if TYPE_CHECKING:
+    import seqio
+
 _SIDES = ('inputs', 'targets')
-# A field of an example, as TensorFlow gives it.
-Value = bytes | np.ndarray | np.generic | tf.RaggedTensor | Mapping[str, 'Value']
+
+
+def _is(value: object, *kinds: str) -> bool:
+    """Returns whether something is of one of SeqIO's classes; nothing is where SeqIO is not."""
+    seqio = late.loaded_seqio()
+    return seqio is not None and isinstance(value, tuple(getattr(seqio, kind) for kind in kinds))
 
 
 # ---------------------------------------------------------------------------------------------
 # Sources.
 
 
-def is_visible(task: seqio.Task) -> bool:
+def is_visible(task: pipeline.DeclaredTask) -> bool:
     """Returns whether the files of a task are known, so that a change of them is seen.
 
     What a FunctionDataSource reads only its function knows.
     """
-    known = pipeline.RecordSource, seqio.FileDataSource, seqio.TfdsDataSource
-    return isinstance(task.source, known)
+    ours = isinstance(task.source, pipeline.RecordSource)
+    return ours or _is(task.source, 'FileDataSource', 'TfdsDataSource')
 
 
-def source_paths(task: seqio.Task, split: str) -> list[str]:
+def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
     """The files of a split, as far as they are known; UserError if one is not there."""
     source = task.source
     if isinstance(source, pipeline.RecordSource):
         return source.paths(split)
-    if isinstance(source, seqio.FileDataSource):
+    if _is(source, 'FileDataSource'):
         patterns = _patterns(source, split)
         paths = [path for path in source.list_shards(split) if _is_local(path)]
         if missing := [path for path in paths if not os.path.isfile(path)]:
@@ -53,28 +62,28 @@ def source_paths(task: seqio.Task, split: str) -> list[str]:
                 f'there is no file {patterns[0]} (task {task.name}, split {split!r})'
             )
         return [os.path.abspath(path) for path in paths]
-    if isinstance(source, seqio.TfdsDataSource):
+    if _is(source, 'TfdsDataSource'):
         return _tfds_paths(task, source, split)
     return []
 
 
-def source_patterns(task: seqio.Task, split: str) -> list[str]:
+def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
     """Where further files of a split would be; see `readers.find`."""
     source = task.source
     if isinstance(source, pipeline.RecordSource):
         return source.patterns(split)
-    if isinstance(source, seqio.FileDataSource):
+    if _is(source, 'FileDataSource'):
         return [os.path.abspath(path) for path in _patterns(source, split) if _is_local(path)]
     return []
 
 
-def draws(task: seqio.Task, split: str) -> int:
+def draws(task: pipeline.DeclaredTask, split: str) -> int:
     """How often each example of a split is there, each time with other noise."""
     source = task.source
     return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
 
 
-def _patterns(source: seqio.FileDataSource, split: str) -> list[str]:
+def _patterns(source: 'seqio.FileDataSource', split: str) -> list[str]:
     named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
     return [named] if isinstance(named, str | os.PathLike) else [os.fspath(path) for path in named]
 
@@ -83,7 +92,9 @@ def _is_local(path: str) -> bool:
     return '://' not in os.fspath(path)
 
 
-def _tfds_paths(task: seqio.Task, source: seqio.TfdsDataSource, split: str) -> list[str]:
+def _tfds_paths(
+    task: pipeline.DeclaredTask, source: 'seqio.TfdsDataSource', split: str
+) -> list[str]:
     loader = source.tfds_dataset
     try:
         name, folder = loader.get_split_params(split)
@@ -112,7 +123,7 @@ def _tfds_paths(task: seqio.Task, source: seqio.TfdsDataSource, split: str) -> l
 # Features and vocabularies.
 
 
-def check(task: seqio.Task, chosen: tokenizers.Tokenizer) -> None:
+def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
     """Raises UserError for a task that cannot be prepared with a vocabulary, or not scored.
 
     A task may bring a SentencePieceVocabulary or a ByteVocabulary. The ids that it makes have to be
@@ -125,7 +136,7 @@ def check(task: seqio.Task, chosen: tokenizers.Tokenizer) -> None:
                 f'task {task.name} has no feature {name!r} (it has '
                 f'{", ".join(task.output_features)}); xlbench trains on inputs and targets'
             )
-        if not pipeline.is_ours(feature.vocabulary):
+        if not isinstance(feature.vocabulary, Vocabulary | Labels):
             _check_shape(task.name, name, feature)
             _check_vocabulary(task.name, name, feature.vocabulary, chosen)
     if task.postprocessor is not None and (view := pipeline.view(task)) != 'generation':
@@ -135,7 +146,15 @@ def check(task: seqio.Task, chosen: tokenizers.Tokenizer) -> None:
         )
 
 
-def _check_shape(task: str, name: str, feature: seqio.Feature) -> None:
+def is_plain(feature: Feature) -> bool:
+    """Returns whether a feature is a sequence of ids, which is all that ours are."""
+    if isinstance(feature, Feature):
+        return True
+    exactly = type(feature) is late.seqio().Feature
+    return exactly and (feature.rank, feature.dtype.name) == (1, 'int32')
+
+
+def _check_shape(task: str, name: str, feature: Feature) -> None:
     rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
     if rank != 1 or (dtype is not None and not dtype.is_integer):
         raise errors.UserError(
@@ -144,23 +163,23 @@ def _check_shape(task: str, name: str, feature: seqio.Feature) -> None:
         )
 
 
-def vocabulary_of(task: seqio.Task) -> str:
+def vocabulary_of(task: pipeline.DeclaredTask) -> str:
     """The vocabulary that a task brings, as `tokenizers.load` takes it; '' if it brings none."""
     for name in _SIDES:
         brought = getattr(task.output_features.get(name), 'vocabulary', None)
-        if isinstance(brought, seqio.ByteVocabulary):
+        if _is(brought, 'ByteVocabulary'):
             return tokenizers.BYTES
-        if isinstance(brought, seqio.SentencePieceVocabulary):
+        if _is(brought, 'SentencePieceVocabulary'):
             return brought.sentencepiece_model_file
     return ''
 
 
-def vocabulary_paths(task: seqio.Task) -> list[str]:
+def vocabulary_paths(task: pipeline.DeclaredTask) -> list[str]:
     """The files of the vocabularies that a task brings, where they are on this machine."""
     paths = [
         os.path.abspath(feature.vocabulary.sentencepiece_model_file)
         for feature in task.output_features.values()
-        if isinstance(feature.vocabulary, seqio.SentencePieceVocabulary)
+        if _is(feature.vocabulary, 'SentencePieceVocabulary')
         and _is_local(feature.vocabulary.sentencepiece_model_file)
     ]
     if missing := [path for path in paths if not os.path.isfile(path)]:
@@ -171,12 +190,12 @@ def vocabulary_paths(task: seqio.Task) -> list[str]:
 
 
 def _check_vocabulary(
-    task: str, name: str, brought: seqio.Vocabulary, chosen: tokenizers.Tokenizer
+    task: str, name: str, brought: PlainVocabulary, chosen: tokenizers.Tokenizer
 ) -> None:
-    if isinstance(brought, seqio.ByteVocabulary):
+    if _is(brought, 'ByteVocabulary'):
         what, choice, pieces = 'bytes (ByteVocabulary)', tokenizers.BYTES, None
         equal = isinstance(chosen, tokenizers.ByteTokenizer)
-    elif isinstance(brought, seqio.SentencePieceVocabulary):
+    elif _is(brought, 'SentencePieceVocabulary'):
         choice = brought.sentencepiece_model_file
         what = f'the SentencePiece model {choice}'
         pieces = _pieces(task, brought)
@@ -196,7 +215,7 @@ def _check_vocabulary(
         )
 
 
-def _pieces(task: str, brought: seqio.SentencePieceVocabulary) -> list[str]:
+def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
     """The pieces of a SentencePiece model with the sentinels that SeqIO adds, by their ids."""
     try:
         model = brought.tokenizer
@@ -226,7 +245,7 @@ def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
 
 
 def complete_record(
-    task: seqio.Task, example: Mapping[str, Value], record: prepared.Record
+    task: pipeline.DeclaredTask, example: Mapping[str, Any], record: prepared.Record
 ) -> prepared.Record:
     """A prepared record of an example, with the texts that evaluation reads.
 
@@ -260,7 +279,7 @@ def complete_record(
     return record
 
 
-def _plain(value: Value) -> Json:
+def _plain(value: Any) -> Json:
     """A value of an example as JSON: bytes as text, arrays as {'dtype', 'values'}."""
     if isinstance(value, Mapping):
         return {'fields': {str(name): _plain(inner) for name, inner in value.items()}}

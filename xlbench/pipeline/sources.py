@@ -3,13 +3,15 @@
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-
-import seqio
-import tensorflow as tf
+from typing import TYPE_CHECKING
 
 from xlbench.data import readers
+from xlbench.pipeline import late
 from xlbench.pipeline.binding import policy, root, with_binding
 from xlbench.system import errors
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 Stamps = tuple[tuple[int, int], ...]  # Size and time of each file.
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
@@ -20,8 +22,8 @@ def below_root(path: str) -> str:
     return os.path.join(root(), os.path.expanduser(path))
 
 
-class RecordSource(seqio.FunctionDataSource):
-    """A SeqIO source over a reader of `xlbench/data/readers`.
+class RecordSource:
+    """A source, also for SeqIO, over a reader of `xlbench/data/readers`.
 
     Args:
       read: (split, *paths) -> records, bad records, records left out.
@@ -40,6 +42,10 @@ class RecordSource(seqio.FunctionDataSource):
         other noise. A pass over the data reads one of them; `count` and rates count examples.
     """
 
+    # What SeqIO asks.
+    caching_permitted = True
+    supports_arbitrary_sharding = performs_internal_shuffling = False
+
     def __init__(
         self,
         read: Callable[..., Iterator[readers.Item]],
@@ -55,7 +61,7 @@ class RecordSource(seqio.FunctionDataSource):
         apart: Callable[[str], bool] = lambda split: False,
         draws: Callable[[str], int] = lambda split: 1,
     ):
-        super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
+        self.splits = tuple(splits)
         self._apart = apart
         self.draws = draws
         self._read = read
@@ -102,13 +108,23 @@ class RecordSource(seqio.FunctionDataSource):
     def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
         return self._count(split, *paths)
 
-    def _dataset(
-        self, split: str, shuffle_files: bool = False, seed: int | None = None
-    ) -> tf.data.Dataset:
+    def list_shards(self, split: str) -> list[str]:
+        """The shards of a split, as SeqIO counts them: one."""
+        return [split]
+
+    def get_dataset(
+        self,
+        split: str = 'train',
+        shuffle: bool = True,
+        seed: int | None = None,
+        shard_info: object = None,
+    ) -> 'tf.data.Dataset':
+        """The records of a split in order, for SeqIO, which shuffles and shards them."""
         return self.batches(split).unbatch()
 
-    def batches(self, split: str) -> tf.data.Dataset:
+    def batches(self, split: str) -> 'tf.data.Dataset':
         """The records in order, in chunks: {field: [up to CHUNK] string}."""
+        tf = late.tensorflow()
         paths = self.paths(split)
         return tf.data.Dataset.from_generator(
             with_binding(lambda: self.chunks(split, paths)),

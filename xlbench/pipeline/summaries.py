@@ -4,10 +4,9 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
-import seqio
-
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
+from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
@@ -27,11 +26,10 @@ def register_summarisation_tasks(
     dialogue: str = 'dialogue',
     speaker: str = 'speaker',
     text: str = 'text',
-    format: str | None = None,
     keep: Sequence[str] = (),
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
-) -> list[seqio.Task]:
+) -> list[DeclaredTask]:
     """Adds <name>_summary_<lang>_<target>, from a dialogue to its summary in each target language.
 
     Where there are summaries in the language of the dialogues, too, the tasks
@@ -45,7 +43,6 @@ def register_summarisation_tasks(
       dialogue: JSON key or column of the dialogue: a text, or a list of turns. A turn is a text or
         an object of a speaker and a text, and becomes the line 'speaker: text'.
       speaker, text: the keys of a turn that is an object.
-      format: as for `register_text_task`.
       keep: further keys or columns of texts that stay beside the example, such as an id.
       metrics: metric functions besides those of `text_metrics`, for the summary's language.
       headline: the score that stands for the tasks in tables and config.best; see `headline`.
@@ -72,7 +69,7 @@ def register_summarisation_tasks(
             f'{name}: keep has {min(taken)!r}, which is the name of what a model reads or writes; '
             'give that key of the files another name'
         )
-    source = _Source(lang, files, rows.Layout(format), summaries, dialogue, speaker, text, keep)
+    source = _Source(lang, files, files.layout, summaries, dialogue, speaker, text, keep)
     pairs = [('summary', target) for target in summaries]
     if lang in summaries:
         pairs += [('translation', target) for target in summaries if target != lang]

@@ -1,5 +1,6 @@
 """Files of tagged words of a user's own."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable
@@ -19,7 +20,6 @@ _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'co
 def tagged_files(
     name: str,
     files: Files,
-    format: str | None,
     words: str,
     tags: str,
     word_column: int,
@@ -28,12 +28,12 @@ def tagged_files(
     """How the files of a new task of tagged words are read.
 
     Args:
-      name, files, format, words, tags, word_column, tag_column: see `register_tagging_task`.
+      name, files, words, tags, word_column, tag_column: see `register_tagging_task`.
 
     Returns:
       The tags that records may have, or None for any -> the reader of a file.
     """
-    formats = {format or _tagged_format(place) for place in files.values()}
+    formats = {files.format or _tagged_format(place) for place in files.values()}
     if len(formats) > 1:
         raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
     (kind,) = formats or {None}
@@ -41,9 +41,9 @@ def tagged_files(
         check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
         read = _tagged_reader(name, kind, word_column, tag_column)
         return lambda known: with_labels(read, known) if known else read
-    if format is not None and format not in rows.FORMATS:
-        raise errors.unknown('format', format, (*FORMATS, *rows.FORMATS))
-    layout = rows.Layout(kind)
+    if files.format is not None and files.format not in rows.FORMATS:
+        raise errors.unknown('format', files.format, (*FORMATS, *rows.FORMATS))
+    layout = dataclasses.replace(files, format=kind).layout
     check_new(name, files, layout)
     record_of = functools.partial(_tagged_record, words=words, tags=tags)
     return functools.partial(read_rows, [words, tags], layout, record_of)

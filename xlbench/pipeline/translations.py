@@ -4,10 +4,9 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-import seqio
-
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
+from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
@@ -21,12 +20,12 @@ TMX = ('.tmx', '.tmx.gz')  # What the names of translation memories end in.
 
 def add_translation_task(
     name: str,
-    source: seqio.DataSource,
+    source: RecordSource,
     source_lang: str,
     target_lang: str,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
-) -> seqio.Task:
+) -> DeclaredTask:
     """Registers a task of translation.
 
     Args:
@@ -49,13 +48,9 @@ def register_translation_tasks(
     *,
     files: ParallelFiles,
     fields: Mapping[str, str] | None = None,
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    separator: str | None = None,
-    quotes: bool | None = None,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
-) -> list[seqio.Task]:
+) -> list[DeclaredTask]:
     """Adds <name>_translation_<source>_<target>, and the same in the other direction.
 
     Args:
@@ -63,11 +58,9 @@ def register_translation_tasks(
       source_lang, target_lang: ISO codes.
       files: split -> two paths, of files whose lines belong together, the source language first; or
         a path of pairs: .tmx (TMX), .tsv, .csv, .jsonl and what else `register_text_task` reads.
-        Each may be packed (.gz).
+        Each may be packed (.gz). The other arguments of `Files` are of neither TMX nor two files;
+        by default quotes mean something in .csv alone: corpora of parallel texts have none.
       fields: language -> JSON key or column of its texts; by default the languages themselves.
-      format, columns, separator: as for `register_text_task`, of neither TMX nor two files.
-      quotes: likewise; by default they mean something in .csv alone, because corpora of parallel
-        texts are written without.
       metrics: metric functions besides BLEU, TER and chrF, for the target language.
       headline: the score that stands for the tasks in tables and config.best; see `headline`.
 
@@ -94,13 +87,12 @@ def register_translation_tasks(
         raise errors.UserError(
             f'{name}: fields has {", ".join(keys)}; it names the columns of {" and ".join(langs)}'
         )
-    layout = rows.Layout(format, columns, separator)
-    texts = _Texts(name, files, langs, keys, layout, quotes)
+    texts = _Texts(name, files, langs, keys)
     tasks = []
     for source, target in (langs, langs[::-1]):
         task = f'{name}_translation_{source}_{target}'
         tables = {s: p for s, p in files.items() if not is_pair(p) and not _is_tmx(p)}
-        check_new(task, tables, layout)
+        check_new(task, tables, files.layout)
         tasks.append(
             add_translation_task(task, texts.source(source), source, target, metrics, headline)
         )
@@ -119,8 +111,6 @@ class _Texts:
     files: ParallelFiles
     langs: tuple[str, str]
     keys: Mapping[str, str]
-    layout: rows.Layout
-    quotes: bool | None
 
     def source(self, lang: str) -> RecordSource:
         """The pairs with the texts of one language as inputs."""
@@ -172,10 +162,10 @@ class _Texts:
         return read_rows(keys, self._layout_of(path), record_of)(path)
 
     def _layout_of(self, path: str) -> rows.Layout:
-        quotes = self.quotes
-        if quotes is None:
-            quotes = self.layout.format_of(path) == 'csv'
-        return dataclasses.replace(self.layout, quotes=quotes)
+        layout = self.files.layout
+        if self.files.quotes is None:
+            return dataclasses.replace(layout, quotes=layout.format_of(path) == 'csv')
+        return layout
 
     def _count(self, split: str, *paths: str) -> int:
         if is_pair(self.files[split]):

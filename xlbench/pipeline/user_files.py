@@ -10,9 +10,8 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import seqio
-
 from xlbench.data import buckets, readers, rows
+from xlbench.pipeline import declarations
 from xlbench.pipeline.labels import Labels, LabelsOfData
 from xlbench.pipeline.sources import RecordSource, Stamps, below_root
 from xlbench.system import errors
@@ -61,7 +60,46 @@ class Hub(NamedTuple):
         return paths
 
 
-Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a split of the hub.
+@dataclasses.dataclass(frozen=True)
+class Files(Mapping[str, str | Hub | Sequence[str]]):
+    """The files of a task, and how they are written where their names do not say it.
+
+    Attributes:
+      paths: split -> path, absolute or below the data root. A path may be a pattern of several
+        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
+        read too.
+      format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
+        what the names of the files end in.
+      columns: of csv and tsv, the names of all columns; None if the first line has them.
+      separator: of csv and tsv; by default ',' and a TAB. Excel writes ';' in many countries.
+      quotes: of csv and tsv, whether "..." holds a cell with separators and line breaks in it, as
+        pandas and Excel write it. A file in which that cannot be is refused; False reads it.
+      where: key or column -> its value in the rows that are read: {'language': 'en'}.
+    """
+
+    paths: Mapping[str, str | Hub | Sequence[str]]
+    format: str | None = None
+    columns: Sequence[str] | None = None
+    separator: str | None = None
+    quotes: bool | None = None
+    where: Mapping[str, str] | None = None
+
+    def __getitem__(self, split: str) -> str | Hub | Sequence[str]:
+        return self.paths[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def layout(self) -> rows.Layout:
+        """How rows of these files are read; UserError for a format that has none."""
+        quotes = self.quotes is None or self.quotes
+        return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
+
+
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
 
 
@@ -281,7 +319,7 @@ def known_labels(
         return tuple(sorted(there, key=int if is_number else None))
 
     def read_labels() -> tuple[str, ...]:
-        paths = tuple(seqio.TaskRegistry.get(name).source.paths('train'))
+        paths = tuple(declarations.find(name).source.paths('train'))
         return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
 
     return LabelsOfData(read_labels, view)

@@ -11,16 +11,14 @@
   beam        the same jobs as an Apache Beam program
   cards       the dataset card of a prepared task
   measuring   the lengths of a task's texts
-  describing  how a task is scored
 
-Of these, cards, command, encoding and workers start without TensorFlow.
+All start without TensorFlow, which those tasks alone need that are read by SeqIO's own pipeline.
 """
 
 __all__ = [
     'beam',
     'cards',
     'command',
-    'describing',
     'encoding',
     'examples',
     'jobs',

@@ -70,9 +70,9 @@ def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
 def prepare(
     mixtures: str | Sequence[str], splits: str | Sequence[str], **arguments: str | int | bool | None
 ) -> list['Done']:
-    """Prepares tasks, after TensorFlow is loaded; see `xlbench.preparation.mixtures`."""
-    with quietly():
-        from xlbench.preparation import mixtures as mixtures_lib
+    """Prepares tasks; see `xlbench.preparation.mixtures`."""
+    from xlbench.preparation import mixtures as mixtures_lib
+
     return mixtures_lib.prepare(mixtures, splits, **arguments)
 
 
@@ -203,7 +203,7 @@ def main(argv: Sequence[str]) -> int:
         flags.vocabulary = flags.new_vocabulary if flags.texts else 'sample'
     named = f'{flags.mixture or ""},{flags.texts or ""}'.split(',')
     mentioned = [name.partition(':')[0] for name in named if name]
-    for name in mentioned:  # Before TensorFlow is imported.
+    for name in mentioned:
         names.check_task(name, 'task or mixture', root, flags.vocabulary)
     if flags.mixture and not flags.new_vocabulary:
         tokenizers.check_name(flags.vocabulary)
@@ -213,8 +213,8 @@ def main(argv: Sequence[str]) -> int:
             if not flags.mixture:
                 return 0
         if flags.new_vocabulary:
-            with quietly():
-                from xlbench.preparation import vocabulary
+            from xlbench.preparation import vocabulary
+
             vocabulary.make_vocabulary(
                 flags.texts or flags.mixture or '',
                 flags.split,

@@ -34,7 +34,7 @@ class Encoding:
 
     Attributes:
       sides: of each feature; other fields stay texts.
-      has_views: whether inputs are two views, see pipeline.TokenizeViews.
+      has_views: whether inputs are two views, see preprocessors.TokenizeViews.
     """
 
     sides: Mapping[str, Side]

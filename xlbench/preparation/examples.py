@@ -2,23 +2,31 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import seqio
-import tensorflow as tf
 
 from xlbench import pipeline
 from xlbench.data import prepared
 from xlbench.data.readers import Record
-from xlbench.pipeline import seqio_tasks
+from xlbench.pipeline import (
+    DeclaredTask,
+    binding,
+    late,
+    preprocessors,
+    seqio_tasks,
+    text_steps as steps_lib,
+)
 from xlbench.preparation.encoding import Encoding, Side
 from xlbench.system import errors
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 BATCH = 1024  # Examples for one call of the tokenizer.
-_ENDS = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
 
 Example = dict[str, str | np.ndarray]  # What is stored: texts, and ids [length] int32.
-Preprocessor = Callable[..., tf.data.Dataset]
+Preprocessor = Callable[..., Any]  # A tf.data.Dataset -> another one.
 Encode = Callable[[Sequence[Record]], Iterator[list[Example]]]
 
 
@@ -29,14 +37,14 @@ class TextSteps:
     Attributes:
       before: the preprocessors before tokenisation.
       prefix: what stands before the ids; None for nothing.
-      has_views: whether inputs are two views, see pipeline.TokenizeViews.
+      has_views: whether inputs are two views, see preprocessors.TokenizeViews.
     """
 
     before: list[Preprocessor]
-    prefix: pipeline.AddPrefix | None = None
+    prefix: preprocessors.AddPrefix | None = None
     has_views: bool = False
 
-    def encoding(self, task: seqio.Task) -> Encoding:
+    def encoding(self, task: DeclaredTask) -> Encoding:
         """How the texts of a task with these steps become ids, with the vocabulary in use."""
         prefixes = self.prefix.prefixes() if self.prefix else {}
         eos = (pipeline.tokenizer().eos_id,)
@@ -53,7 +61,7 @@ class TextSteps:
         )
 
 
-def text_steps(task: seqio.Task) -> TextSteps | None:
+def text_steps(task: DeclaredTask) -> TextSteps | None:
     """The steps of a task of which only prefix and eos come after tokenisation.
 
     Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
@@ -61,49 +69,48 @@ def text_steps(task: seqio.Task) -> TextSteps | None:
     """
     steps = _steps(task)
     plain = all(
-        type(feature) is seqio.Feature
-        and name in ('inputs', 'targets')
-        and isinstance(feature.vocabulary, pipeline.Vocabulary)
-        and (feature.rank, feature.dtype.name) == (1, 'int32')
+        name in ('inputs', 'targets')
+        and isinstance(feature.vocabulary, binding.Vocabulary)
+        and seqio_tasks.is_plain(feature)
         for name, feature in task.output_features.items()
     )
-    if not plain or not steps or steps[-1] not in _ENDS:
+    if not plain or not steps or not steps_lib.is_one_of(steps[-1], steps_lib.append_eos):
         return None
     steps.pop()
-    if steps and steps[-1] == pipeline.cut_passage:  # Examples are prepared whole.
+    if steps and steps[-1] == preprocessors.cut_passage:  # Examples are prepared whole.
         steps.pop()
-    if steps and isinstance(steps[-1], pipeline.TokenizeViews):
+    if steps and isinstance(steps[-1], preprocessors.TokenizeViews):
         return TextSteps(steps[:-1], steps[-1].prefix, has_views=True)
-    prefix = steps.pop() if steps and isinstance(steps[-1], pipeline.AddPrefix) else None
-    if not steps or steps.pop() != seqio.preprocessors.tokenize:
+    prefix = steps.pop() if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
+    if not steps or not steps_lib.is_one_of(steps.pop(), steps_lib.tokenize):
         return None
     return TextSteps(steps, prefix)
 
 
-def _steps(task: seqio.Task) -> list[Preprocessor]:
-    return [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
+def _steps(task: DeclaredTask) -> list[Preprocessor]:
+    return [s for s in task.preprocessors if not steps_lib.is_one_of(s, steps_lib.cache_here)]
 
 
-def _label_step(task: seqio.Task) -> pipeline.EncodeLabelled | None:
+def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
     """The step from texts and labels to ids, if it is all that a task does with its records."""
     steps = _steps(task)
-    alone = len(steps) == 1 and isinstance(steps[0], pipeline.EncodeLabelled)
+    alone = len(steps) == 1 and isinstance(steps[0], preprocessors.EncodeLabelled)
     return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
 
 
-def _on_batches(task: seqio.Task, steps: list[Preprocessor]) -> bool:
+def _on_batches(task: DeclaredTask, steps: list[Preprocessor]) -> bool:
     """Returns whether steps make one text of each record, for a whole batch at once."""
     return isinstance(task.source, pipeline.RecordSource) and all(
-        pipeline.works_on_batches(step) for step in steps
+        steps_lib.works_on_batches(step) for step in steps
     )
 
 
 def _text_dataset(
-    task: seqio.Task,
+    task: DeclaredTask,
     split: str,
     steps: list[Preprocessor],
-    batches: tf.data.Dataset | None = None,
-) -> tf.data.Dataset | None:
+    batches: 'tf.data.Dataset | None' = None,
+) -> 'tf.data.Dataset | None':
     """The texts of a task, in batches; None if they are not plain texts by then.
 
     Args:
@@ -112,6 +119,7 @@ def _text_dataset(
       steps: those before tokenisation.
       batches: a dataset of batches of its records, where `_on_batches`; by default all of them.
     """
+    tf, seqio = late.tensorflow(), late.seqio()
     batched = _on_batches(task, steps)
     if batches is not None:
         dataset = batches
@@ -136,14 +144,14 @@ def _text_dataset(
 
 
 def _text_function(
-    task: seqio.Task, steps: Sequence[Preprocessor]
-) -> Callable[[pipeline.Texts], pipeline.Texts] | None:
+    task: DeclaredTask, steps: Sequence[Preprocessor]
+) -> Callable[[steps_lib.Texts], steps_lib.Texts] | None:
     """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
-    functions = [pipeline.on_texts(step) for step in steps]
+    functions = [steps_lib.on_texts(step) for step in steps]
     if not isinstance(task.source, pipeline.RecordSource) or None in functions:
         return None
 
-    def apply(texts: pipeline.Texts) -> pipeline.Texts:
+    def apply(texts: steps_lib.Texts) -> steps_lib.Texts:
         for function in functions:
             texts = function(texts)
         return texts
@@ -156,8 +164,8 @@ def _text_function(
 
 
 def _read_texts(
-    task: seqio.Task, split: str, steps: Sequence[Preprocessor]
-) -> Iterator[pipeline.Texts] | None:
+    task: DeclaredTask, split: str, steps: Sequence[Preprocessor]
+) -> Iterator[steps_lib.Texts] | None:
     """The texts of a task after some steps, in batches; None if they are not plain by then."""
     if (function := _text_function(task, steps)) is not None:
         return map(function, task.source.chunks(split, task.source.paths(split)))
@@ -165,13 +173,15 @@ def _read_texts(
     return None if dataset is None else _decoded(dataset)
 
 
-def _decoded(dataset: tf.data.Dataset) -> Iterator[pipeline.Texts]:
+def _decoded(dataset: 'tf.data.Dataset') -> Iterator[steps_lib.Texts]:
     """Batches of TensorFlow as texts."""
     for batch in dataset.as_numpy_iterator():
         yield {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
 
 
-def encoded_texts(task: seqio.Task, split: str) -> tuple[Encoding, Iterator[pipeline.Texts]] | None:
+def encoded_texts(
+    task: DeclaredTask, split: str
+) -> tuple[Encoding, Iterator[steps_lib.Texts]] | None:
     """The texts of a task in order, in batches, and how they become the examples.
 
     None for a task that does more than that; see `examples`.
@@ -182,14 +192,14 @@ def encoded_texts(task: seqio.Task, split: str) -> tuple[Encoding, Iterator[pipe
 
 
 def _text_examples(
-    encoding: Encoding, batches: Iterable[pipeline.Texts]
+    encoding: Encoding, batches: Iterable[steps_lib.Texts]
 ) -> Iterator[list[Example]]:
     """Tokenises batches of texts."""
     tokenizer = pipeline.tokenizer()
     return (prepared.records(encoding.columns(tokenizer, batch)) for batch in batches)
 
 
-def _seqio_examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
+def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
     """The examples of SeqIO's own pipeline."""
     dataset = task.get_dataset(
         sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
@@ -213,7 +223,7 @@ def _seqio_examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
 
 
 def source_records(
-    task: seqio.Task, split: str, paths: Sequence[str] | None = None
+    task: DeclaredTask, split: str, paths: Sequence[str] | None = None
 ) -> Iterator[list[Record]]:
     """The records of a RecordSource as it reads them, of all its files or of a part of them."""
     paths = task.source.paths(split) if paths is None else paths
@@ -221,7 +231,7 @@ def source_records(
         yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
 
 
-def encoder(task: seqio.Task, split: str) -> Encode | None:
+def encoder(task: DeclaredTask, split: str) -> Encode | None:
     """Encodes any run of a task's `source_records`, one example for each, as `examples` does.
 
     Returns:
@@ -246,14 +256,15 @@ def encoder(task: seqio.Task, split: str) -> Encode | None:
             texts = map(function, columns)
         else:
             spec = task.source.batches(split).element_spec
-            batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
+            dataset = late.tensorflow().data.Dataset
+            batches = dataset.from_generator(lambda: columns, output_signature=spec)
             texts = _decoded(_text_dataset(task, split, steps.before, batches))
         return _text_examples(steps.encoding(task), texts)
 
     return encode
 
 
-def examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
+def examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
     """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
     if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
         yield from step.encode(source_records(task, split))
@@ -262,7 +273,7 @@ def examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
     yield from _seqio_examples(task, split) if encoded is None else _text_examples(*encoded)
 
 
-def texts(task: seqio.Task, split: str) -> Iterator[str]:
+def texts(task: DeclaredTask, split: str) -> Iterator[str]:
     """Inputs and targets of a task and split as text, without language tags and labels."""
     if (step := _label_step(task)) is not None:
         for batch in source_records(task, split):
@@ -284,7 +295,7 @@ def texts(task: seqio.Task, split: str) -> Iterator[str]:
             yield from batch[name]
 
 
-def text_rows(task: seqio.Task, split: str) -> Iterator[Record]:
+def text_rows(task: DeclaredTask, split: str) -> Iterator[Record]:
     """The examples of a task and split as texts, with the fields that it keeps.
 
     Where no vocabulary is bound, see pipeline.bound, they have no language tags.
@@ -300,7 +311,7 @@ def text_rows(task: seqio.Task, split: str) -> Iterator[Record]:
             yield dict(zip(batch, values, strict=True))
 
 
-def _plain_texts(task: seqio.Task, split: str) -> Iterator[pipeline.Texts] | None:
+def _plain_texts(task: DeclaredTask, split: str) -> Iterator[steps_lib.Texts] | None:
     """The texts of a task before tokenisation, in batches; None if it does not end in that."""
     steps = text_steps(task)
     return None if steps is None else _read_texts(task, split, steps.before)

@@ -8,13 +8,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 
-import tensorflow as tf
-
 from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
-from xlbench.pipeline import seqio_tasks
+from xlbench.pipeline import late, preprocessors, registry, scoring, seqio_tasks
 from xlbench.preparation import encoding, examples
 from xlbench.preparation.workers import Shared
 from xlbench.system import errors
@@ -92,24 +90,11 @@ def _relative(path: str, root: str) -> str:
 def input_paths(job: Job) -> list[str]:
     """The files a job is made from; UserError if one is missing."""
     task = pipeline.get(job.task)
-    with blaming(task.name):
+    with registry.blaming(task.name):
         paths = seqio_tasks.source_paths(task, job.split)
     # A task file of the user's own is no part of the code's fingerprint.
-    task_file = pipeline.user_task_file(task.name)
+    task_file = registry.user_task_file(task.name)
     return [*paths, *seqio_tasks.vocabulary_paths(task), *([task_file] if task_file else [])]
-
-
-@contextlib.contextmanager
-def blaming(name: str) -> Iterator[None]:
-    """An error in this block is said in one line if a task of the user's own has raised it."""
-    try:
-        yield
-    except (errors.UserError, OSError):
-        raise
-    except Exception as error:
-        if (path := pipeline.user_task_file(name)) is None:
-            raise
-        raise pipeline.mistake(error, path, f'task {name}: ') from error
 
 
 # ---------------------------------------------------------------------------------------------
@@ -135,14 +120,14 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         },
         'vocabulary': tokenizer.manifest(),
         'answer_mark': tokenizer.answer_mark(),
-        **({'segment_marks': tokenizer.segment_marks()} if pipeline.has_views(task) else {}),
+        **({'segment_marks': tokenizer.segment_marks()} if preprocessors.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(
             getattr(task.source, f'{side}_lang', None) for side in ('source', 'target')
         ),
         'headline': pipeline.headline(task),
-        'metrics': pipeline.metric_specs(task),
+        'metrics': scoring.metric_specs(task),
         'inputs': inputs,
         'patterns': [_relative(path, root) for path in patterns],
         # A function reads what nobody can compare with what it read before.
@@ -174,7 +159,7 @@ def complete(
         raise errors.UserError(f'{job} has no usable examples{place}')
     read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]
     changed = ''
-    if path := pipeline.edited_task_file(job.task):
+    if path := registry.edited_task_file(job.task):
         changed = f'{path} was edited after this program had read it'
     elif read != [input_stamp(path, root) for path in input_paths(job)]:
         changed = f'the files of {job} changed while they were read'
@@ -249,7 +234,7 @@ def prepare_one(
     try:
         with (
             pipeline.bound(vocabulary, root),
-            blaming(job.task),
+            registry.blaming(job.task),
             prepared.alone(place) as waited,
         ):
             there = None if force else made_meanwhile(root, vocabulary, job, waited)
@@ -302,7 +287,9 @@ def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
     try:
         with pipeline.bad_records(policy):
             yield
-    except tf.errors.OpError as error:
+    except Exception as error:
+        if not late.is_tensorflow_error(error):
+            raise
         if policy.error is not None:
             raise policy.error from None
         said = ' '.join(str(getattr(error, 'message', error)).split())[:300]

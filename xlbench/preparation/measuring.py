@@ -3,8 +3,6 @@
 import functools
 import json
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.data import postprocess, tokenizers
 from xlbench.data.readers import Record
@@ -49,7 +47,7 @@ def measure(
     return measured, (source, target)
 
 
-def _is_there(task: seqio.Task, split: str) -> bool:
+def _is_there(task: pipeline.DeclaredTask, split: str) -> bool:
     """Returns whether the files of a split are in the data root."""
     try:
         return bool(seqio_tasks.source_paths(task, split))
@@ -57,7 +55,7 @@ def _is_there(task: seqio.Task, split: str) -> bool:
         return False
 
 
-def _references(task: seqio.Task, row: Record) -> list[str]:
+def _references(task: pipeline.DeclaredTask, row: Record) -> list[str]:
     if task.postprocessor is postprocess.all_references:
         return json.loads(row[postprocess.REFERENCES])
     return [row['targets']]

@@ -4,17 +4,15 @@ import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 
-import seqio
-
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
-from xlbench.pipeline import seqio_tasks
-from xlbench.preparation.jobs import Done, Job, blaming, input_paths, opened
+from xlbench.pipeline import declarations, registry, seqio_tasks
+from xlbench.preparation.jobs import Done, Job, input_paths, opened
 from xlbench.system import errors
 
-# Below this many bytes of text, one process is done before others have imported TensorFlow.
+# Below this many bytes of text, one process is done before others have started.
 WORKERS_FROM_BYTES = 256 * 2**20
-MAX_DEFAULT_WORKERS = 16  # Each holds TensorFlow, about 0.7 GB.
+MAX_DEFAULT_WORKERS = 16  # Each may hold TensorFlow, about 0.7 GB.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Plan:
     """
 
     sizes: dict[Job, Size]
-    mixtures: list[tuple[seqio.Mixture, str]]
+    mixtures: list[tuple[declarations.DeclaredMixture, str]]
 
     @property
     def jobs(self) -> list[Job]:
@@ -64,27 +62,20 @@ def resolve(mixtures: str | Sequence[str], splits: str | Sequence[str]) -> Plan:
     for name in names:
         name, colon, one_split = name.partition(':')
         entry = pipeline.get(name)
-        is_mixture = isinstance(entry, seqio.Mixture)
+        is_mixture, members = declarations.is_mixture(entry), declarations.members(entry)
         for split in [one_split.removesuffix('?')] if colon else splits:
-            members = list(entry.tasks) if is_mixture else [entry]
             tasks = members
             if one_split.endswith('?'):
                 tasks = [task for task in members if split in task.splits]
             if is_mixture and len(tasks) == len(members):
                 plan.mixtures.append((entry, split))
             for task in tasks:
-                job = _job(task, split, f' (in mixture {name})' if is_mixture else '')
+                where = f' (in mixture {name})' if is_mixture else ''
+                registry.check_split_of(task, split, where)
+                job = Job(task.name, split)
                 if job not in plan.sizes:
                     plan.sizes[job] = _size(task, job)
     return plan
-
-
-def check_split(name: str, split: str) -> None:
-    """Raises UserError unless a task, or each task of a mixture, has a split."""
-    entry = pipeline.get(name)
-    is_mixture = isinstance(entry, seqio.Mixture)
-    for task in entry.tasks if is_mixture else [entry]:
-        _job(task, split, f' (in mixture {name})' if is_mixture else '')
 
 
 def _names(value: str | Sequence[str], what: str) -> list[str]:
@@ -95,19 +86,9 @@ def _names(value: str | Sequence[str], what: str) -> list[str]:
     return names
 
 
-def _job(task: seqio.Task, split: str, where: str) -> Job:
-    with blaming(task.name):
-        splits = tuple(task.splits)
-    if split not in splits:
-        raise errors.UserError(
-            f'task {task.name}{where} has no split {split!r}; it has {", ".join(splits)}'
-        )
-    return Job(task.name, split)
-
-
-def _size(task: seqio.Task, job: Job) -> Size:
+def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
     size = sum(os.path.getsize(path) for path in input_paths(job))
-    with blaming(task.name):
+    with registry.blaming(task.name):
         count = task.num_input_examples(job.split) or 0
         return Size(size, count * seqio_tasks.draws(task, job.split))
 
@@ -115,7 +96,7 @@ def _size(task: seqio.Task, job: Job) -> Size:
 def check_vocabulary(jobs: Sequence[Job]) -> None:
     """UserError for a task that the vocabulary is not for, before any is prepared."""
     for name in dict.fromkeys(job.task for job in jobs):
-        with blaming(name):
+        with registry.blaming(name):
             seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
 
 

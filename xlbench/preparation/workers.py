@@ -9,7 +9,6 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import TypeVar
 
 from xlbench.data import tokenizers
-from xlbench.system.machine import quietly
 
 Job = TypeVar('Job')
 Result = TypeVar('Result')
@@ -53,8 +52,6 @@ def _start(shared: Shared, threads: int) -> None:
     global _shared
     _shared = shared
     tokenizers.limit_threads(threads)
-    with quietly():
-        import xlbench.pipeline  # noqa: F401 - before a job needs it, which would not be quiet.
 
 
 def _work(work: Callable[[Job, Shared], Result], job: Job) -> Result:

@@ -308,8 +308,7 @@ def open_mixture(
     if not untrusted.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
         return [open_task(root, vocabulary, name, split)], [1.0]
     content = read_json(path)
-    code = freshness.code_fingerprint(name)
-    if code and content.get('code') and content['code'] != code:
+    if content.get('code') and freshness.is_of_other_code(name, content['code']):
         raise NotPrepared(f'{path} is stale: {freshness.CHANGED}')
     rates = content.get(split) if split not in MIXTURE_KEYS else None
     if not isinstance(rates, dict) or not rates:

@@ -335,7 +335,7 @@ def write_mixture(
         if os.path.isfile(path):
             with contextlib.suppress(NotPrepared):
                 content = read_json(path)
-        if content.get('code') != code:  # Splits of other code are dropped: they are made anew.
-            content = {}
+        if freshness.is_of_other_code(name, content.get('code')):
+            content = {}  # Splits of other code are dropped: they are made anew.
         content |= {'name': name, 'code': code, split: new}
         files.write(path, json_bytes(content))

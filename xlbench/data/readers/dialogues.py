@@ -10,6 +10,7 @@ from xlbench.data.readers.json_files import (
     items,
     json_document,
     json_items,
+    json_lines,
     kind_of,
     read_jsonl,
     text_field,
@@ -97,35 +98,46 @@ def read_parallel_dialogues(
                 yield {'dialogue': str(number - 1), 'source': pair[0], 'target': pair[1]}
 
 
-def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:
-    """A JSON list of objects whose `dialogue` is a list of utterances, or of [message, reply].
+def read_dialogues_json(
+    path: str, key: str = 'dialogue', words: str = 'text', by_line: bool = False
+) -> Iterator[Record | BadRecord]:
+    """Reads a JSON list of objects, each with a dialogue: a list of turns, or of [message, reply].
 
     Other keys are left out. A dialogue with anything else in it is a BadRecord, as a whole; the
     reason names it and the turn, counted from 1.
+
+    Args:
+      path: the file.
+      key: of an object, its dialogue.
+      words: of a turn that is an object, what is said; other turns are texts.
+      by_line: whether each line has one of the objects (.jsonl).
 
     Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
       {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
     """
     try:
-        dialogues = json_document(path)
-        if not isinstance(dialogues, list):
+        dialogues = json_lines(path) if by_line else json_document(path)
+        if not by_line and not isinstance(dialogues, list):
             raise ValueError(f'the file is {kind_of(dialogues)}, not a list of dialogues')
     except ValueError as error:
         yield as_bad_record(path, error)
         return
     for number, dialogue in enumerate(dialogues):
+        if isinstance(dialogue, BadRecord):
+            yield dialogue
+            continue
+        line, dialogue = dialogue if by_line else (0, dialogue)
         place = f'dialogue {number + 1}'
         try:
-            turns = items(dialogue, 'dialogue', place)
-            pairs = list(_turn_pairs(turns, place))
+            pairs = list(_turn_pairs(items(dialogue, key, place), place, words))
         except ValueError as error:
-            yield BadRecord(path, 0, str(error))
+            yield BadRecord(path, line, str(error))
             continue
         for message, reply in pairs:
             yield {'dialogue': str(number), 'message': message, 'reply': reply}
 
 
-def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
+def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str, str]]:
     """Yields messages and replies of one dialogue; ValueError names the place."""
     paired = any(isinstance(turn, list) for turn in turns)
     if not paired and len(turns) < 2:
@@ -135,6 +147,11 @@ def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
         inner = f'turn {number} of {place}'
         if paired and not (isinstance(turn, list) and len(turn) == 2):
             raise ValueError(f'{inner} is not a list of message and reply')
+        if isinstance(turn, dict):
+            if words not in turn:
+                there = ', '.join(map(shortened, list(turn)[:20]))
+                raise ValueError(f'{inner} has no {words!r}; it has {there}')
+            turn = turn[words]
         texts.append([text_field(t, inner).strip() for t in (turn if paired else [turn])])
     if paired:
         yield from map(tuple, texts)

@@ -37,12 +37,14 @@ class Layout:
         separator: Of csv and tsv, what stands between two cells; by default ',' and a TAB.
         quotes: Of csv and tsv, whether a quote at the start of a cell opens one that may hold
             separators and line breaks, and "" in it is a quote.
+        where: Key -> the value of the rows that count; others are as if they were not there.
     """
 
     format: str | None = None
     columns: Sequence[str] | None = None
     separator: str | None = None
     quotes: bool = True
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         if self.format is not None and self.format not in FORMATS:

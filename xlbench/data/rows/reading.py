@@ -1,5 +1,6 @@
 """The rows of a file, whatever its format, and their values, checked."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,14 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
     Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
       Row(2, {'label': 'bad', 'text': 'Well, no'})
     """
+    if layout.where:
+        every, asked = dataclasses.replace(layout, where={}), (*keys, *layout.where)
+        for row in read(path, list(dict.fromkeys(asked)), every):
+            if isinstance(row, BadRecord) or all(
+                str(row.values[key]) == value for key, value in layout.where.items()
+            ):
+                yield row
+        return
     kind = layout.format_of(path)
     if path.endswith('.gz') and kind in _UNPACKED:
         yield BadRecord(path, 0, f'{kind} is compressed inside; unpack the file', fatal=True)
@@ -44,6 +53,8 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
 def count(path: str, layout: Layout) -> int:
     """Returns the number of rows, bad ones included."""
     kind = layout.format_of(path)
+    if layout.where:
+        return sum(1 for _ in read(path, (), layout))
     if kind == 'jsonl':
         return readers.count_lines(path)
     if kind in ('csv', 'tsv'):

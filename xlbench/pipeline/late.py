@@ -1,0 +1,111 @@
+"""TensorFlow and SeqIO, imported when something reads with them: declaring a task needs neither."""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+
+from xlbench.system import errors
+from xlbench.system.machine import quietly
+
+_PACKAGES = ('tensorflow', 'seqio')
+_after: list[Callable[[types.ModuleType], None]] = []  # Called with SeqIO once it is there.
+
+
+def tensorflow() -> types.ModuleType:
+    """TensorFlow; UserError where it is not installed."""
+    with _installed():
+        import tensorflow
+    return tensorflow
+
+
+def seqio() -> types.ModuleType:
+    """SeqIO, with all declared tasks and mixtures in its registries; UserError as above."""
+    with _installed():
+        import seqio
+    return seqio
+
+
+def loaded_seqio() -> types.ModuleType | None:
+    """SeqIO if something has imported it."""
+    module = sys.modules.get('seqio')
+    return module if hasattr(module, 'get_dataset') else None  # Not while it is being imported.
+
+
+def is_tensorflow_error(error: BaseException) -> bool:
+    """Returns whether TensorFlow has raised an error."""
+    module = sys.modules.get('tensorflow')
+    return module is not None and isinstance(error, module.errors.OpError)
+
+
+def when_seqio_is_there(function: Callable[[types.ModuleType], None]) -> None:
+    """Calls a function with SeqIO, now or as soon as anything imports it."""
+    _after.append(function)
+    if (module := loaded_seqio()) is not None:
+        function(module)
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    """One line says that one of both is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in _PACKAGES:
+            raise
+        raise errors.UserError(
+            f'this needs {error.name}, which is not installed here (requirements-core.lock is '
+            'without it); install requirements.lock, or prepare the data on another machine'
+        ) from None
+
+
+class _Finder:
+    """Finds both packages, whoever imports them, and has them load quietly."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Says how a package is loaded; None for any other one."""
+        if name not in _PACKAGES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads one of them, and does what has to follow.
+
+    Args:
+      own: the loader of the package.
+    """
+
+    def __init__(self, own: importlib.abc.Loader):
+        self._own = own
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Runs the package's code."""
+        module.__loader__ = module.__spec__.loader = self._own
+        with quietly():
+            self._own.exec_module(module)
+        if module.__name__ == 'tensorflow':
+            _hide_accelerators(module)
+        else:
+            for function in _after:
+                function(module)
+
+
+def _hide_accelerators(tensorflow: types.ModuleType) -> None:
+    """Has TensorFlow only read text; the accelerators are for the program that trains."""
+    with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
+        tensorflow.config.set_visible_devices([], 'GPU')
+
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # Before TensorFlow: only its fatal errors.
+sys.meta_path.insert(0, _Finder())
+if 'tensorflow' in sys.modules:
+    _hide_accelerators(sys.modules['tensorflow'])
