@@ -40,7 +40,7 @@ if ((${SPOT:-0})); then spot=(--spot); fi
 # shellcheck disable=SC2016
 default='python3 -m pip install --user --quiet uv==0.13.8 && export PATH=$HOME/.local/bin:$PATH &&
 uv venv --clear --python 3.12 .venv &&
-uv pip install --quiet --require-hashes --requirement requirements.lock &&
+uv pip install --quiet --no-deps --require-hashes --requirement requirements.lock &&
 uv pip install --quiet "jax[tpu]==$(.venv/bin/python -c "import jax; print(jax.__version__)")" &&
 uv pip install --quiet --no-deps --editable .'
 
