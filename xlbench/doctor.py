@@ -227,7 +227,7 @@ def _look_at_data(findings: Findings) -> None:
             f'cannot write into {nearest}, where the sample is to be made; set XLBENCH_DATA to a '
             'folder of yours'
         )
-    _look_at_tensorflow(findings, prepared)
+    _look_at_tensorflow(findings)
 
 
 def _data_state(root: pathlib.Path) -> str:
@@ -238,17 +238,11 @@ def _data_state(root: pathlib.Path) -> str:
     return f'{", ".join(names[:12]) or "empty"}{", ..." if len(names) > 12 else ""}'
 
 
-def _look_at_tensorflow(findings: Findings, prepared: bool) -> None:
-    """Training never needs TensorFlow; turning files into prepared data does."""
+def _look_at_tensorflow(findings: Findings) -> None:
+    """Only what SeqIO's own pipeline reads needs TensorFlow."""
     tensorflow = next((f'{n} {installed(n)}' for n in _TENSORFLOW if installed(n)), None)
-    seqio = installed('seqio')
-    state = f'{tensorflow or "tensorflow missing"}, seqio {seqio or "missing"}'
-    findings.lines.append(('to prepare', f'{state} (training itself needs neither)'))
-    if (tensorflow is None or seqio is None) and not prepared:
-        findings.problems.append(
-            'no prepared sample, and preparing needs tensorflow and seqio; '
-            f'{_INSTALL}, or copy the folder of a prepared sample from another machine'
-        )
+    state = f'{tensorflow or "tensorflow missing"}, seqio {installed("seqio") or "missing"}'
+    findings.lines.append(('TensorFlow', f'{state} (only for tasks with a source of SeqIO)'))
 
 
 def _look_at_hub(findings: Findings) -> None:

@@ -31,7 +31,9 @@ PLAN: dict[str, dict[str, Step]] = {
     'start.md': {
         'python3 -m venv .venv': Step(skip=CI),
         f'{VENV}pip install uv==0.13.8': Step(skip=CI),
-        f'{VENV}uv pip install --no-deps --require-hashes --requirement requirements.lock': Step(skip=CI),
+        f'{VENV}uv pip install --no-deps --require-hashes --requirement requirements.lock': Step(
+            skip=CI
+        ),
         f'{VENV}uv pip install --no-deps --editable .': Step(skip=CI),
         f'{VENV}xlbench.train --config=configs/mtg_mt5.py': Step(
             skip='runs below, with --workdir=RUNS/mtg'
