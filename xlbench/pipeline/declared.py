@@ -89,9 +89,8 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
             kinds = [_KINDS[kind] for kind in (annotation.__args__ if is_union else [annotation])]
             if not any(fits(value) for fits, _ in kinds):
                 allowed = ' or '.join(words for _, words in kinds if words != 'None')
-                raise errors.UserError(
-                    f'task {name}: {argument} is {errors.shortened(value)}; give {allowed}'
-                )
+                shown = errors.shortened(value.paths if isinstance(value, Files) else value)
+                raise errors.UserError(f'task {name}: {argument} is {shown}; give {allowed}')
         return register(*bound.args, **bound.kwargs)
 
     return checked
