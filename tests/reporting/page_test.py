@@ -20,8 +20,7 @@ from xlbench.reporting.page import (
     document,
     examples,
     heatmaps,
-    looks as looks_lib,
-    vector,
+    style as style_lib,
 )
 from xlbench.reporting.page.markup import Markup, element, join
 
@@ -64,8 +63,8 @@ def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
     assert re.findall(r'<td[^>]*>([^<]*)</td>', answer) == ['20.0', '+25.0', '30.0', '+15.0']
     assert '2 systems, 3 runs, 3 baselines, 4 task and language pairs' in text
     # The marks are those of the plots, the best system first.
-    looks = looks_lib.of_section(section)
-    assert [looks.mark(system) for system in looks.ranked] == ['series-1', 'series-2']
+    style = style_lib.of_section(section)
+    assert [style.mark(system) for system in style.ranked] == ['series-1', 'series-2']
     assert text.count('class="mark series-1"') >= 2
     assert text == documents.html([section])
 
@@ -91,8 +90,8 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
         for i in range(4)
     ]
     section = section_of(*paths[1:])
-    looks = looks_lib.of_section(section)
-    plot = distributions.ranking(section, looks, 's1')
+    style = style_lib.of_section(section)
+    plot = distributions.ranking(section, style, 's1')
     assert plot.numbers.notes == ('rouge_l of each system.',)
     text = documents.html([section])
     legend = text[text.index('class="legend"') : text.index('</dl>', text.index('class="legend"'))]
@@ -100,7 +99,7 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
     assert 'seeds' not in legend and 'significant' not in legend
     # No run looks like a baseline.
     section = section_of(*paths)
-    assert 'Stars are baselines.' in distributions.ranking(section, looks, 's1').numbers.notes[0]
+    assert 'Stars are baselines.' in distributions.ranking(section, style, 's1').numbers.notes[0]
     assert '*' not in [marker for _, marker in drawing.SERIES]
 
 
@@ -149,9 +148,9 @@ def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(t
             info={'config': {'data': {'mixture': mixture}, 'model': {'family': name}}}.items(),
         )
     section = section_of(*(tmp_path / name for name in scores))
-    looks = looks_lib.of_section(section)
-    assert set(looks.column.tasks) == {'mtg_qg_en_en', 'mtg_qg_de_de'}
-    assert [system.name for system in looks.ranked] == ['first', 'second', 'cross']
+    style = style_lib.of_section(section)
+    assert set(style.column.tasks) == {'mtg_qg_en_en', 'mtg_qg_de_de'}
+    assert [system.name for system in style.ranked] == ['first', 'second', 'cross']
     text = documents.html([section])
     assert '<strong>30.0</strong> rouge_l' in text
     assert 'mean over 2 tasks and languages of qg (2 of 3 systems have this score)' in text
@@ -196,7 +195,7 @@ def test_plots_are_drawn_from_the_logs(tmp_path):
     assert curves.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
     assert curves.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
     section = section_of(path)
-    made = curves.plots(section, looks_lib.of_section(section), 's1')
+    made = curves.plots(section, style_lib.of_section(section), 's1')
     titles = ['Training loss', 'Loss in evaluation', 'rouge_l in evaluation']
     assert [plot.numbers.title for plot in made] == titles
     assert documents.html([section]).count('<svg class="plot"') == 4  # And the ranks.
@@ -205,11 +204,11 @@ def test_plots_are_drawn_from_the_logs(tmp_path):
 def test_names_are_drawn_as_they_are(tmp_path):
     path = write_workdir(tmp_path / '_$b$<c>', lambda step, task: 2.0 * step, steps=(5, 10))
     section = section_of(path)
-    plot = curves.plots(section, looks_lib.of_section(section), 's1')[0]
+    plot = curves.plots(section, style_lib.of_section(section), 's1')[0]
     root = ElementTree.fromstring(plot.svg())
     texts = {''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')}
     assert {'nats per token', 'step', '_$b$<c>'} <= texts
-    shown = vector.inline(plot.svg(), 'x', 'A <b>', 'c & d')
+    shown = style_lib.inline(plot.svg(), 'x', 'A <b>', 'c & d')
     assert '<title id="x-title">A &lt;b&gt;</title><desc id="x-about">c &amp; d</desc>' in shown
     assert 'style' not in shown and 'xmlns' not in shown and 'var(--series-1)' in shown
     assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', shown)) <= set(
@@ -237,16 +236,16 @@ def test_maps_of_languages_and_tasks(tmp_path):
     values = {name: float(i) for i, name in enumerate(pairs)}
     path = write_workdir(tmp_path / 'run', lambda step, task: values[task], tasks=tuple(pairs))
     section = section_of(path)
-    (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
+    (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
     assert (
         one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
     )
-    texts = re.findall(r'<text[^>]*>([^<]*)</text>', vector.inline(one.svg(), 'm', '', ''))
+    texts = re.findall(r'<text[^>]*>([^<]*)</text>', style_lib.inline(one.svg(), 'm', '', ''))
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
     both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)
     path = write_workdir(tmp_path / 'two', lambda step, task: 1.0, tasks=both)
     section = section_of(path)
-    (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
+    (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
     assert 'in each task and language' in one.numbers.notes[0]
     assert 'best' not in one.numbers.notes[0]  # All are equal.
 
@@ -259,8 +258,8 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
         lines = [line | {'prediction': f'von {name}', 'scores': {'rouge_l': value}}]
         write_predictions(path, task, lines * (name == 'a') or [*lines, {'id': 8, 'input': 'x'}])
     section = section_of(tmp_path / 'a', tmp_path / 'b')
-    looks = looks_lib.of_section(section)
-    made = examples.of_section(section, looks)
+    style = style_lib.of_section(section)
+    made = examples.of_section(section, style)
     assert made.score == 'rouge_l' and made.score_values() == {'a': [50.0], 'b': [40.0]}
     assert made.lengths() == {'references': [1], 'a': [2], 'b': [2]}
     content = data_of(documents.html([section]))['sections'][0]
@@ -302,12 +301,12 @@ def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
     for task in QG.evaluate:
         write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
     section = section_of(path)
-    looks = looks_lib.of_section(section)
-    made = examples.of_section(section, looks)
+    style = style_lib.of_section(section)
+    made = examples.of_section(section, style)
     for name, value, count in (('MOST', 8, 8), ('_CHARACTERS', 200, 20)):
         with monkeypatch.context() as patch:
             patch.setattr(examples, name, value)
-            content = examples.content(made, looks)
+            content = examples.content(made, style)
         assert content['total'] == 40 and len(content['examples']) == count
         assert {example[0] for example in content['examples']} == {0, 1, 2, 3}
 
@@ -342,9 +341,9 @@ def test_speed_cost_and_config_are_folded_away(tmp_path):
 
 def test_boxes_have_the_quartiles(tmp_path):
     section = section_of(write_workdir(tmp_path / 'run', lambda *_: 2.0))
-    looks = looks_lib.of_section(section)
+    style = style_lib.of_section(section)
     values = {'references': [float(x) for x in range(101)], 'run': [5.0]}
-    plot = distributions.boxes('b', 'Lengths', 'words', values, looks)
+    plot = distributions.boxes('b', 'Lengths', 'words', values, style)
     assert b'<svg' in plot.draw(('svg',))['svg']
     assert plot.draw(('svg',)) == plot.draw(('svg',))
 

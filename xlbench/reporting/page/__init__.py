@@ -4,8 +4,7 @@
   markup    elements of HTML that escape what is in them
   overview  what was compared, and the answer
   tables    a table, with tools to sort, compare and save it
-  looks     the order, colours and markers of systems
-  vector    plots of matplotlib as part of the page
+  style     the order, colours and markers of systems; plots of matplotlib in the page
   curves    losses and scores by step
   heatmaps  scores by languages and tasks
   distributions  ranks, scores and lengths
@@ -19,10 +18,9 @@ __all__ = [
     'document',
     'examples',
     'heatmaps',
-    'looks',
     'markup',
     'origins',
     'overview',
+    'style',
     'tables',
-    'vector',
 ]

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from xlbench.reporting import drawing
-from xlbench.reporting.page import looks as looks_lib
-from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.page import style as style_lib
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
@@ -29,12 +29,12 @@ class Curve(NamedTuple):
     points: Series
 
 
-def plots(section: Section, looks: Looks, prefix: str) -> list[Figure]:
+def plots(section: Section, style: Style, prefix: str) -> list[Figure]:
     """The plots of a section that have lines to draw.
 
     Args:
         section: Whose runs.
-        looks: Of its systems.
+        style: Of its systems.
         prefix: Of the names of files.
     """
     scores = ('loss', *(score for score in section.scores[:1] if score != 'loss'))
@@ -44,7 +44,7 @@ def plots(section: Section, looks: Looks, prefix: str) -> list[Figure]:
         title = 'Loss in evaluation' if score == 'loss' else f'{score} in evaluation'
         drawn.append((title, score, _evaluated(section, score), label))
     return [
-        _plot(f'{prefix}_curve_{i}', title, score, curves, label, looks)
+        _plot(f'{prefix}_curve_{i}', title, score, curves, label, style)
         for i, (title, score, curves, label) in enumerate(drawn, 1)
         if any(len(curve.points) > 1 for curve in curves)  # A point is no curve.
     ]
@@ -110,7 +110,7 @@ def _evaluated(section: Section, score: str) -> list[Curve]:
 
 
 def _plot(
-    name: str, title: str, score: str, curves: list[Curve], label: str, looks: Looks
+    name: str, title: str, score: str, curves: list[Curve], label: str, style: Style
 ) -> Figure:
     sign = direction(score) or 1
     evaluations = list(dict.fromkeys(clean(curve.evaluation) for curve in curves))
@@ -121,13 +121,13 @@ def _plot(
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
         # Those in grey first, so that they lie behind.
-        for curve in sorted(curves, key=lambda curve: curve.system.name in looks.places):
-            _draw_curve(axes, curve, dashes[clean(curve.evaluation)], looks, sign)
-        looks_lib.scale(axes, label)
+        for curve in sorted(curves, key=lambda curve: curve.system.name in style.places):
+            _draw_curve(axes, curve, dashes[clean(curve.evaluation)], style, sign)
+        style_lib.scale(axes, label)
         axes.set_xlabel('step', color=drawing.SOFT)
         axes.margins(y=0.12)
         _draw_stages(axes, stages)
-        looks_lib.legend(canvas, shown, looks)
+        style_lib.legend(canvas, shown, style)
 
     best = ' A ring marks the best step of each line.'
     told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
@@ -136,15 +136,15 @@ def _plot(
         f' Solid lines are {kinds[0]}, broken ones {", ".join(kinds[1:])}.' if kinds[1:] else ''
     )
     described = (
-        f'{title} by step of {looks_lib.listed([s.name for s in shown])}.{best}{told}{several}'
+        f'{title} by step of {style_lib.listed([s.name for s in shown])}.{best}{told}{several}'
     )
-    size = (looks_lib.WIDTH, 2.4 + looks_lib.legend_height(shown, looks))
-    return looks_lib.plot(name, title, described, size, draw)
+    size = (style_lib.WIDTH, 2.4 + style_lib.legend_height(shown, style))
+    return style_lib.plot(name, title, described, size, draw)
 
 
-def _draw_curve(axes: Axes, curve: Curve, dashes: str, looks: Looks, sign: int) -> None:
-    colour, marker = looks.style(curve.system)
-    is_grey = curve.system.name not in looks.places
+def _draw_curve(axes: Axes, curve: Curve, dashes: str, style: Style, sign: int) -> None:
+    colour, marker = style.of(curve.system)
+    is_grey = curve.system.name not in style.places
     steps, values = zip(*curve.points, strict=True) if curve.points else ((), ())
     axes.plot(
         steps, values, dashes, color=colour, linewidth=0.8 if is_grey else 1.6,

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from xlbench.reporting import drawing
-from xlbench.reporting.page import looks as looks_lib
-from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.page import style as style_lib
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.sections import Section
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
@@ -18,19 +18,19 @@ _MOST = 14  # Rows of a plot.
 _OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
 
 
-def ranking(section: Section, looks: Looks, prefix: str) -> Figure | None:
+def ranking(section: Section, style: Style, prefix: str) -> Figure | None:
     """Each system's main score in the ranked column, with what its seeds say; None without one.
 
     Args:
         section: Whose systems.
-        looks: Of them.
+        style: Of them.
         prefix: Of the names of files.
     """
-    if looks.column is None:
+    if style.column is None:
         return None
-    score, tasks = section.scores[0], looks.column.tasks
+    score, tasks = section.scores[0], style.column.tasks
     others = [system for system in section.systems if system.kind != 'run']
-    shown = [s for s in (*looks.ranked, *others) if not s.cell(score, tasks).is_missing]
+    shown = [s for s in (*style.ranked, *others) if not s.cell(score, tasks).is_missing]
     runs = [s for s in shown if s.kind == 'run'][:_MOST]
     shown = [*runs, *[s for s in shown if s.kind != 'run'][:_MOST]]
     if len(shown) < 2:
@@ -39,9 +39,9 @@ def ranking(section: Section, looks: Looks, prefix: str) -> Figure | None:
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
         for place, system in enumerate(shown):
-            _draw_system(axes, place, system, system.values(score, tasks), looks)
+            _draw_system(axes, place, system, system.values(score, tasks), style)
         _name_rows(axes, [system.name for system in shown])
-        looks_lib.scale(axes, score, across=True)
+        style_lib.scale(axes, score, across=True)
 
     kinds = {system.kind for system in shown}
     marks = [
@@ -51,12 +51,12 @@ def ranking(section: Section, looks: Looks, prefix: str) -> Figure | None:
         'Open squares are the systems of the paper.' if 'paper' in kinds else '',
     ]  # fmt: skip
     described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
-    size = (looks_lib.WIDTH, 0.6 + 0.24 * len(shown))
-    return looks_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)
+    size = (style_lib.WIDTH, 0.6 + 0.24 * len(shown))
+    return style_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)
 
 
 def boxes(
-    name: str, title: str, label: str, values: Mapping[str, Sequence[float]], looks: Looks
+    name: str, title: str, label: str, values: Mapping[str, Sequence[float]], style: Style
 ) -> Figure:
     """How numbers of examples are spread, a box for each system.
 
@@ -65,10 +65,10 @@ def boxes(
         title: What it shows.
         label: What the numbers are.
         values: System, or 'references' -> a number for each example, one or more.
-        looks: Of the systems.
+        style: Of the systems.
     """
     shown = dict(list(values.items())[:_MOST])
-    styles = {system.name: looks.style(system) for system in looks.ranked}
+    styles = {system.name: style.of(system) for system in style.ranked}
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
@@ -76,19 +76,19 @@ def boxes(
             colour, marker = styles.get(system, (drawing.BLACK, 'o'))
             _draw_box(axes, place, numbers, colour, marker)
         _name_rows(axes, list(shown))
-        looks_lib.scale(axes, label, across=True)
+        style_lib.scale(axes, label, across=True)
 
     described = (
         f'{title}. A box has the middle half of the examples with the median as a line, its '
         'whiskers reach from the 5th to the 95th percentile, and the marker is the mean.'
     )
-    return looks_lib.plot(name, title, described, (looks_lib.WIDTH, 0.6 + 0.27 * len(shown)), draw)
+    return style_lib.plot(name, title, described, (style_lib.WIDTH, 0.6 + 0.27 * len(shown)), draw)
 
 
 def _draw_system(
-    axes: Axes, place: int, system: System, seeds: Sequence[float], looks: Looks
+    axes: Axes, place: int, system: System, seeds: Sequence[float], style: Style
 ) -> None:
-    colour, marker = looks.style(system)
+    colour, marker = style.of(system)
     if system.kind != 'run':
         colour, marker = drawing.SOFT, _OTHERS[system.kind]
     mean = statistics.fmean(seeds)
@@ -113,5 +113,5 @@ def _draw_box(axes: Axes, place: int, numbers: Sequence[float], colour: str, mar
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), looks_lib.labels(names))
+    axes.set_yticks(range(len(names)), style_lib.labels(names))
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -17,15 +17,14 @@ from xlbench.reporting.page import (
     distributions,
     examples as examples_lib,
     heatmaps,
-    looks as looks_lib,
     markup,
     origins,
     overview,
-    vector,
+    style as style_lib,
 )
 from xlbench.reporting.page.examples import Examples
-from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.page.markup import Markup, element
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.page.tables import SYSTEMS, Tables
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Figure, Table, clean
@@ -84,39 +83,39 @@ def plots(sections: Sequence[Section]) -> list[Figure]:
         while prefix in prefixes:  # Such as those of two models on one benchmark.
             prefix = f'{plain}_{len(prefixes) + 1}'
         prefixes.add(prefix)
-        looks = looks_lib.of_section(section)
-        groups = _plots(section, looks, examples_lib.of_section(section, looks), prefix)
+        style = style_lib.of_section(section)
+        groups = _plots(section, style, examples_lib.of_section(section, style), prefix)
         made += [plot for group in groups.values() for plot in group]
     return made
 
 
 def _plots(
-    section: Section, looks: Looks, examples: Examples, prefix: str
+    section: Section, style: Style, examples: Examples, prefix: str
 ) -> dict[str, list[Figure]]:
     """The plots by the part of the page that they stand in."""
-    ranking = distributions.ranking(section, looks, prefix)
+    ranking = distributions.ranking(section, style, prefix)
     spread = []
     if scores := examples.score_values():
         title = f'{examples.score} of single examples'
-        spread.append(distributions.boxes(f'{prefix}_scores', title, examples.score, scores, looks))
+        spread.append(distributions.boxes(f'{prefix}_scores', title, examples.score, scores, style))
     if examples.all:
         title, label = 'Lengths of texts', 'words, or characters where none are written'
         lengths = examples.lengths()
-        spread.append(distributions.boxes(f'{prefix}_lengths', title, label, lengths, looks))
+        spread.append(distributions.boxes(f'{prefix}_lengths', title, label, lengths, style))
     return {
         'ranking': [ranking] if ranking else [],
-        'maps': heatmaps.plots(section, looks, prefix),
-        'curves': curves.plots(section, looks, prefix),
+        'maps': heatmaps.plots(section, style, prefix),
+        'curves': curves.plots(section, style, prefix),
         'spread': spread,
     }
 
 
 def _section(section: Section, name: str, tables: Tables) -> tuple[Markup, Json]:
     """A section of the page, and the examples that its script reads."""
-    looks = looks_lib.of_section(section)
-    examples = examples_lib.of_section(section, looks)
-    plots = _plots(section, looks, examples, name)
-    summary = [overview.answer(section, looks), *map(_figure, plots['ranking'])]
+    style = style_lib.of_section(section)
+    examples = examples_lib.of_section(section, style)
+    plots = _plots(section, style, examples, name)
+    summary = [overview.answer(section, style), *map(_figure, plots['ranking'])]
     made = layout.tables(section)
     parts = [
         element('h2', section.title, id=name),
@@ -125,14 +124,14 @@ def _section(section: Section, name: str, tables: Tables) -> tuple[Markup, Json]
         element('div', *summary, class_='summary') if any(summary) else '',
         _heading(name, 'scores'),
         _notes([note for note in section.notes if note != section.data_note]),
-        *_tables(section, looks, made, tables),
+        *_tables(section, style, made, tables),
         *_group(name, 'maps', plots['maps']),
         *_group(name, 'curves', plots['curves']),
         *_group(name, 'spread', plots['spread']),
     ]
     content = None
     if examples.all:
-        content = examples_lib.content(examples, looks)
+        content = examples_lib.content(examples, style)
         parts += [
             _heading(name, 'examples'),
             element('noscript', element('p', 'The examples need JavaScript.', class_='note')),
@@ -142,9 +141,9 @@ def _section(section: Section, name: str, tables: Tables) -> tuple[Markup, Json]
     return element('section', *parts, aria_labelledby=name), content
 
 
-def _tables(section: Section, looks: Looks, made: Sequence[Table], tables: Tables) -> list[Markup]:
+def _tables(section: Section, style: Style, made: Sequence[Table], tables: Tables) -> list[Markup]:
     """The main score's table and those of the paper; the other scores' folded away."""
-    marks = {system.name: looks.mark(system) for system in looks.ranked}
+    marks = {system.name: style.mark(system) for system in style.ranked}
     of_scores = [] if section.tables else [t for t in made if t.title in section.scores]
     shown, folded = [], []
     for table in made:
@@ -172,8 +171,8 @@ def _figure(figure: Figure) -> Markup:
     # Figures of a paper have a table of their numbers beside them, with the notes.
     shown = figure.numbers.title if is_of_paper else said
     svg = figure.svg()
-    drawn = vector.inline(svg, figure.name, figure.numbers.title, said)
-    if vector.width(svg) > _WIDE:
+    drawn = style_lib.inline(svg, figure.name, figure.numbers.title, said)
+    if style_lib.width(svg) > _WIDE:
         drawn = element('div', drawn, class_='wide', tabindex=0, role='region',
                         aria_label=figure.numbers.title)  # fmt: skip
     heading = [] if is_of_paper else [element('h4', figure.numbers.title)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from xlbench.benchmarks import languages
 from xlbench.data import statistics as lengths_lib
 from xlbench.reporting import predictions
-from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.results import Result, read_predictions
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
@@ -86,12 +86,12 @@ class Examples:
         return {name: numbers for name, numbers in measured.items() if numbers}
 
 
-def of_section(section: Section, looks: Looks) -> Examples:
+def of_section(section: Section, style: Style) -> Examples:
     """Reads the predictions of a section's runs: of each system those of the first seed."""
     with_texts: list[System] = []
     score = _score(section)
     examples: dict[tuple[str, str], Example] = {}
-    for system in looks.ranked:
+    for system in style.ranked:
         if len(with_texts) == _MOST_SYSTEMS:
             break
         results: dict[str, Result] = {}
@@ -105,7 +105,7 @@ def of_section(section: Section, looks: Looks) -> Examples:
     return Examples(tuple(with_texts), score, tuple(every))
 
 
-def content(examples: Examples, looks: Looks) -> dict[str, Json]:
+def content(examples: Examples, style: Style) -> dict[str, Json]:
     """The examples as the page's script reads them: evenly chosen where they are too many."""
     shown = _chosen(examples.all)
     tasks = list(dict.fromkeys(example.task for example in shown))
@@ -113,7 +113,7 @@ def content(examples: Examples, looks: Looks) -> dict[str, Json]:
     return {
         'score': examples.score,
         'systems': [
-            {'name': system.name, 'mark': looks.mark(system)} for system in examples.systems
+            {'name': system.name, 'mark': style.mark(system)} for system in examples.systems
         ],
         'tasks': [_task(task) for task in tasks],
         'total': len(examples.all),

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure as Canvas
 
 from xlbench import benchmarks
 from xlbench.reporting import drawing
-from xlbench.reporting.page import looks as looks_lib
-from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.page import style as style_lib
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Figure
@@ -34,20 +34,20 @@ class _Map(NamedTuple):
     axes: tuple[str, str]
 
 
-def plots(section: Section, looks: Looks, prefix: str) -> list[Figure]:
+def plots(section: Section, style: Style, prefix: str) -> list[Figure]:
     """The maps of a section that have two rows and two columns.
 
     Args:
         section: Whose runs.
-        looks: Of its systems.
+        style: Of its systems.
         prefix: Of the names of files.
     """
     if not section.scores:
         return []
     maps = [
-        *_of_languages(section, looks),
-        *_of_tasks(section, looks),
-        *_of_systems(section, looks),
+        *_of_languages(section, style),
+        *_of_tasks(section, style),
+        *_of_systems(section, style),
     ]
     values = [value for one in maps for value in one.cells.values()]
     score = section.scores[0]
@@ -76,11 +76,11 @@ def _scores(section: Section, system: System) -> dict[benchmarks.TaskName, float
     return {name: cell.value for name, cell in cells.items() if cell.value is not None}
 
 
-def _of_languages(section: Section, looks: Looks) -> list[_Map]:
+def _of_languages(section: Section, style: Style) -> list[_Map]:
     """For each task source x target: of each system that has one, and of the best for each pair."""
     sign = direction(section.scores[0]) or 1
     tasks = list(dict.fromkeys(name.task for name in _names(section)))
-    of_systems = {system.name: _scores(section, system) for system in looks.ranked}
+    of_systems = {system.name: _scores(section, system) for system in style.ranked}
     made = []
     for task in tasks:
         best: dict[tuple[str, str], float] = {}
@@ -117,10 +117,10 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
     return len(cells) > max(len(sources), len(targets)) > 1 and len(sources) > 1
 
 
-def _of_tasks(section: Section, looks: Looks) -> list[_Map]:
+def _of_tasks(section: Section, style: Style) -> list[_Map]:
     """Task x language of each system that has two tasks."""
     made = []
-    for system in looks.ranked:
+    for system in style.ranked:
         cells = {}
         for name, value in _scores(section, system).items():
             pair = name.source if name.source == name.target else f'{name.source}-{name.target}'
@@ -132,12 +132,12 @@ def _of_tasks(section: Section, looks: Looks) -> list[_Map]:
     return made[:_MOST]
 
 
-def _of_systems(section: Section, looks: Looks) -> list[_Map]:
+def _of_systems(section: Section, style: Style) -> list[_Map]:
     """System x language of a task, for the tasks that several runs and languages share."""
     made = []
     for task in dict.fromkeys(name.task for name in _names(section)):
         cells = {}
-        for system in looks.ranked:
+        for system in style.ranked:
             for name, value in _scores(section, system).items():
                 if name.task == task and name.source == name.target:
                     cells[system.name, name.target] = value
@@ -155,9 +155,9 @@ def _of_systems(section: Section, looks: Looks) -> list[_Map]:
 def _plot(
     name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]
 ) -> Figure:
-    names = max(map(len, looks_lib.labels(one.rows)))
+    names = max(map(len, style_lib.labels(one.rows)))
     width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
-    size = (max(looks_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
+    size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
     low, high = limits
 
     def draw(canvas: Canvas) -> None:
@@ -181,7 +181,7 @@ def _plot(
                 axes.text(j + 0.5, i + 0.5, text, ha='center', va='center', color=colour)
         axes.invert_yaxis()
         axes.set_xticks([i + 0.5 for i in range(len(one.columns))], one.columns)
-        axes.set_yticks([i + 0.5 for i in range(len(one.rows))], looks_lib.labels(one.rows))
+        axes.set_yticks([i + 0.5 for i in range(len(one.rows))], style_lib.labels(one.rows))
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
@@ -193,4 +193,4 @@ def _plot(
         top = max(one.cells, key=lambda place: one.cells[place] * (direction(score) or 1))
         value = f'{one.cells[top]:.{decimals}f}'
         described += f' Best: {value} ({top[0]}, {top[1]}). Lighter is better.'
-    return looks_lib.plot(name, one.title, described, size, draw)
+    return style_lib.plot(name, one.title, described, size, draw)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.page.markup import Markup, element
+from xlbench.reporting.page.style import Style
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
@@ -20,9 +20,9 @@ class _Answer(NamedTuple):
     others: tuple[tuple[str, System, Cell], ...]  # 'best baseline', ...
 
 
-def answer(section: Section, looks: Looks) -> Markup:
+def answer(section: Section, style: Style) -> Markup:
     """The headline score of the best run beside the next one, the best baseline and the paper."""
-    if (answered := _answer(section, looks)) is None:
+    if (answered := _answer(section, style)) is None:
         return Markup()
     system, cell = answered.best
     score = answered.score
@@ -41,11 +41,11 @@ def answer(section: Section, looks: Looks) -> Markup:
         )  # fmt: skip
     parts = [
         element('p', 'Best system', class_='over'),
-        element('p', element('span', class_=f'mark {looks.mark(system)}', aria_hidden='true'),
+        element('p', element('span', class_=f'mark {style.mark(system)}', aria_hidden='true'),
                 system.name, class_='system'),
         element('p', element('strong', f'{cell.value:.{decimals}f}'), ' ', score,
                 class_='number'),
-        element('p', f'{answered.where}{_seeds(section, looks, system)}', class_='where'),
+        element('p', f'{answered.where}{_seeds(section, style, system)}', class_='where'),
     ]  # fmt: skip
     if rows:
         caption = element('caption', 'The best system minus others', class_='unseen')
@@ -80,12 +80,12 @@ def tone(difference: float, score: str) -> str | None:
     return None if not sense else 'gain' if sense > 0 else 'loss'
 
 
-def _answer(section: Section, looks: Looks) -> _Answer | None:
-    if looks.column is None or not looks.ranked:
+def _answer(section: Section, style: Style) -> _Answer | None:
+    if style.column is None or not style.ranked:
         return None
-    score, tasks = section.scores[0], looks.column.tasks
+    score, tasks = section.scores[0], style.column.tasks
     cells = {s.name: s.cell(score, tasks, section.decimals_of(score)) for s in section.systems}
-    best = looks.ranked[0]
+    best = style.ranked[0]
     if cells[best.name].value is None:
         return None
     others = []
@@ -103,21 +103,21 @@ def _answer(section: Section, looks: Looks) -> _Answer | None:
             others.append((label, top, cells[top.name]))
     return _Answer(
         score,
-        _where(looks, [s for s in looks.ranked if not cells[s.name].is_missing]),
+        _where(style, [s for s in style.ranked if not cells[s.name].is_missing]),
         (best, cells[best.name]),
         tuple(others),
     )
 
 
-def _where(looks: Looks, scored: Sequence[System]) -> str:
+def _where(style: Style, scored: Sequence[System]) -> str:
     """Returns what the score is of. Example: 'mean over 4 tasks and languages of qg'."""
-    column = looks.column
+    column = style.column
     if len(column.tasks) > 1:
         of = f' of {column.group}' if column.group else ''
         where = f'mean over {len(column.tasks)} tasks and languages{of}'
     else:
         where = f'{column.group} {column.label}'.strip()
-    every = len(looks.ranked)
+    every = len(style.ranked)
     if len(scored) < every:
         where += f' ({len(scored)} of {every} systems have this score)'
     counts = [system.count(column.tasks) for system in scored]
@@ -126,10 +126,10 @@ def _where(looks: Looks, scored: Sequence[System]) -> str:
     return where
 
 
-def _seeds(section: Section, looks: Looks, system: System) -> str:
+def _seeds(section: Section, style: Style, system: System) -> str:
     """Example: ', 3 seeds, 95 % interval ±0.8'."""
     score = section.scores[0]
-    values = system.values(score, looks.column.tasks)
+    values = system.values(score, style.column.tasks)
     if len(values) < 2:
         return ', one seed'
     half = f'{half_width(values):.{section.decimals_of(score)}f}'
