@@ -8,7 +8,7 @@ import pytest
 from workdir_files import QG, write_workdir
 
 from xlbench import metrics, report
-from xlbench.reporting import comparisons, results, sections as sections_lib, significance
+from xlbench.reporting import comparisons, results, sections as sections_lib, statistics
 from xlbench.system.errors import UserError
 
 COUNT = 30
@@ -74,7 +74,7 @@ def test_significance_does_not_vanish_as_a_report_grows(tmp_path):
     paths = [write(tmp_path / f'run{i}', 0.5 + 0.04 * i, seed=i) for i in range(8)]
     for count in (2, 4, 8):
         found = {}
-        for test in significance.TESTS:
+        for test in statistics.TESTS:
             made = table(*paths[:: 8 // count], test=test)
             found[test] = sum(cell.mark == '*' for row in made.rows[::2] for cell in row.cells)
         assert found['t-test'] > 0

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from xlbench.judgement import agreement
 from xlbench.judgement.answers import Judged
 from xlbench.judgement.studies import Study
-from xlbench.reporting import significance
+from xlbench.reporting import statistics as tests
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.tables import Cell, Column, Row, Table
@@ -230,7 +230,7 @@ def _differences(study: Study, values: Values) -> Table:
     rows = {}
     for other, system in itertools.combinations(study.systems, 2):
         rows[f'{system} minus {other}'] = [
-            significance.t_test(
+            tests.t_test(
                 {str(i): value for i, value in values.get((system, aspect), {}).items()},
                 {str(i): value for i, value in values.get((other, aspect), {}).items()},
             )
@@ -238,4 +238,4 @@ def _differences(study: Study, values: Values) -> Table:
         ]
     decimals = 2 if study.scale.kind == 'ratings' else 3
     columns = [Column('', aspect) for aspect in aspects]
-    return significance.table('Differences', columns, rows, 't-test', decimals)
+    return tests.table('Differences', columns, rows, 't-test', decimals)

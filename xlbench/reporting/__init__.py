@@ -1,7 +1,6 @@
 """Results of runs as tables and pages.
 
   results   reads the scores of workdirs
-  trained   what a run's config says of its training
   adding    further scores for finished results
   scored    the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
@@ -23,8 +22,7 @@
   costs     how long workdirs were worked in, and on which hardware
   screen    the tables of one run as plain text
   comparisons  differences between the systems of a section
-  significance  a table of differences and their p-values
-  statistics  tests of differences, intervals, correlations
+  statistics  tests of differences and their tables, intervals, correlations
 """
 
 __all__ = [
@@ -48,9 +46,7 @@ __all__ = [
     'scored',
     'screen',
     'sections',
-    'significance',
     'statistics',
     'systems',
     'tables',
-    'trained',
 ]

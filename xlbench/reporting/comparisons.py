@@ -17,12 +17,11 @@ from sacrebleu.metrics.base import Metric
 
 from xlbench import metrics
 from xlbench.metrics.bleu import TOKENIZERS
-from xlbench.reporting import predictions, significance, statistics as tests
+from xlbench.reporting import predictions, statistics as tests
 from xlbench.reporting.predictions import Prediction
 from xlbench.reporting.results import LOSSES, Result
 from xlbench.reporting.sections import Section
-from xlbench.reporting.significance import Difference
-from xlbench.reporting.statistics import Resamples, Scorer
+from xlbench.reporting.statistics import Difference, Resamples, Scorer
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Table
 from xlbench.system import errors
@@ -90,7 +89,7 @@ def beside(
 
     Args:
         sections: What is shown.
-        test: One of `significance.TESTS`.
+        test: One of `statistics.TESTS`.
         earlier: The same runs at another step, to compare each run with itself.
         label: Of that step.
         scores: What is compared; none: of each section the main score.
@@ -127,7 +126,7 @@ def table(
     Args:
         section: What is shown.
         score: What is compared.
-        test: One of `significance.TESTS`.
+        test: One of `statistics.TESTS`.
         other: The same runs at another step, to compare each run with itself; else every two runs
             are compared.
         label: Of that step.
@@ -151,7 +150,7 @@ def table(
         for name, *pair in pairs
     }
     title = f'Differences of {score}'
-    return significance.table(title, section.columns, rows, test, section.decimals_of(score))
+    return tests.table(title, section.columns, rows, test, section.decimals_of(score))
 
 
 def texts_of(system: System, task: str) -> Texts:
@@ -190,7 +189,7 @@ class _Pairs:
             for of_field in zip(*(one.drawn for one in of_tasks), strict=True)
         )
         value = statistics.fmean(one.value for one in of_tasks)
-        return significance.resampled(value, Resamples(*drawn), self._test)
+        return tests.resampled(value, Resamples(*drawn), self._test)
 
     def _sides(self, first: System, second: System, task: str) -> tuple[Texts, Texts]:
         """Returns what both wrote for a task: the same examples."""
@@ -228,7 +227,7 @@ class _Pairs:
                 'the tasks have different numbers of examples; --significance=bootstrap or '
                 'randomization can test their mean'
             )
-        return significance.t_test(*pooled)
+        return tests.t_test(*pooled)
 
     def _resampled(self, first: System, second: System, task: str) -> _Tested:
         place = id(first), id(second), task

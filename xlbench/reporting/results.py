@@ -6,6 +6,7 @@ workdir/eval/<step>/<task>/metrics.json        scores, signatures, number of exa
 workdir/eval/baselines/<name>/<task>/metrics.json
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -21,7 +22,6 @@ import msgspec
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.metrics.contract import Spec
-from xlbench.reporting import trained
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -165,7 +165,7 @@ class Run:
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
         """The benchmark scenario the config trains on; None if it is none of ours."""
-        for name in [*self.stage_mixtures, *trained.mixture_names(self.config)]:
+        for name in [*self.stage_mixtures, *_mixture_names(self.config)]:
             try:
                 return benchmarks.parse_mixture(name)
             except errors.UserError:
@@ -248,7 +248,7 @@ class Run:
         It is the validation split, else that of the evaluation that chooses the run's best
         checkpoint, else the split that is reported.
         """
-        judging = ('validation', trained.choosing_split(self.config))
+        judging = ('validation', _choosing_split(self.config))
         return next((name for name in judging if name in self.splits()), split)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
@@ -449,3 +449,31 @@ def _without_seed(value: Json) -> Json:
     if isinstance(value, dict):
         return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
     return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _choosing_split(config: Mapping[str, Json]) -> str:
+    """The split of the evaluation that chooses the best checkpoint; '' if none does."""
+    best, evals = (config.get(key) for key in ('best', 'evals'))
+    score = best.get('score') if isinstance(best, dict) else ''
+    block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
+    return str(block.get('split')) if isinstance(block, dict) else ''
+
+
+def _mixture_names(config: Mapping[str, Json]) -> list[str]:
+    """Strings of the config that may name what is trained on, the likeliest first.
+
+    Breadth first, and a key called mixture before one called task: evaluators name tasks too, but
+    deeper down.
+    """
+    names: dict[str, list[str]] = {'mixture': [], 'task': []}
+    queue = collections.deque([config])
+    while queue:
+        block = queue.popleft()
+        for key, value in block.items():
+            if isinstance(value, dict):
+                queue.append(value)
+            elif isinstance(value, list):
+                queue.extend(item for item in value if isinstance(item, dict))
+            elif isinstance(value, str) and key in names:
+                names[key].append(value)
+    return names['mixture'] + names['task']

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
+from xlbench.benchmarks.paper import Key
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables import board as board_lib, plots
 from xlbench.reporting.paper_tables.board import Board
@@ -61,10 +62,8 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
             if rows[-1].is_missing:
                 gaps.append(name)
             key = {'scenario': scenario, 'model': model, 'task': task}
-            texts = [paper_table.printed_value(key, aspect.lower()) for aspect in ASPECTS]
-            if is_official and any(texts):
-                cells = (Cell(text=text or '-') for text in texts)
-                rows.append(Row(f'{name} (paper)', 'paper', tuple(cells)))
+            if is_official:
+                rows += _printed(paper_table, name, key, [a.lower() for a in ASPECTS])
     if not groups:
         return Table(paper_table.short, missing=f'no text of {task} was rated by --ratings')
     said = [f'Ratings from 1 to 5, each language with the same weight; {_counts(groups)}.']
@@ -84,11 +83,8 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
         best = max((r for r in of_target.values() if r == r), default=None)
         cells = (_correlation(of_target[name], best) for name in names)
         rows.append(Row(target, 'run', tuple(cells)))
-        key = {'target': target}
-        theirs = [paper_table.printed_value(key, name) for name in names]
-        if board.is_official and any(theirs):
-            cells = (Cell(text=text or '-') for text in theirs)
-            rows.append(Row(f'{target} (paper)', 'paper', tuple(cells)))
+        if board.is_official:
+            rows += _printed(paper_table, target, {'target': target}, names)
     said = [
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
@@ -139,10 +135,7 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
         if ours:
             rows.append(Row(threshold, 'run', tuple(Cell(text=text) for text in ours)))
         if board.is_official:
-            key = {'threshold': threshold}
-            theirs = (paper_table.printed_value(key, task) or '-' for task in tasks)
-            cells = tuple(Cell(text=text) for text in theirs)
-            rows.append(Row(f'{threshold} (paper)', 'paper', cells))
+            rows += _printed(paper_table, threshold, {'threshold': threshold}, tasks)
     said = ['An example stays if no text of it, in no language, has a smaller overlap.'] * bool(
         root
     )
@@ -153,6 +146,13 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     columns = tuple(Column('', task) for task in tasks)
     title = paper_table.heading
     return Table(title, columns, tuple(rows), 'threshold', tuple(said))
+
+
+def _printed(paper_table: PaperTable, name: str, key: Key, scores: Sequence[str]) -> list[Row]:
+    """The paper's row under one of ours; none if it has no such row."""
+    texts = [paper_table.printed_value(key, score) for score in scores]
+    row = Row(f'{name} (paper)', 'paper', tuple(Cell(text=text or '-') for text in texts))
+    return [row] if any(texts) else []
 
 
 def _kept(root: str, benchmark: str, task: str) -> dict[str, int]:

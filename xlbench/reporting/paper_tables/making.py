@@ -79,24 +79,6 @@ class Material:
         return board_lib.read(runs, self.benchmark, stage, split, self.rating)
 
 
-def _regressors(material: Material, paper_table: PaperTable) -> Made:
-    if material.fits is None:
-        return Table(paper_table.short, missing='it is made of --ratings=FILE')
-    return judged.regressors(material.board, paper_table, material.fits)
-
-
-def _correlations(material: Material, paper_table: PaperTable) -> Made:
-    if material.fits is None:
-        return Table(paper_table.short, missing='it is made of --ratings=FILE')
-    return plots.correlations(paper_table, judged.correlations(paper_table, material.fits))
-
-
-def _ratings(material: Material, paper_table: PaperTable) -> Made:
-    if not material.rated:
-        return Table(paper_table.short, missing='it is made of --ratings=FILE')
-    return judged.ratings(material.board, paper_table, material.rated)
-
-
 def _page(material: Material, paper_table: PaperTable) -> Made:
     """A table that the report of a benchmark has under its own name."""
     for section in _sections(material):
@@ -132,12 +114,12 @@ def _sections(material: Material) -> list[sections_lib.Section]:
 # What `PaperTable.shows` names.
 MAKERS: Mapping[str, Callable[[Material], Made]] = {
     'by_language': _by_language,
-    'correlations': _correlations,
+    'correlations': lambda m, e: plots.correlations(e, judged.correlations(e, m.fits)),
     'matrices': lambda m, e: plots.matrices(m.board, e),
     'page': _page,
     'preference': lambda m, e: judged.preference(_sections(m), e, m.rated),
-    'ratings': _ratings,
-    'regressors': _regressors,
+    'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
+    'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
     'scores': lambda m, e: scores.scores(m.board, e),
     'settings': lambda m, e: plots.settings(m.board, e),
     'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.first, m.stages),
@@ -174,6 +156,9 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
 
 def make(material: Material, paper_table: PaperTable) -> Made:
     """One table or figure; a table that says why, where its material lacks."""
+    is_fitted = paper_table.shows in ('correlations', 'regressors')
+    if (is_fitted and not material.fits) or (paper_table.shows == 'ratings' and not material.rated):
+        return Table(paper_table.short, missing='it is made of --ratings=FILE')
     return MAKERS[paper_table.shows](material, paper_table)
 
 

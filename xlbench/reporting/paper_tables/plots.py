@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.reporting.paper_tables import scores
 from xlbench.reporting.paper_tables.board import Board
-from xlbench.reporting.significance import p_text
-from xlbench.reporting.statistics import LEVEL, holm
+from xlbench.reporting.statistics import LEVEL, holm, p_text
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.benchmarks.paper import RATING, Head, Key
-from xlbench.reporting import comparisons, notes as notes_lib, significance, statistics
+from xlbench.reporting import comparisons, notes as notes_lib, statistics
 from xlbench.reporting.paper_tables.board import Board
-from xlbench.reporting.significance import Difference
+from xlbench.reporting.statistics import Difference
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
@@ -103,7 +103,7 @@ def stages(
         for i, stage in enumerate(names):
             rows.append(Row(f'{name} {stage}', 'run', tuple(one[i] for one in of_model)))
         texts = (
-            significance.p_text(one.p_value, one.difference) + '*' * one.is_significant
+            statistics.p_text(one.p_value, one.difference) + '*' * one.is_significant
             for one in of_model
         )
         rows.append(Row(f'{name} {_P_VALUE}', 'p', tuple(Cell(text=text) for text in texts)))
@@ -235,4 +235,4 @@ def difference(
             side |= {f'{task} {key}': value for key, value in values.items()}
     if pooled[0].keys() != pooled[1].keys():
         return None
-    return significance.t_test(*pooled)
+    return statistics.t_test(*pooled)
