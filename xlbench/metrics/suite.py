@@ -126,7 +126,7 @@ class Suite:
 
     @property
     def metrics(self) -> list[Metric]:
-        """The object whose method or function scores."""
+        """Lists the metrics, in the order in which they score."""
         return [member.metric for member in self._members]
 
     @property
