@@ -28,10 +28,10 @@ def test_scores_averages_and_removed_error(tmp_path):
     }  # fmt: skip
     assert rows['nearest_input']['qg avg'] == '30.0'
     # The best baseline is 70 from perfect, the run 45: 25/70 of the error is gone.
-    assert rows['error removed'] == {
+    assert rows['error reduction'] == {
         'qg en': '', 'qg de': '', 'qg fr': '', 'qg es': '', 'qg avg': '36%',
     }  # fmt: skip
-    assert 'error removed' not in rows_of(section_of(tmp_path / 'run'), 'bleu')
+    assert 'error reduction' not in rows_of(section_of(tmp_path / 'run'), 'bleu')
 
 
 def test_the_number_of_examples_stands_in_every_table(tmp_path):
@@ -142,7 +142,7 @@ def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
 
 def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
     section = section_of(write_workdir(tmp_path / 'run', lambda step, task: 16.0))
-    assert rows_of(section)['error removed']['qg avg'] == '-20%'
+    assert rows_of(section)['error reduction']['qg avg'] == '-20%'
 
 
 def test_several_tasks_have_an_average_over_all(tmp_path):
@@ -157,15 +157,15 @@ def test_several_tasks_have_an_average_over_all(tmp_path):
     assert rows['run']['sg avg'] == '40.0'
     assert rows['run']['avg'] == '54.0'
     # (10/70 + 20/70 + 42/70) / 3
-    assert rows['error removed']['avg'] == '34%'
+    assert rows['error reduction']['avg'] == '34%'
     assert [column.group for column in section.columns] == ['sg'] * 5 + ['qg'] * 5 + ['tg'] * 5 + [
         ''
     ]
     text = screen.table(path)
     assert max(map(len, text.splitlines())) <= 120
-    assert text.count('error removed') == 1
+    assert text.count('error reduction') == 1
     narrow = screen.table(path, max_width=60)
-    assert narrow.count('error removed') > 1
+    assert narrow.count('error reduction') > 1
     assert max(map(len, narrow.splitlines())) <= 60
 
 
@@ -290,6 +290,6 @@ def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
         ('rouge_l', 'bleu', 'distinct_1', 'loss'),
         ('distinct_1', 'rouge_l', 'bleu', 'loss'),
     ]
-    assert 'error removed' in rows_of(section, 'distinct_1')
-    assert 'error removed' not in rows_of(section, 'rouge_l')
+    assert 'error reduction' in rows_of(section, 'distinct_1')
+    assert 'error reduction' not in rows_of(section, 'rouge_l')
     assert screen.table(named).split('\n\n')[1].startswith('distinct_1')

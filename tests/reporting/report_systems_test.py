@@ -25,7 +25,7 @@ def test_seeds_become_one_row_with_a_deviation(tmp_path):
     rows = rows_of(section)
     assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
     assert rows['other']['qg avg'] == '60.0'
-    assert rows['error removed by s (2 seeds)']['qg avg'] == '17%'
+    assert rows['error reduction by s (2 seeds)']['qg avg'] == '17%'
     assert [notes.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
     assert not any('determinism' in note for note in section.notes)
 

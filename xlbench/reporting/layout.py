@@ -57,7 +57,7 @@ def by_system(section: Section, score: str) -> Table:
     if score == section.scores[0] and ends_at_100(score):
         runs = [system for system in section.systems if system.kind == 'run']
         for system in runs:
-            label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
+            label = 'error reduction' + (f' by {system.name}' if len(runs) > 1 else '')
             if any(removed := error_removed(section, system)):
                 rows.append(_texts(label, 'error', removed))
     for whose, counts in section.counts if rows else ():
