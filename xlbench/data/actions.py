@@ -44,7 +44,7 @@ class Triple(NamedTuple):
 
 
 def extract(tokens: Sequence[str], tags: Sequence[str], speaker: str = '') -> list[Triple]:
-    """The triples of a sentence; see above.
+    """Returns the triples of a sentence; see above.
 
     Args:
       tokens: of the sentence.
@@ -73,7 +73,7 @@ _BEFORE_NOUNS = ('DET', 'ADJ', 'NUM', *_NOUNS)
 
 
 def _relations(tags: Sequence[str]) -> Iterator[Span]:
-    """The runs of verbs and what belongs to them, each with a verb at its end."""
+    """Yields the runs of verbs and what belongs to them, each with a verb at its end."""
     at = 0
     while at < len(tags):
         end = at
@@ -88,7 +88,7 @@ def _relations(tags: Sequence[str]) -> Iterator[Span]:
 
 
 def _subject(tags: Sequence[str], end: int) -> Span | None:
-    """The noun phrase that ends before a place, with adverbs between."""
+    """Returns the noun phrase that ends before a place, with adverbs between."""
     while end and tags[end - 1] == 'ADV':
         end -= 1
     if not end or tags[end - 1] not in ('PRON', *_NOUNS):
@@ -107,7 +107,7 @@ def _joins(tags: Sequence[str], start: int, end: int) -> bool:
 
 
 def _with_object(tags: Sequence[str], relation: Span) -> tuple[Span, Span]:
-    """The relation with its adposition, if it has one, and the noun phrase behind it."""
+    """Returns the relation with its adposition, if it has one, and the noun phrase behind it."""
     start, end = relation
     if target := _noun_phrase(tags, end):
         return relation, target
@@ -117,7 +117,7 @@ def _with_object(tags: Sequence[str], relation: Span) -> tuple[Span, Span]:
 
 
 def _noun_phrase(tags: Sequence[str], start: int) -> Span | None:
-    """The noun phrase that begins at a place."""
+    """Returns the noun phrase that begins at a place."""
     if start < len(tags) and tags[start] == 'PRON':
         return start, start + 1
     end = start
@@ -129,7 +129,7 @@ def _noun_phrase(tags: Sequence[str], start: int) -> Span | None:
 
 
 def sentences(text: str) -> list[list[str]]:
-    """The sentences of an utterance, each as its tokens.
+    """Returns the sentences of an utterance, each as its tokens.
 
     Example: "I can't. Ask Ben!" -> [['I', "can't", '.'], ['Ask', 'Ben', '!']]
     """
@@ -139,7 +139,7 @@ def sentences(text: str) -> list[list[str]]:
 def line(
     maker: str, number: int, tokens: Sequence[str], tags: Sequence[str], triple: Triple
 ) -> str:
-    """A line of a file of triples, with its line end.
+    """Returns a line of a file of triples, with its line end.
 
     Args:
       maker: of the triples.
@@ -158,7 +158,7 @@ def line(
 
 
 def find(phrase: str, tokens: Sequence[str], start: int = 0) -> Span | None:
-    """Where a phrase stands in a sentence, from a token on, whatever its capitals."""
+    """Returns where a phrase stands in a sentence, from a token on, whatever its capitals."""
     words = [word.lower() for word in _TOKEN.findall(phrase)]
     lower = [token.lower() for token in tokens]
     for first in range(start, len(tokens) - len(words) + 1):

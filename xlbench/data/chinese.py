@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 @functools.cache
 def cutter() -> Callable[[str], list[str]]:
-    """The function from a text to its words and signs, each space among them.
+    """Returns the function from a text to its words and signs, each space among them.
 
     Example: '今天天气好 我们' -> ['今天天气', '好', ' ', '我们']
     """

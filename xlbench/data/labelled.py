@@ -51,7 +51,7 @@ class Uid:
 
     @classmethod
     def parse(cls, text: str) -> 'Uid':
-        """The uid of a published record."""
+        """Returns the uid of a published record."""
         match = _UID.fullmatch(text)
         if not match:
             named = errors.shortened(text)
@@ -60,12 +60,12 @@ class Uid:
 
     @classmethod
     def of_row(cls, task: str, lang: str, row: int, split: str = '') -> 'Uid':
-        """The uid of a row, counted from 0, among the language's own rows."""
+        """Returns the uid of a row, counted from 0, among the language's own rows."""
         split = split or SPLITS[task]
         return cls(lang, row + _first_number(task, lang, split), split)
 
     def row(self, task: str) -> int:
-        """The row, counted from 0, among the language's own rows."""
+        """Returns the row, counted from 0, among the language's own rows."""
         row = self.number - _first_number(task, self.lang, self.split)
         if not _is_row(task, row, self.split):
             raise errors.UserError(f'{self} is not a row of {self.lang} in {task}')
@@ -76,7 +76,7 @@ class Uid:
 
 
 def _first_number(task: str, lang: str, split: str) -> int:
-    """The number of a language's first row."""
+    """Returns the number of a language's first row."""
     if task == 'pawsx':
         return 1
     if task != 'xnli':
@@ -91,7 +91,7 @@ def _is_row(task: str, row: int, split: str) -> bool:
 
 
 def language_code(name: str) -> str:
-    """'de' of 'german', in which folders and uids are named; a code stays itself."""
+    """Returns 'de' of 'german', the name in folders and uids; a code stays itself."""
     if name in languages.LANGUAGES:
         return name
     codes = {language.name: code for code, language in languages.LANGUAGES.items()}
@@ -101,7 +101,7 @@ def language_code(name: str) -> str:
 
 
 def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
+    """Reads XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
 
     Of the official file, whose header begins with `language`, the tokenised sentences are taken,
     as fsxlt/code does: third and second column from the right. MNLI, whose header begins with
@@ -129,7 +129,7 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
 
 
 def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """PAWS-X: dev_2k.tsv with a header that begins with `id`, or sentences and label without one.
+    """Reads PAWS-X: dev_2k.tsv with a header that begins with `id`, or none.
 
     Rows that nobody translated, whose sentences are both NS, are kept: published few shots have
     them too. Outside of train files no id may be there twice: rows that are doubled or lost shift
@@ -156,7 +156,7 @@ def _read_pairs(
     split: str,
     headers: Mapping[str, Callable[[list[str]], list[str] | None]],
 ) -> Iterator[Record | BadRecord]:
-    """Pairs of sentences.
+    """Reads pairs of sentences.
 
     Args:
         task, path, lang, split: what is read.
@@ -188,7 +188,7 @@ def _read_pairs(
 
 
 def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """MLDoc: label TAB text; English lines may have more columns, which are not used."""
+    """Reads MLDoc: label TAB text; English lines may have more columns, which are not used."""
     for number, line in enumerate(readers.lines(path), 1):
         if isinstance(line, BadRecord):
             yield line
@@ -203,7 +203,7 @@ def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
 
 
 def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """MARC: a JSON object on each line.
+    """Reads MARC: a JSON object on each line.
 
     Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
       "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
@@ -234,7 +234,7 @@ def _stripped(value: readers.Json, name: str) -> str:
 def _record(
     task: str, lang: str, split: str, row: int, text_a: str, text_b: str, label: str
 ) -> Record:
-    """A record; ValueError says what is wrong with it."""
+    """Returns a record; ValueError says what is wrong with it."""
     split = split or SPLITS[task]
     if label not in LABELS[task]:
         named = errors.shortened(label)

@@ -39,7 +39,7 @@ Lexicon = Mapping[str, str]  # A lower-cased source word -> a target word.
 
 
 def tokens(text: str) -> list[str]:
-    """Words and signs of a text; words of Chinese as jieba cuts them.
+    """Returns words and signs of a text; words of Chinese as jieba cuts them.
 
     Example: 'Das geht, oder?' -> Das, geht, ',', oder, ?; '我们走吧。' -> 我们, 走, 吧, 。
     """
@@ -49,7 +49,7 @@ def tokens(text: str) -> list[str]:
 
 
 def join(words: Iterable[str]) -> str:
-    """A text of words and signs, with spaces where people write them.
+    """Returns a text of words and signs, with spaces where people write them.
 
     Example: Das, geht, ',', oder, ? -> 'Das geht, oder?'; 我们, 走, 。 -> '我们走。'
     """
@@ -62,7 +62,7 @@ def join(words: Iterable[str]) -> str:
 
 
 def learn(pairs: Sequence[tuple[str, str]]) -> Lexicon:
-    """The likeliest translation of each source word of (source, target) texts.
+    """Returns the likeliest translation of each source word of (source, target) texts.
 
     Of equally likely ones it is the one that was seen first.
     """
@@ -83,7 +83,7 @@ def translate(text: str, lexicon: Lexicon) -> str:
 
 
 def _numbers(words: Sequence[str], known: dict[str, int]) -> np.ndarray:
-    """The numbers of words, [words]; a new word gets the next one."""
+    """Returns the numbers of words, [words]; a new word gets the next one."""
     return np.array([known.setdefault(word, len(known)) for word in words], np.int64)
 
 

@@ -27,7 +27,7 @@ def generator(seed: int, epoch: int, number: int) -> random.Random:
 
 
 def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
-    """Where the actions of each utterance stand in it, for any number of draws.
+    """Returns where the actions of each utterance stand in it, for any number of draws.
 
     Args:
       dialogue: an utterance on each line.
@@ -185,7 +185,7 @@ def actions_of(triples: Iterable[Mapping[str, str]]) -> Actions:
 
 
 def action_spans(words: Sequence[str], actions: Actions) -> set[Span]:
-    """Where the phrases of a text's actions stand in it, word for word.
+    """Returns where the phrases of a text's actions stand in it, word for word.
 
     A phrase that OpenIE has put together from words that do not stand together has no span.
 
@@ -210,7 +210,7 @@ _STOPS = ('.', '!', '?', '…', '"', "'", ')', ';', ':')  # A sentence may end b
 
 
 def _places(phrase: str, letters: Sequence[str], start: int, end: int) -> Iterator[Span]:
-    """The runs of words that have the letters of a phrase, between two places."""
+    """Yields the runs of words that have the letters of a phrase, between two places."""
     for first in range(start, end if phrase else start):
         text, last = letters[first], first + 1
         while text and len(text) < len(phrase) and last < end:
@@ -225,7 +225,7 @@ def _letters(text: str) -> str:
 
 
 def _lines(dialogue: str) -> tuple[list[str], list[str]]:
-    """Utterances, and what stands between them."""
+    """Returns utterances, and what stands between them."""
     parts = re.split(r'(\r?\n)', dialogue)
     return parts[::2], parts[1::2]
 
@@ -235,7 +235,7 @@ def _joined(lines: Iterable[str], breaks: Sequence[str]) -> str:
 
 
 def _words(utterance: str) -> tuple[str, list[str]]:
-    """The speaker with what follows the name, and the tokens of the text."""
+    """Returns the speaker with what follows the name, and the tokens of the text."""
     speaker, mark, text = utterance.partition(': ')
     if not mark:
         speaker, text = '', utterance

@@ -69,7 +69,7 @@ class Outputs:
     numbered: bool = False
 
     def for_references(self, references: References) -> list[list[str]]:
-        """The predictions of each example, in the order of the references.
+        """Returns the predictions of each example, in the order of the references.
 
         Raises:
             UserError: They are not as many, or ids are repeated, missing or unknown.
@@ -109,7 +109,7 @@ class Outputs:
 
 
 def format_of(path: str) -> str:
-    """The format that a file's name says. Example: 'out.jsonl.gz' -> 'jsonl', 'out.de' -> 'text'"""
+    """Reads the format in a file's name. Example: 'out.jsonl.gz' -> 'jsonl', 'out.de' -> 'text'"""
     suffix = path.removesuffix('.gz').rpartition('.')[2]
     return suffix if suffix in FORMATS else 'text'
 
@@ -273,7 +273,7 @@ def _references(
 
 
 def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> References:
-    """The references of a prepared task and split."""
+    """Returns the references of a prepared task and split."""
     records = task.read(range(len(task)))
     ids = [record.get(id_field) for record in records] if id_field else []
     if not all(isinstance(i, str) and i for i in ids) or len(set(ids)) < len(records):
@@ -306,7 +306,7 @@ def sha256(path: str) -> str:
 
 
 def _lines(path: str) -> list[tuple[int, str]]:
-    """(number, text) of each line, without its end."""
+    """Returns (number, text) of each line, without its end."""
     lines = []
     for number, line in enumerate(readers.lines(path), 1):
         if isinstance(line, readers.BadRecord):
@@ -322,7 +322,7 @@ def _records(path: str) -> list[dict[str, Json]]:
 
 
 def _tags(path: str, format: str) -> list[str]:
-    """The tags of each sentence, with spaces between them."""
+    """Returns the tags of each sentence, with spaces between them."""
     tags = []
     for record in _TAGGED[format](path):
         if isinstance(record, readers.BadRecord):
@@ -333,7 +333,7 @@ def _tags(path: str, format: str) -> list[str]:
 
 
 def _texts(place: str, value: Json) -> list[str]:
-    """The texts of a field: one, several, or objects that hold them."""
+    """Returns the texts of a field: one, several, or objects that hold them."""
     values = value if isinstance(value, list) else [value]
     texts = []
     for item in values:
@@ -346,7 +346,7 @@ def _texts(place: str, value: Json) -> list[str]:
 
 
 def _ids(path: str, records: Sequence[Mapping[str, Json]], field: str) -> list[str] | None:
-    """The ids of records, if any has one; UserError if one lacks it, or two have the same."""
+    """Returns the ids of records, if any has one; UserError if one lacks it or repeats one."""
     if not field or not any(field in record for record in records):
         return None
     lines: dict[str, int] = {}

@@ -38,7 +38,7 @@ def entry(postprocessor: Postprocessor | None) -> bool | str:
 
 
 def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The references of each record: one, but all of a task with `all_references`.
+    """Returns the references of each record: one, but all of a task with `all_references`.
 
     Raises:
       UserError: a record of such a task has none.
@@ -150,7 +150,7 @@ def _value(written: Mapping[str, Any]) -> Any:
 
 
 def _texts(values: Any) -> np.ndarray:
-    """Nested lists of texts -> an array of bytes."""
+    """Returns nested lists of texts -> an array of bytes."""
     array = np.array(values, object)
     flat = [text.encode() if isinstance(text, str) else text for text in array.ravel()]
     encoded = np.empty(array.size, object)

@@ -71,7 +71,7 @@ class Statistics:
             self.target_tokens += sum(counts[1:]) / len(targets)
 
     def means(self) -> dict[str, float]:
-        """The mean of every count but `examples`; 0 where nothing was counted."""
+        """Returns the mean of every count but `examples`; 0 where nothing was counted."""
         names = [field.name for field in dataclasses.fields(self) if field.name != 'examples']
         return {name: getattr(self, name) / max(self.examples, 1) for name in names}
 
@@ -87,7 +87,7 @@ def turns(text: str) -> list[tuple[str, str]]:
 
 
 def length(text: str, lang: str | None) -> int:
-    """The words of a text, or its characters in a language without spaces between words."""
+    """Returns the words of a text, or its characters in a language without spaces between words."""
     parts = text.split()
     return len(parts) if in_words(lang) else sum(map(len, parts))
 
@@ -100,7 +100,7 @@ def in_words(lang: str | None) -> bool:
 def of_file(
     path: str, keys: tuple[str, str], langs: Langs, tokenizer: Tokenizer | None = None
 ) -> Statistics:
-    """The statistics of a file of JSON, JSONL, CSV, TSV or Parquet.
+    """Returns the statistics of a file of JSON, JSONL, CSV, TSV or Parquet.
 
     Args:
         path: Of the file.

@@ -213,7 +213,7 @@ _MODEL_TYPES = {kind: family for family, row in FAMILIES.items() for kind in row
 
 
 def _of_bert(files: Files, of_class: str | None) -> str:
-    """The family of a BERT's vocabulary, which is XLM-R's in multilingual E5 (arXiv:2402.05672).
+    """Finds the family of a BERT's vocabulary: XLM-R's in multilingual E5 (arXiv:2402.05672).
 
     Its class says so, or the token that opens a text where the class is one for any vocabulary.
     """
@@ -224,14 +224,14 @@ def _of_bert(files: Files, of_class: str | None) -> str:
 
 
 def _of_mbart(of_class: str | None, rows: int | None) -> str:
-    """The family of an mBART's vocabulary: mBART-50's is stored under the names of both classes."""
+    """Finds the family of an mBART's vocabulary: mBART-50's goes by both classes' names."""
     if of_class == 'mbart25':
         return 'mbart25' if (rows or 0) < _MBART50_ROWS else 'mbart50'
     return 'mbart25' if of_class is None and rows == _MBART25_ROWS else 'mbart50'
 
 
 def family_of(files: Files) -> str:
-    """The family of a folder: by its model, its tokeniser's class, the files that only one has."""
+    """Finds the family of a folder: by its model, its tokeniser's class, its files."""
     if files.tokenizer.xlbench_family in FAMILIES:
         return files.tokenizer.xlbench_family
     model = files.model

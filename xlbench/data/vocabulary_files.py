@@ -28,7 +28,7 @@ class Token(msgspec.Struct, omit_defaults=True):
     special: bool | None = None
 
     def flags(self) -> dict[str, bool]:
-        """The flags that the file gives."""
+        """Returns the flags that the file gives."""
         given = msgspec.structs.asdict(self)
         return {key: value for key, value in given.items() if isinstance(value, bool)}
 
@@ -79,11 +79,11 @@ class Settings(msgspec.Struct, omit_defaults=True):
     encoder: _Encoder | None = None
 
     def rows(self) -> int | None:
-        """The rows of the model's embedding; None where config.json does not say it."""
+        """Returns the rows of the model's embedding; None where config.json does not say it."""
         return self.vocab_size or (self.encoder.vocab_size if self.encoder else None)
 
     def listed(self) -> list[AnyToken]:
-        """The special tokens without a role."""
+        """Returns the special tokens without a role."""
         tokens = self.extra_special_tokens or self.additional_special_tokens or []
         return list(tokens.values()) if isinstance(tokens, dict) else tokens
 
@@ -115,7 +115,7 @@ class Files:
         return cls(folder, *settings, read_json(folder, ADDED_TOKENS, dict[str, Id]))
 
     def path(self, name: str) -> str:
-        """The path of a file in the folder."""
+        """Returns the path of a file in the folder."""
         return os.path.join(self.folder, name)
 
     def has(self, *names: str) -> bool:
@@ -130,18 +130,18 @@ class Files:
         return default
 
     def numbered(self) -> dict[int, Token]:
-        """The added tokens by the ids that the files give them."""
+        """Returns the added tokens by the ids that the files give them."""
         if self.tokenizer.added_tokens_decoder:
             return self.tokenizer.added_tokens_decoder
         return {number: Token(text) for text, number in self.added.items()}
 
 
 def read_json(folder: str, name: str, kind: type[Value]) -> Value:
-    """The content of a JSON file in a folder; an empty one if there is no such file."""
+    """Reads the content of a JSON file in a folder; an empty one if there is no such file."""
     path = untrusted.file(folder, name)
     return files_lib.read_json(path, kind) if path else kind()
 
 
 def content(token: AnyToken) -> str:
-    """The text of a token, with or without flags."""
+    """Returns the text of a token, with or without flags."""
     return token.content if isinstance(token, Token) else str(token)

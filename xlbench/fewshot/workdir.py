@@ -77,7 +77,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
 
 
 def _places(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Json]:
-    """The keys of the config that say where data and the source model lie, as they do now."""
+    """Returns the keys of the config that say where data and source model lie now."""
     data = {key: now['source']['data'][key] for key in _PLACES}
     source = dict(before['source'], data=before['source']['data'] | data)
     return {'source': source, 'source_workdir': now['source_workdir']}

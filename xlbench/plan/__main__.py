@@ -94,7 +94,7 @@ def smaller(config: ConfigDict, num_devices: int) -> Iterator[Changes]:
 
 
 def changed(config: ConfigDict, changes: Changes) -> ConfigDict:
-    """A copy of the config with these keys set; keys that it leaves to defaults are added."""
+    """Copies the config with these keys set; keys that it leaves to defaults are added."""
     copy = config.copy_and_resolve_references()
     with copy.unlocked():
         for key, value in changes.items():
@@ -116,7 +116,7 @@ def search(
     *,
     with_decoding: bool,
 ) -> tuple[list[Trial], Plan | None, bool]:
-    """(what was tried, the plan of the first that fits or None, whether all of them were)."""
+    """Returns (what was tried, the first plan that fits or None, whether all were tried)."""
     tried: list[Trial] = []
     for changes in smaller(config, device.count):
         try:
@@ -145,7 +145,7 @@ def search(
 
 
 def vocabulary(config: ConfigDict, given: int) -> tuple[int, str]:
-    """(size of the vocabulary, where it is from)."""
+    """Returns (size of the vocabulary, where it is from)."""
     if given:
         return given, '--vocab_size'
     if config.model.get('vocab_size'):
@@ -172,7 +172,7 @@ def make_plan(
     mfu: float = 0.4,
     folder: str = '',
 ) -> Result:
-    """Everything that --output holds; see the module's docstring for the arguments.
+    """Makes everything that --output holds; see the module's docstring for the arguments.
 
     Raises:
       UserError: config or topology cannot work.
@@ -232,7 +232,7 @@ def _libtpu_version(topology: str) -> str:
 
 
 def narrowest(job: programs.Job) -> int:
-    """The fewest columns of a parameter that fsdp leaves a device; LANES where it cuts none."""
+    """Returns the fewest columns of a parameter on a device; LANES where fsdp cuts none."""
     return min(
         (
             leaf.sharding.shard_shape(leaf.shape)[axis]
@@ -299,7 +299,7 @@ def of_decoding(job: programs.Job) -> Iterator[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, the program's name first; 1 if it does not fit."""
+    """Runs a command line, the program's name first; 1 if it does not fit."""
     args, config = commands.plan(argv, __doc__)
     result = make_plan(
         config,

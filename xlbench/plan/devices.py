@@ -64,7 +64,7 @@ _TPU = re.compile(rf'(?:(\d+)x)?((?:{"|".join(TPUS)}):(\d+x\d+(?:x\d+)?))')
 
 
 def devices_of(topology: str) -> Sequence[jax.Device]:
-    """The devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
+    """Returns the devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
 
     To be called before jax has touched a device; a CPU has as many as were asked for first.
 

@@ -71,7 +71,7 @@ class Collective:
 
     @property
     def wire_bytes(self) -> float:
-        """Bytes that one device sends each time: in a ring, or to its host between slices."""
+        """Returns the bytes that one device sends each time: in a ring, or to its host."""
         if self.kind == 'collective-permute' or self.between_slices:
             return self.bytes
         share = (self.devices - 1) / self.devices
@@ -163,7 +163,7 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
 
 
 def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
-    """(name, its lines), callees before callers; the entry has the name ''."""
+    """Yields (name, its lines), callees before callers; the entry has the name ''."""
     lines: list[str] | None = None
     for line in text.splitlines():
         if line == '}':
@@ -248,7 +248,7 @@ def _collective(
 
 
 def _between_slices(of: str, across: re.Match[str], line: str, times: int) -> Collective:
-    """From a send's type, of which the first array is what is sent, and its attributes."""
+    """Reads an exchange from a send's type, of which the first array is sent, and attributes."""
     slices, kind = across.groups()
     ends = [[int(end) for end in part.split(':')] for part in slices.split(',')]
     count = sum(end[-1] - end[0] + 1 for end in ends)
@@ -264,7 +264,7 @@ def _op_name(line: str) -> str:
 
 
 def _group_size(line: str, num_devices: int) -> int:
-    """Devices of a group, from one of the three ways to write groups."""
+    """Counts the devices of a group, from one of the three ways to write groups."""
     if 'source_target_pairs' in line:
         return 2
     if match := re.search(r'replica_groups=\[(\d+),(\d+)\]', line):
@@ -278,7 +278,7 @@ def _group_size(line: str, num_devices: int) -> int:
 
 
 def _sizes(of: str) -> list[int]:
-    """Bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
+    """Returns the bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
     return [
         math.ceil(math.prod(int(n) for n in shape.split(',') if n) * _bits(kind) / 8)
         for kind, shape in _SHAPE.findall(of)
@@ -286,7 +286,7 @@ def _sizes(of: str) -> list[int]:
 
 
 def _bits(kind: str) -> int:
-    """'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
+    """Returns the bits of a type: 'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
     match = re.match(r'[a-z]+(\d+)', kind)
     return int(match[1]) if match else 8
 

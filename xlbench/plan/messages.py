@@ -12,7 +12,7 @@ Described = Mapping[str, int | float | str | None]  # A Device.
 
 
 def amount(size: float | None) -> str:
-    """Bytes in GiB or MiB. Example: 3 << 30 -> '3.00 GiB'."""
+    """Writes bytes in GiB or MiB. Example: 3 << 30 -> '3.00 GiB'."""
     if size is None:
         return 'not given'
     unit, name = (GIB, 'GiB') if size >= GIB else (1 << 20, 'MiB')
@@ -20,7 +20,7 @@ def amount(size: float | None) -> str:
 
 
 def lines_of(result: Result) -> Iterator[str]:
-    """The plan in words."""
+    """Describes a plan, line by line."""
     device = result['device']
     yield (
         f'{device["count"]} {device["kind"]} device{"s" if device["count"] > 1 else ""} '
@@ -145,7 +145,7 @@ def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[
 
 
 def _process(size: int | None, devices: int) -> str:
-    """The process in words, of which a device has this many bytes; '' where it has none."""
+    """Describes the process, of which a device has this many bytes; '' where it has none."""
     if size == 0:
         return ''
     what = f'share of {devices} in the process' if devices > 1 else 'process'

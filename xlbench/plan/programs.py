@@ -47,7 +47,7 @@ class Job:
 
     @property
     def num_parameters(self) -> int:
-        """Trained or not."""
+        """Counts the parameters, trained or not."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
 
     @property
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def trained_share(self) -> float:
-        """The share of parameters that training moves."""
+        """Returns the share of parameters that training moves."""
         return self.num_trained / self.num_parameters
 
     @property
@@ -73,7 +73,7 @@ class Job:
 def make_job(
     config: ConfigDict, devices: Sequence[jax.Device], vocab_size: int, labels: int
 ) -> Job:
-    """The first stage's step on these devices.
+    """Returns the first stage's step on these devices.
 
     Raises:
       UserError: mesh, model, batch or pattern cannot work.
@@ -109,7 +109,7 @@ def make_job(
 def batch_like(
     view: str, rows: int, lengths: Mapping[str, int], mesh: Mesh
 ) -> dict[str, jax.ShapeDtypeStruct]:
-    """The shapes of a batch, cut over the mesh: those of a batch without a single example."""
+    """Returns the shapes of a batch without a single example, cut over the mesh."""
     conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=2)
     empty = features.VIEWS[view]([[]] * rows, features.Layout(lengths, conventions))
     return {name: _row_array(mesh, value.shape, value.dtype) for name, value in empty.items()}
@@ -137,7 +137,7 @@ def device_bytes(tree: Shapes | Params) -> int:
 
 
 def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
-    """(the train step as xlbench.train jits it, its arguments)."""
+    """Returns (the train step as xlbench.train jits it, its arguments)."""
     tx, schedule = stage_steps.optimizer(job.config, job.stage)
     step = train_step_lib.make_train_step(
         job.model, job.objective, tx, schedule, job.mask, accumulate=job.config.accumulate
@@ -146,7 +146,7 @@ def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
 
 
 def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arguments, int]:
-    """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
+    """Returns (decoding as the evaluator jits it, its arguments, most tokens of a text)."""
     partitioning.check_batch_size(block.batch_size, job.mesh)
     partitioning.check_lengths(block.lengths, job.mesh)
     options = generation.options(block.lengths, block.get('decoding'))
@@ -170,7 +170,7 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arg
 
 
 def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
-    """The evaluations that decode, one for each different shape."""
+    """Returns the evaluations that decode, one for each different shape."""
     if not objectives.build(**config.objective).writes_text:
         return {}
     shapes = {}

@@ -164,7 +164,7 @@ def study(
 
 
 def held_by_process(mesh: Mesh) -> int | None:
-    """Bytes of each device that a process takes beside its arrays; None where nobody knows.
+    """Returns bytes of each device that a process takes beside its arrays; None where nobody knows.
 
     That is Python, jax, and the programs that were compiled: CPU devices share the machine's memory
     with them. This process has no arrays, and the same programs: what it holds is what a process
@@ -180,7 +180,7 @@ def held_by_process(mesh: Mesh) -> int | None:
 def memory_of(
     compiled: jax.stages.Compiled, also: int, process: int | None
 ) -> dict[str, int | None]:
-    """Bytes of one device: what the compiler says, and 'needed' with all that lies beside it."""
+    """Returns bytes of one device by the compiler, and 'needed' with all beside them."""
     memory = compiled.memory_analysis()
     sizes = {
         key: getattr(memory, f'{key}_size_in_bytes')
@@ -256,7 +256,7 @@ def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
 
 
 def whole_activations(jaxpr: Jaxpr) -> list[Array]:
-    """Activations that a model names and every device holds whole, the large ones."""
+    """Finds activations that a model names and every device holds whole, the large ones."""
     arrays = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == 'sharding_constraint':
@@ -282,13 +282,13 @@ def _inner(eqn: JaxprEqn) -> Iterator[Jaxpr]:
 
 
 def held_whole(job: Job) -> list[str]:
-    """Parameters and optimizer state that every device holds whole, a line each."""
+    """Lists parameters and optimizer state that every device holds whole, a line each."""
     shardings = jax.tree.map(lambda leaf: leaf.sharding, job.state)
     return partitioning.held_whole(job.state, shardings, job.mesh)
 
 
 def model_flops(job: Job) -> int:
-    """Products of the forward pass, three times: those of a step without recomputation.
+    """Counts the products of the forward pass, three times: those of a step without recomputation.
 
     Where only a part is trained the step needs fewer. Of attention the plain one, which needs no
     more than the model does.
@@ -335,7 +335,7 @@ def _summed_up(
 def estimate(
     program: Program, parsed: hlo.Program, costs: Mapping[str, float], device: Device
 ) -> Estimate:
-    """Seconds of a run of the program: the compiler's, and ours from the makers' peaks."""
+    """Estimates the seconds of a run: the compiler's, and ours from the makers' peaks."""
     result: Estimate = {'compiler_seconds': None, 'compiler_source': 'not given'}
     if parsed.cycles:
         result['compiler_cycles'] = parsed.cycles
@@ -382,7 +382,7 @@ def estimate(
 
 
 def kernel_seconds(kernels: Sequence[hlo.Kernel], device: Device) -> float:
-    """The time of kernels that the compiler gives no cycles: products or memory, the longer one."""
+    """Estimates kernels that the compiler gives no cycles: the longer of products and memory."""
     if not device.peak or not device.memory_speed:
         return 0.0
     return sum(
@@ -409,5 +409,5 @@ def _seconds(estimated: Estimate) -> dict[str, float]:
 
 
 def say(line: str) -> None:
-    """Progress, on standard error."""
+    """Prints progress on standard error."""
     print(line, file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ from xlbench.system.errors import UserError, unknown
 
 
 def check_lengths(lengths: Mapping[str, int]) -> Shape:
-    """The widths of a batch; UserError for others than two whole numbers."""
+    """Returns the widths of a batch; UserError for others than two whole numbers."""
     if set(lengths) != set(mixing.SIDES) or not all(
         isinstance(lengths[side], int) and lengths[side] >= 2 for side in mixing.SIDES
     ):
@@ -23,7 +23,7 @@ def check_lengths(lengths: Mapping[str, int]) -> Shape:
 
 
 def check_processes(rows: int, process_index: int, process_count: int, what: str) -> None:
-    """UserError for rows that processes cannot share.
+    """Raises UserError for rows that processes cannot share.
 
     Args:
       rows: over all processes.
@@ -96,7 +96,7 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
 
 
 def check_each_task(options: Batches, tasks: int, view: features.View, parts: int) -> None:
-    """UserError for batches that cannot have rows of each task.
+    """Raises UserError for batches that cannot have rows of each task.
 
     Args:
       options: config.batches.
@@ -128,7 +128,7 @@ def check_each_task(options: Batches, tasks: int, view: features.View, parts: in
 
 
 def check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[float]:
-    """The rates as shares of 1; UserError unless each task has a positive one."""
+    """Returns the rates as shares of 1; UserError unless each task has a positive one."""
     if len(rates) != len(prepared):
         raise UserError(f'{len(rates)} rates for {len(prepared)} tasks; each task needs one')
     for task, rate in zip(prepared, rates, strict=True):
@@ -147,7 +147,7 @@ _RANGES = {
 
 
 def check_numbers(**values: int) -> None:
-    """UserError for a number that is not in its range."""
+    """Raises UserError for a number that is not in its range."""
     for name, value in values.items():
         low, high = _RANGES[name]
         if not isinstance(value, int) or not low <= value <= high:

@@ -87,7 +87,7 @@ class EvalBatches:
         self.shapes = tuple((batch_size, *shape) for shape in sorted(set(self._shapes)))
 
     def __len__(self) -> int:
-        """The number of batches, the same in every process."""
+        """Returns the number of batches, the same in every process."""
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -103,7 +103,7 @@ class EvalBatches:
             batches.close()
 
     def build(self, index: int) -> Batch:
-        """Batch `index`: this process's rows."""
+        """Returns batch `index`: this process's rows."""
         start = self._process * self._share
         numbers = self._batches[index, start : start + self._share]
         records = iter(self._prepared.read(numbers[numbers >= 0]))
@@ -121,7 +121,7 @@ class EvalBatches:
 def best_shapes(
     tasks: Sequence[Prepared], lengths: Mapping[str, int], num_examples: int | None = None
 ) -> tuple[packing.Shape, ...]:
-    """Few shapes of rows that hold all examples of these tasks with little padding.
+    """Returns few shapes of rows that hold all examples of these tasks with little padding.
 
     Args:
       tasks: that are evaluated together.

@@ -34,13 +34,13 @@ class TaskShare(NamedTuple):
 
 
 def _default_row_multiple(batch_size: int) -> int:
-    """The largest divisor of the batch size up to an eighth of it: fine enough for all shapes."""
+    """Returns the largest divisor of the batch size up to an eighth: fine for all shapes."""
     return next(n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
 
 
 @functools.cache
 def _grain() -> Future[types.ModuleType]:
-    """Grain, which a thread imports while the first steps run: that takes half a second."""
+    """Returns grain, which a thread imports while the first steps run: that takes half a second."""
     thread = ThreadPoolExecutor(1, 'grain')
     imported = thread.submit(importlib.import_module, 'grain')
     thread.shutdown(wait=False)
@@ -165,7 +165,7 @@ class TrainBatches:
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
     ) -> tuple[orders.Order, mixing.Plan]:
-        """The windows and what plans them; sets their size, and of each_task the rates."""
+        """Returns the windows and what plans them; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
         if options.each_task:
             counts = mixing.task_window_sizes(options.window, self._examples, self._layout)
@@ -186,7 +186,7 @@ class TrainBatches:
         return orders.EvenWindows(stream, self.window, tasks), plan
 
     def _fingerprint(self, seed: int, one_task: bool | str, parts: list[list[int]]) -> int:
-        """A number that differs if the order of examples may; not of the number of processes."""
+        """Hashes all that the order of examples depends on, not the number of processes."""
         tasks = [
             (task.name, task.split, len(task), *([task.draws] if task.draws > 1 else ()))
             for task in self._prepared
@@ -215,7 +215,7 @@ class TrainBatches:
         return self
 
     def __next__(self) -> Batch:
-        """The next batch: this process's rows.
+        """Returns the next batch: this process's rows.
 
         The first few are read at once, until there is Grain, whose thread reads the others ahead.
         """
@@ -233,13 +233,13 @@ class TrainBatches:
         return next(self._ahead)
 
     def first(self) -> Batch:
-        """The first batch, which stays the next one; to be called before it is taken."""
+        """Returns the first batch, which stays the next one; to be called before it is taken."""
         if self._first is None:
             self._first = self._reader.get_state(), next(self._reader)
         return self._first[1]
 
     def position(self) -> dict[str, int]:
-        """Where the next batch stands, in whole numbers; `position=` of a new feed continues there.
+        """Returns where the next batch stands; `position=` of a new feed continues there.
 
         `window` and `batch` are the place; `feed` is a fingerprint of data and settings, so that
         continuing with others is refused.
@@ -271,7 +271,7 @@ class TrainBatches:
         return batch
 
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
-        """(task, split, number in it) of each example of a batch, over all processes, row by row.
+        """Lists (task, split, number in it) of a batch over all processes, row by row.
 
         Args:
           position: where the batch stands, as `position()` was before it came; default: the next.
@@ -283,7 +283,7 @@ class TrainBatches:
         return self._examples.names(numbers)
 
     def examples_seen(self, position: Mapping[str, int] | None = None) -> int:
-        """Examples of all processes before `position`; default: of the next batch."""
+        """Returns examples of all processes before `position`; default: of the next batch."""
         position = position or self.position()
         batches = self._planner(position['window']).batches if position['batch'] else []
         inside = sum(len(row) for batch in batches[: position['batch']] for row in batch.rows)
@@ -310,29 +310,29 @@ class TrainBatches:
 
     @functools.cached_property
     def _typical(self) -> list[tuple[mixing.Window, int]]:
-        """The windows that tell what all are like, and how many examples each stands for."""
+        """Plans the windows that tell what all are like; with the examples each stands for."""
         return [(self._planner(number), count) for number, count in self._windows.typical()]
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch of a curriculum, about; otherwise those of a window."""
+        """Returns batches of an epoch of a curriculum, about; otherwise those of a window."""
         return sum(-(-count * len(w.batches) // len(w.examples)) for w, count in self._typical)
 
     @property
     def examples_per_step(self) -> float:
-        """Examples of a batch over all processes, the mean of the first window (of each part)."""
+        """Returns the mean examples of a batch of all processes, in typical windows."""
         return sum(count for _, count in self._typical) / self.steps_per_epoch
 
     @property
     def real_share(self) -> float:
-        """Real tokens over all positions in these windows, inputs and targets together."""
+        """Returns real tokens over all positions in these windows, inputs and targets together."""
         windows = [window for window, _ in self._typical]
         examples = np.concatenate([window.examples for window in windows])
         batches = [batch for window in windows for batch in window.batches]
         return packing_lib.real_share(self._examples.lengths(examples), batches)
 
     def describe(self, num_steps: int) -> list[TaskShare]:
-        """(task, examples, rate, expected passes) of each task in a run of `num_steps` steps."""
+        """Lists (task, examples, rate, expected passes) in a run of `num_steps` steps."""
         return self._shares(self.examples_per_step * num_steps)
 
     def shape_lines(self) -> list[str]:

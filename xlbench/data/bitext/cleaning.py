@@ -106,7 +106,7 @@ class Report:
 
 
 def hashes(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-    """A number for each pair, [pairs] uint64; pairs that differ in case and signs have the same."""
+    """Hashes pairs, [pairs] uint64; those that differ only in case and signs alike."""
     digests = b''.join(
         hashlib.blake2b('\t'.join(map(texts.letters, pair)).encode(), digest_size=8).digest()
         for pair in pairs

@@ -58,11 +58,11 @@ class Rules:
 
     @property
     def langs(self) -> Pair:
-        """Both languages."""
+        """Returns both languages."""
         return self.source_lang, self.target_lang
 
     def verdicts(self, pairs: Sequence[Pair]) -> list[str]:
-        """For each pair of normalised texts the first rule that it breaks; '' if none."""
+        """Returns for each pair of normalised texts the first rule that it breaks; '' if none."""
         broken = [self._broken(pair) for pair in pairs]
         if not self.identify:
             return broken
@@ -98,7 +98,7 @@ class Rules:
 
 @functools.cache
 def _script(lang: str) -> 'regex.Pattern[str] | None':
-    """One letter of the script of a language; None if Unicode has no script of that name."""
+    """Compiles a letter of a language's script; None if Unicode has no such script."""
     name = languages.get(lang).script
     try:
         return regex.compile(f'[{_SCRIPTS.get(name, rf"{chr(92)}p{{{name}}}")}]')

@@ -40,7 +40,7 @@ def _table(wide_marks: bool) -> dict[int, str]:
 
 
 def normalized(text: str, lang: str) -> str:
-    """A text with characters that look alike written in one way.
+    """Returns a text with characters that look alike written in one way.
 
     Letters with marks are composed (NFC); full-width letters, digits and signs become those of
     ASCII, and half-width kana full-width; quotes, dashes and dots are those of ASCII; control
@@ -58,7 +58,7 @@ def normalized(text: str, lang: str) -> str:
 
 
 def letters(text: str) -> str:
-    """A text without case, punctuation and spaces; one that has nothing else stays as it is.
+    """Removes case, punctuation and spaces; a text that has nothing else stays.
 
     Example: 'Ja !' -> 'ja'; '?!' -> '?!'
     """
@@ -68,7 +68,7 @@ def letters(text: str) -> str:
 
 
 def length(text: str, lang: str) -> float:
-    """The number of words; of a language without spaces, of characters by 1.6, a usual word."""
+    """Counts words; in a language without spaces, characters by 1.6, a usual word."""
     if languages.get(lang).spaces:
         return text.count(' ') + 1
     return len(text) / 1.6

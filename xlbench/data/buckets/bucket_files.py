@@ -74,7 +74,7 @@ class Bucket:
 
 
 def find(path: str) -> list[str]:
-    """The files of buckets at a path, or anywhere below it, in the order of their places.
+    """Returns the files of buckets at a path, or anywhere below it, in the order of their places.
 
     A packed file beside its unpacked self is not read a second time.
     """
@@ -121,7 +121,7 @@ def read(path: str) -> list[Bucket]:
 
 
 def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
-    """All buckets of a task, language and number of shots, in order.
+    """Returns all buckets of a task, language and number of shots, in order.
 
     Args:
         root: The folder that holds TASK/K-shots.
@@ -144,7 +144,7 @@ def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
 
 
 def encode(bucket: Bucket) -> tuple[str, bytes]:
-    """The path of a bucket below a root in the official form, and the bytes of its file."""
+    """Returns the path of a bucket below a root in the official form, and the bytes of its file."""
     if bucket.task in TAGGING:
         return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
     text = json.dumps(_official(bucket), ensure_ascii=False)
@@ -152,7 +152,7 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
 
 
 def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
-    """The content of sampled.json."""
+    """Returns the content of sampled.json."""
     records: dict[str, list[dict[str, readers.Json]]] = {
         label: [] for label in labelled.LABELS[bucket.task]
     }
@@ -172,12 +172,12 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
 
 
 def _sentences(place: str, lines: Iterable[conllu.Numbered]) -> Iterator[Record]:
-    """The records of a bucket for tagging."""
+    """Returns the records of a bucket for tagging."""
     return _good(conllu.read_tagged_lines(place, lines))
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
-    """The records of a bucket for classification; UserError if it is none."""
+    """Yields the records of a bucket for classification; UserError if it is none."""
     texts_of: dict[str, Record] = {}
     for label, examples in data.items():
         if label not in labelled.LABELS[task]:
@@ -203,7 +203,7 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
 
 
 def _good(records: Iterable[Good | BadRecord | LeftOut]) -> Iterator[Good]:
-    """Records, or lines; the first bad one is a UserError."""
+    """Yields records, or lines; the first bad one is a UserError."""
     for record in records:
         if isinstance(record, BadRecord):
             raise UserError(str(record))
@@ -216,7 +216,7 @@ def _absolute(path: str) -> str:
 
 
 def _place(path: str) -> tuple[str, int, str, int]:
-    """Task, shots, name of the language, and index; -1 for a file with all buckets."""
+    """Returns task, shots, name of the language, and index; -1 for a file with all buckets."""
     match = _PLACE.search(_absolute(path))
     if not match:
         raise UserError(
@@ -227,7 +227,7 @@ def _place(path: str) -> tuple[str, int, str, int]:
 
 
 def dev_rows(task: str, lang: str, buckets: Iterable[Bucket], num_rows: int) -> list[int]:
-    """The rows of a language's dev set that are in none of the buckets.
+    """Returns the rows of a language's dev set that are in none of the buckets.
 
     To be called with all buckets of a language and number of shots: each of them is adapted and
     selected on the same dev set. Shots that come from a train set take nothing away.

@@ -84,7 +84,7 @@ def problems(buckets: Iterable[Bucket]) -> Iterator[Problem]:
 
 
 def _tags(buckets: Iterable[Bucket]) -> list[str]:
-    """The tags in any of these buckets."""
+    """Returns the tags in any of these buckets."""
     texts = {example.get('tags', '') for bucket in buckets for example in bucket.examples}
     return sorted({tag for text in texts for tag in text.split()})
 

@@ -19,7 +19,7 @@ def sample(
     count: int = COUNT,
     seed: int = 0,
 ) -> list[Bucket]:
-    """New buckets; see the head of this file.
+    """Returns new buckets; see the head of this file.
 
     Args:
         task: One of TASKS.
@@ -49,7 +49,7 @@ def sample(
 def n_way(
     labels: Sequence[str], ways: Sequence[str], shots: int, count: int, draw: random.Random
 ) -> list[list[int]]:
-    """N-way K-shot: K examples of each label for each bucket, and none for two buckets.
+    """Returns n-way K-shot: K examples of each label for each bucket, and none for two buckets.
 
     Args:
         labels: The label of each example.
@@ -110,7 +110,7 @@ class MinimumIncluding:
 
 
 def shortages(task: str, examples: Sequence[Record], shots: int, count: int = COUNT) -> list[str]:
-    """A line for each label that the examples have too few of for such buckets."""
+    """Returns a line for each label that the examples have too few of for such buckets."""
     if task in TAGGING:
         there = collections.Counter(
             itertools.chain.from_iterable(example['tags'].split(' ') for example in examples)
@@ -137,7 +137,7 @@ def _shuffled(numbers: list[int], draw: random.Random) -> list[int]:
 def read_examples(
     task: str, lang: str, paths: Iterable[str], bad: readers.BadRecords | None = None
 ) -> list[Record]:
-    """The examples of files of a task, those that cannot be used left out.
+    """Reads the examples of files of a task, those that cannot be used left out.
 
     Args:
         task: One of TASKS.

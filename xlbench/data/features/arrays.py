@@ -21,7 +21,7 @@ def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
 
 
 def trim_views(ids: np.ndarray, length: int, eos_id: int) -> list[np.ndarray]:
-    """The two texts of an input, each of which ends in eos, cut to half the length; or its one.
+    """Cuts the two texts of an input, each ending in eos, to half the length; or its one.
 
     Example: length 6, [7, 8, 9, 5, 1, 7, 1] -> [7, 8, 1], [7, 1]
     """
@@ -37,7 +37,7 @@ _PREFIX = 2
 def trim_passage(
     ids: np.ndarray, length: int, eos_id: int, answer_mark: Sequence[int]
 ) -> np.ndarray:
-    """`trim` for inputs of question generation, whose answer stands last: the passage is cut.
+    """Cuts the passage of inputs of question generation, whose answer stands last.
 
     Ids without the mark are cut at their end. Of several marks the last one counts. An answer that
     is too long by itself is cut at its end.
@@ -101,7 +101,7 @@ def _kept(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> tuple[in
 
 
 def tag_places(example: Record, limit: int) -> np.ndarray:
-    """Where the tags of an example's words stand in a row of `limit` ids: at their last pieces.
+    """Places the tags of words in a row of `limit` ids: at their last pieces.
 
     Returns:
       [words that fit]; it is always the first words that do.
@@ -167,7 +167,7 @@ def decoder_arrays(
 
 
 def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:
-    """All ids of a batch, one after another; UserError if the model cannot know one of them."""
+    """Joins all ids of a batch; UserError if the model cannot know one of them."""
     tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
     if tokens.size and (tokens.max() >= conventions.vocab_size or tokens.min() < 0):
         raise UserError(
@@ -180,7 +180,7 @@ def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> 
 def language_ids(
     place: 'Placement', examples: Sequence[Record], side: int
 ) -> np.ndarray:
-    """The language of each token, [batch, width] int32: 1 + its row in a table; 0 where unknown.
+    """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
 
     Args:
       place: of one side's tokens.
@@ -221,7 +221,7 @@ class Placement:
     def fill(
         self, values: np.ndarray | np.generic | int, empty: int, dtype: npt.DTypeLike = np.int32
     ) -> np.ndarray:
-        """[batch, width] of `empty`, with `values` (one a token, in order) in their places."""
+        """Fills [batch, width] of `empty` with `values` (one a token, in order)."""
         array = np.full(self._shape[0] * self._shape[1], empty, dtype)
         array[self._target] = values
         return array.reshape(self._shape)

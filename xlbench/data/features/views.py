@@ -40,12 +40,12 @@ class Layout:
     limits: Mapping[str, int] | None = None
 
     def limit(self, name: str) -> int:
-        """The most tokens of an example's `inputs` or `targets`."""
+        """Returns the most tokens of an example's `inputs` or `targets`."""
         return (self.limits or self.lengths)[name]
 
 
 def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of an encoder-decoder for one batch.
+    """Returns the features of an encoder-decoder for one batch.
 
     Args:
       rows: each a list of examples, one example, or an empty list, which is a padding row.
@@ -72,7 +72,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
 
 def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """`generation`, but the first id of targets, their language, is the first decoder input alone.
+    """Does `generation`, but targets' first id, their language, is a decoder input alone.
 
     So krystalan/ClidSum trains and decodes mBART-50 (run_XMediaSum40k.py).
 
@@ -86,7 +86,7 @@ def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
 
 def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of a decoder-only model, whose targets go on where the inputs end.
+    """Returns the features of a decoder-only model, whose targets go on where the inputs end.
 
     The last token of an example's inputs, which in most tasks is the end of a text, is the first
     decoder input; without inputs that is `conventions.decoder_start_id`.
@@ -124,7 +124,7 @@ class _Inputs(NamedTuple):
 def _both_sides(
     rows: Sequence[Row], layout: Layout, continued: bool = False, from_language: bool = False
 ) -> tuple[dict[str, np.ndarray], _Inputs]:
-    """The features of `generation`; where targets are `continued`, of inputs without their last.
+    """Makes the features of `generation`; `continued` targets follow inputs without their last.
 
     With `from_language`, they are those of `language_start`.
     """
@@ -164,7 +164,7 @@ def _both_sides(
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of an encoder-decoder that reads two views of a text, for one batch.
+    """Returns the features of an encoder-decoder that reads two views of a text, for one batch.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. Its `inputs`
@@ -197,7 +197,7 @@ def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
 
 def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of a dual encoder for one batch: messages left, their replies right.
+    """Returns the features of a dual encoder for one batch: messages left, their replies right.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row.
@@ -227,7 +227,7 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
 
 def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of a classifier of texts, or pairs of texts, for one batch.
+    """Returns the features of a classifier of texts, or pairs of texts, for one batch.
 
     Of a pair that is too long, the longer text is cut (`trim_pair`).
 
@@ -264,7 +264,7 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
 
 def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """The features of a tagger for one batch: each word's tag stands at its last piece.
+    """Returns the features of a tagger for one batch: each word's tag stands at its last piece.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
@@ -319,7 +319,7 @@ class View:
     prepared: str = ''
 
     def __call__(self, rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-        """The arrays of a batch; see `generation`."""
+        """Returns the arrays of a batch; see `generation`."""
         return self.make(rows, layout)
 
 

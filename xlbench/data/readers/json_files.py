@@ -67,7 +67,7 @@ def parse_json(text: str) -> Json:
 
 
 def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
-    """The JSON object on each line, with the line's number; a BadRecord where there is none."""
+    """Yields the JSON object on each line with the line's number, or a BadRecord."""
     for number, line in enumerate(lines(path), 1):
         if isinstance(line, BadRecord):
             yield line
@@ -126,7 +126,7 @@ def read_jsonl(
 
 
 def json_document(path: str) -> Json:
-    """The content of a JSON file; `as_bad_record` makes what is wrong with it a BadRecord."""
+    """Parses a JSON file; `as_bad_record` makes a BadRecord of what is wrong with it."""
     try:
         with open_binary(path) as file:
             data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)

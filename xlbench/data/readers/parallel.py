@@ -118,7 +118,7 @@ def read_parallel(
 def read_tsv(
     path: str, columns: Sequence[str], header: bool = False
 ) -> Iterator[Record | BadRecord]:
-    """TAB-separated columns; quotes mean nothing, so a field holds neither a TAB nor a line end.
+    """Reads TAB-separated columns; quotes mean nothing, no field holds a TAB or line end.
 
     Args:
       path: the file.

@@ -14,7 +14,7 @@ _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 
 
 def read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row | BadRecord]:
-    """The rows of a CSV or TSV file, with the values of some columns."""
+    """Reads the rows of a CSV or TSV file, with the values of some columns."""
     separator, names, numbered = layout.between(path), layout.columns, lines(path, layout)
     if names is None:
         names = _header(path, layout, numbered)
@@ -44,7 +44,7 @@ def read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row
 
 
 def header(path: str, layout: Layout) -> list[str] | BadRecord:
-    """The names of the columns, which the first line has if the layout does not."""
+    """Returns the names of the columns, which the first line has if the layout does not."""
     return list(layout.columns or ()) or _header(path, layout, lines(path, layout))
 
 
@@ -73,7 +73,7 @@ def _other_separator(names: Sequence[str]) -> str:
 
 
 def lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
-    """The rows of a file as text, with the number of the first line of each.
+    """Yields the rows of a file as text, with the number of the first line of each.
 
     With quotes, a row goes on as long as the number of its quotes is odd, and a \\r may stand in a
     cell with quotes around it, which is how pandas and the csv module write one.
@@ -101,7 +101,7 @@ def lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
 
 
 def _cells(row: str, separator: str, quotes: bool) -> list[str] | None:
-    """The cells of a row; None if its quotes are not as they are written by rule (RFC 4180).
+    """Splits a row into cells; None if its quotes are not those of RFC 4180.
 
     Python's csv module would take quotes inside a cell for text, and so could not tell a file in
     which they mean nothing.

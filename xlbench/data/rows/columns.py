@@ -17,7 +17,7 @@ _BROKEN = (OSError, ValueError, OverflowError)
 
 
 def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
-    """The rows of a Parquet or Arrow file, with the values of some columns."""
+    """Reads the rows of a Parquet or Arrow file, with the values of some columns."""
     import pyarrow
 
     try:
@@ -47,7 +47,7 @@ def read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
 
 
 def column_names(path: str, layout: Layout) -> list[str] | BadRecord:
-    """The names of the columns; none if there are no rows."""
+    """Returns the names of the columns; none if there are no rows."""
     import pyarrow
 
     del layout
@@ -83,7 +83,7 @@ def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -
 
 
 def _batches(path: str) -> Iterator['pyarrow.RecordBatch']:
-    """The record batches of a Parquet file, or of an Arrow stream or file."""
+    """Yields the record batches of a Parquet file, or of an Arrow stream or file."""
     import pyarrow
     from pyarrow import ipc, parquet
 
@@ -105,7 +105,7 @@ def _batches(path: str) -> Iterator['pyarrow.RecordBatch']:
 
 
 def _label_names(schema: 'pyarrow.Schema') -> dict[str, list[str]]:
-    """Column -> the names of its numbers, where `datasets` has written them into the schema."""
+    """Returns the names of each column's numbers, where `datasets` wrote them."""
     try:
         about = readers.parse_json((schema.metadata or {}).get(b'huggingface', b'{}').decode())
         features = about['info']['features']
@@ -121,7 +121,7 @@ def _label_names(schema: 'pyarrow.Schema') -> dict[str, list[str]]:
 
 
 def _named(values: list[Json], names: Sequence[str] | None) -> list[Json]:
-    """Values with names in place of numbers; a number that has none stays, such as -1."""
+    """Returns values with names in place of numbers; a number that has none stays, such as -1."""
     if names is None:
         return values
 

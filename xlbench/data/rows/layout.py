@@ -53,7 +53,7 @@ class Layout:
             raise errors.UserError(f'separator {self.separator!r} is not one character, as ";" is')
 
     def format_of(self, path: str) -> str:
-        """The format of a file; UserError if nothing says it."""
+        """Returns the format of a file; UserError if nothing says it."""
         if self.format:
             return self.format
         for ending, name in _ENDINGS.items():

@@ -79,7 +79,7 @@ def columns(path: str, layout: Layout) -> list[str]:
 
 
 def in_folder(path: str) -> str:
-    """The files of a folder that holds one split, as a pattern; another path stays as it is.
+    """Finds a pattern for the files of a folder with one split; another path stays.
 
     Example: corpus/train with data-00000-of-00002.arrow in it -> corpus/train/*.arrow
     """
@@ -140,7 +140,7 @@ def label(value: Json, key: str) -> str:
 
 
 def texts(value: Json, key: str) -> list[Json]:
-    """A value that must be a list with something in it; of csv and tsv, words between spaces."""
+    """Checks a value that must be a list with items; of csv and tsv, words between spaces."""
     if isinstance(value, str):
         value = value.split()
     if not isinstance(value, list) or not value:

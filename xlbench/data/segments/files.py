@@ -63,7 +63,7 @@ def views_of(
 
 
 def views_path(path: str) -> str:
-    """The file of views beside one of dialogues.
+    """Returns the file of views beside one of dialogues.
 
     Example: 'XSAMSum/train.json.gz' -> 'XSAMSum/train.views.jsonl'
     """

@@ -41,7 +41,7 @@ class Utterance:
 
     @property
     def loss(self) -> float:
-        """The mean of the losses, 0 where there is none."""
+        """Returns the mean of the losses, 0 where there is none."""
         return sum(self.losses) / max(len(self.losses), 1)
 
 
@@ -70,7 +70,7 @@ class Settings:
 
 
 def utterances_of(dialogue: str) -> list[Utterance]:
-    """The lines of a dialogue, without empty ones.
+    """Returns the lines of a dialogue, without empty ones.
 
     Example: 'Anna: Hi, Ben!' -> Utterance('Anna', ('Hi', ',', 'Ben', '!'))
     """
@@ -85,7 +85,7 @@ def utterances_of(dialogue: str) -> list[Utterance]:
 
 
 def word_losses(piece_losses: Sequence[float], piece_counts: Sequence[int]) -> tuple[float, ...]:
-    """The mean loss of each word's pieces, for the words whose pieces are all there.
+    """Returns the mean loss of each word's pieces, for the words whose pieces are all there.
 
     Args:
       piece_losses: nats of the pieces of an utterance, in order.
@@ -145,7 +145,7 @@ def similarities(states: np.ndarray) -> list[list[float]]:
 
 
 def redundant(cosines: Sequence[Sequence[float]], settings: Settings) -> list[int]:
-    """The utterances that add nothing, ascending.
+    """Returns the utterances that add nothing, ascending.
 
     From each utterance, the last first, those before it are looked at, the nearest first. As long
     as its state is like theirs, what was said in between is redundant.
@@ -169,7 +169,7 @@ def marked_text(
     topics: Collection[int] = (),
     unneeded: Collection[int] = (),
 ) -> str:
-    """A dialogue on one line, with its marks.
+    """Returns a dialogue on one line, with its marks.
 
     Args:
       utterances: of the dialogue.

@@ -39,7 +39,7 @@ class StageModel:
     variances: np.ndarray
 
     def log_densities(self, vectors: np.ndarray) -> np.ndarray:
-        """[utterances, states], the logarithm of each state's density at each vector."""
+        """Returns [utterances, states], the logarithm of each state's density at each vector."""
         constant = (np.log(2 * np.pi * self.variances) + self.means**2 / self.variances).sum(1)
         # (x - mean)^2 / variance as products of matrices.
         squares = vectors**2 @ (1 / self.variances).T
@@ -51,7 +51,7 @@ class StageModel:
             return np.log(self.start), np.log(self.transitions)
 
     def stages(self, vectors: np.ndarray) -> list[int]:
-        """The likeliest path through the states, counted from 0, by Viterbi's algorithm.
+        """Returns the likeliest path through the states, counted from 0, by Viterbi's algorithm.
 
         Args:
           vectors: [utterances, dimensions] of one dialogue.
@@ -78,7 +78,7 @@ class Fitted(NamedTuple):
 
 
 def initial_stages(dialogues: Sequence[np.ndarray]) -> StageModel:
-    """The model that `fit_stages` begins with: each stage a quarter of the dialogues.
+    """Returns the model that `fit_stages` begins with: each stage a quarter of the dialogues.
 
     Args:
       dialogues: of each, [utterances, dimensions].
@@ -120,7 +120,7 @@ def fit_stages(
 
 
 def _step(model: StageModel, dialogues: Sequence[np.ndarray]) -> tuple[StageModel, float]:
-    """One step of Baum-Welch, and the log-likelihood of the model before it."""
+    """Returns one step of Baum-Welch, and the log-likelihood of the model before it."""
     start = np.zeros_like(model.start)
     moves = np.zeros_like(model.transitions)
     weights = np.zeros(len(start))
@@ -204,7 +204,7 @@ def _posteriors(model: StageModel, vectors: np.ndarray, lengths: np.ndarray) -> 
 
 
 def _log_sum(logs: np.ndarray, axis: int) -> np.ndarray:
-    """The logarithm of a sum of exponentials along an axis; -inf where all of them are."""
+    """Returns the logarithm of a sum of exponentials along an axis; -inf where all of them are."""
     largest = logs.max(axis, keepdims=True)
     safe = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(divide='ignore'):

@@ -19,7 +19,7 @@ _FEWEST = 3  # Utterances of a dialogue that can be cut.
 def topic_segments(
     vectors: np.ndarray, window: int = WINDOW, deviations: float = DEVIATIONS
 ) -> list[int]:
-    """The topic of each utterance, counted from 1.
+    """Returns the topic of each utterance, counted from 1.
 
     Args:
       vectors: [utterances, dimensions] of numbers: of what an encoder gives, or counts of words.
@@ -123,7 +123,7 @@ def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
 
 
 def _smoothed(gains: np.ndarray) -> np.ndarray:
-    """Means with the neighbours: 1, 2, 1 parts; 2, 1 at the ends."""
+    """Returns means with the neighbours: 1, 2, 1 parts; 2, 1 at the ends."""
     around = np.pad(gains, 1)
     weights = np.full(len(gains), 4.0)
     weights[[0, -1]] = 3

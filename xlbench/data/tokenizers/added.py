@@ -21,7 +21,7 @@ _SPEC = re.compile(r'(.+?)((?:\+\[\w+\])+)')
 
 
 def split_spec(spec: str) -> tuple[str, tuple[str, ...]]:
-    """The name of a vocabulary, and the words that it is given.
+    """Returns the name of a vocabulary, and the words that it is given.
 
     Example: 'facebook/mbart-large-50+[summarize]' -> 'facebook/mbart-large-50', ('[summarize]',)
     """
@@ -30,7 +30,7 @@ def split_spec(spec: str) -> tuple[str, tuple[str, ...]]:
 
 
 def with_words(files: Files, words: Mapping[str, int]) -> Files:
-    """The files of a folder as they would be with these words, by their ids."""
+    """Returns the files of a folder as they would be with these words, by their ids."""
     if tokens := files.tokenizer.added_tokens_decoder:
         tokens = tokens | {number: _token(word) for word, number in words.items()}
         settings = msgspec.structs.replace(files.tokenizer, added_tokens_decoder=tokens)

@@ -65,7 +65,7 @@ def _is_bytes(files: vocabulary_files.Files) -> bool:
 
 
 def _from_hub(spec: str) -> str:
-    """The folder in the cache with the small named files of a hub repository.
+    """Returns the folder in the cache with the small named files of a hub repository.
 
     An interrupted download goes on where it stopped, and what is in the cache is used without a
     connection.
@@ -85,7 +85,7 @@ def _from_hub(spec: str) -> str:
 
 
 def load(spec: str, root: str) -> Tokenizer:
-    """The vocabulary that `spec` names.
+    """Returns the vocabulary that `spec` names.
 
     Args:
       spec: see the top of this file.
@@ -97,7 +97,7 @@ def load(spec: str, root: str) -> Tokenizer:
 
 
 def _find(spec: str, root: str) -> str:
-    """The file or folder that `spec` names, fetched from the hub if need be; or BYTES."""
+    """Returns the file or folder that `spec` names, fetched from the hub if need be; or BYTES."""
     if not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     if spec == BYTES:
@@ -118,7 +118,7 @@ def _find(spec: str, root: str) -> str:
 
 
 def _within(path: str) -> str:
-    """The vocabulary of a translator in Marian's own form, which is one file of a folder."""
+    """Finds the vocabulary of a translator in Marian's own form, one file of a folder."""
     from xlbench.huggingface import marian_files
 
     is_marian = os.path.isdir(path) and marian_files.find(path)
@@ -177,7 +177,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
-    """The vocabulary file or folder of a run: the copy in its workdir, else the original.
+    """Returns the vocabulary file or folder of a run: the copy in its workdir, else the original.
 
     Args:
       workdir: of a run, or of xlbench.convert.
@@ -203,7 +203,7 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
 
 
 def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokenizer:
-    """The vocabulary that a run was trained with; see `path_of_workdir`.
+    """Returns the vocabulary that a run was trained with; see `path_of_workdir`.
 
     Raises:
       UserError: it is not there, or it is another one now.
@@ -224,7 +224,7 @@ def _load_folder(path: str, name: str) -> Tokenizer:
 
 
 def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
-    """{word: its id} of those that a vocabulary of a folder does not have."""
+    """Returns {word: its id} of those that a vocabulary of a folder does not have."""
     if type(tokenizer) is not HuggingFaceTokenizer:  # Others look tokens up in other ways.
         raise errors.UserError(
             f'no words can be added to vocabulary {tokenizer.name}, which is of another kind than '
@@ -242,7 +242,7 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
-    """One load per file and process; `stamp` tells a file from what was at its path before."""
+    """Loads a file once per process; `stamp` tells it from what was at its path before."""
     del stamp
     if words and not os.path.isdir(path):
         raise errors.UserError(

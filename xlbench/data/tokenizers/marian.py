@@ -83,7 +83,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
             self._sides.append((model, np.array(ours, np.int32)))
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32, over all cores."""
+        """Encodes texts as ids, each [length] int32, over all cores."""
         model, ours = self._sides[target]
         texts = list(texts)
         if not texts:
@@ -99,7 +99,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
         ]
 
     def _encode_parts(self, text: str, model: 'SentencePieceProcessor') -> np.ndarray:
-        """One text that may hold special tokens, language tokens and unknown pieces."""
+        """Encodes one text that may hold special tokens, language tokens and unknown pieces."""
         tokens: list[str] = []
         start = 0
         for match in [*self._special.finditer(text), None]:

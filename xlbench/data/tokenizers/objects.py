@@ -52,7 +52,7 @@ _T5_SENTINELS = 100  # arXiv:1910.10683, section 3.1.4: one a masked span.
 
 
 def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
-    """The object of a folder, with every added token, and the bytes that it was made from."""
+    """Makes the object of a folder, with added tokens; returns it and its bytes."""
     chosen = FAMILIES[family]
     if files.has(files.file):
         data = untrusted.read_bytes(files.path(files.file))
@@ -107,7 +107,7 @@ def no_panic(path: str) -> Iterator[None]:
 def _from_vocabulary(
     files: Files, family: str, contents: Mapping[str, bytes]
 ) -> tokenizers.Tokenizer:
-    """The object that the family's class of transformers makes, with the tokens of the folder.
+    """Makes the object of the family's class of transformers, with the folder's tokens.
 
     Args:
       files: the settings of the folder.
@@ -128,7 +128,7 @@ def _from_vocabulary(
 
 
 def _made(files: Files, family: str, contents: Mapping[str, bytes]) -> tokenizers.Tokenizer:
-    """The object of transformers, with the tokens that its class adds."""
+    """Returns the object of transformers, with the tokens that its class adds."""
     chosen = FAMILIES[family]
     settings = _checked_settings(files, family, contents)
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def _made(files: Files, family: str, contents: Mapping[str, bytes]) -> tokenizer
 def _checked_settings(
     files: Files, family: str, contents: Mapping[str, bytes]
 ) -> dict[str, bool | int | str]:
-    """The settings that the class is given, after SentencePiece models were checked."""
+    """Returns the settings that the class is given, after SentencePiece models were checked."""
     chosen = FAMILIES[family]
     settings = {key: files.setting(key) for key in chosen.settings}
     for name, data in contents.items():
@@ -179,7 +179,7 @@ def _checked_settings(
 
 
 def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:
-    """The object in a tokeniser of transformers; `name` is its class."""
+    """Returns the object in a tokeniser of transformers; `name` is its class."""
     about_pytorch = logging.getLogger('transformers')
     about_pytorch.addFilter(_is_error)  # That it is not there is as it should be.
     try:
@@ -200,7 +200,7 @@ def _is_error(record: logging.LogRecord) -> bool:
 
 
 def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
-    """The object of a tokenizer.json with the bytes `data`."""
+    """Returns the object of a tokenizer.json with the bytes `data`."""
     path = files.path(files.file)
     for table in _charsmaps(path, data):
         sentencepiece_models.check_charsmap(path, table)
@@ -225,7 +225,7 @@ class _Parts(msgspec.Struct):
 
 
 def _charsmaps(path: str, data: bytes) -> Iterator[bytes]:
-    """The tables of characters in a tokenizer.json."""
+    """Yields the tables of characters in a tokenizer.json."""
     rest = [files_lib.parse_json(data, _Parts, path).normalizer]
     while rest:
         step = rest.pop()
@@ -282,7 +282,7 @@ def _add_tokens(
 
 
 def _added_token(token: AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
-    """A token as the library has it; it is special unless it says otherwise."""
+    """Returns a token as the library has it; it is special unless it says otherwise."""
     if isinstance(token, tokenizers.AddedToken):
         return token
     flags = token.flags() if isinstance(token, Token) else {}

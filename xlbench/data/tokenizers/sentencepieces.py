@@ -51,14 +51,14 @@ class SentencePieceTokenizer(Tokenizer):
         self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32, over all cores."""
+        """Encodes texts as ids, each [length] int32, over all cores."""
         texts = list(texts)
         if not texts:
             return []
         return self._processor.encode(texts, return_type='numpy', num_threads=num_threads())
 
     def encode(self, text: str, target: bool = False) -> np.ndarray:
-        """One text -> ids, [length] int32; starts no threads."""
+        """Encodes one text as ids, [length] int32; starts no threads."""
         return self._processor.encode(text, return_type='numpy')
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
@@ -80,7 +80,7 @@ class PairTokenizer(SentencePieceTokenizer):
 
 
 def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
-    """A SentencePiece model with further words that are one piece each, behind all others.
+    """Returns a SentencePiece model with further words that are one piece each, behind all others.
 
     No other text has other ids than before.
 

@@ -99,7 +99,7 @@ class Tokenizer(abc.ABC):
         """Decodes ids of text alone to texts."""
 
     def pieces(self) -> list[str]:
-        """The text of each id, in the order of the ids; empty where ids stand for no texts."""
+        """Returns the text of each id, in their order; empty where ids stand for no texts."""
         return []
 
     def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
@@ -158,7 +158,7 @@ class Tokenizer(abc.ABC):
         return self._prefix(self.source_words, langs), self._prefix(target, langs)
 
     def encode_inputs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Texts -> ids as an encoder reads them where no language is named, each [length] int32.
+        """Encodes texts as an encoder reads them without languages, each [length] int32.
 
         What preparation writes for both sides of a retrieval task. Example, BERT: 'Ja' ->
         [CLS] Ja [SEP]
@@ -193,7 +193,7 @@ class Tokenizer(abc.ABC):
     def encode_views(
         self, texts: Sequence[str], prefixes: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Texts of two views with a tab between -> ids, each [length] int32; see `encode_batch`.
+        """Encodes texts of two views with a tab between, each [length] int32.
 
         The first view gets an end, and the second the prefix of its text. Example, BART:
         ' | a: hi\\t | a: hi' -> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
@@ -235,7 +235,7 @@ class Tokenizer(abc.ABC):
         return np.concatenate([before, *parts[1:], between[:1]]).astype(np.int32)
 
     def join_words(self, pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of words, each encoded alone -> those that a tagger reads, and how many a word.
+        """Joins the ids of words for a tagger, and counts those of each word.
 
         A word that the vocabulary leaves nothing of is one unknown piece.
 
@@ -251,7 +251,7 @@ class Tokenizer(abc.ABC):
         return ids, np.array([len(ids) for ids in pieces], np.int32)
 
     def forced_first(self, target_lang: str | None) -> int | None:
-        """The id that decoding has to begin with, the first of the targets' prefix, or None."""
+        """Returns the id that decoding begins with, the first of the targets' prefix, or None."""
         words = vocabularies.FAMILIES[self.family].target
         ids = self._prefix(words, {'target_lang': target_lang})
         return int(ids[0]) if ids.size else None
@@ -336,7 +336,7 @@ def digest(
     data: bytes,
     added: Sequence[str | tuple[int, str]],
 ) -> str:
-    """SHA-256 over what defines ids: the files' bytes, settings, special and language tokens."""
+    """Hashes what defines ids: the files' bytes, settings, special and language tokens."""
     settings = {key: files.setting(key) for key in _SETTINGS}
     ids = (tokenizer.pad_id, tokenizer.eos_id, tokenizer.bos_id, tokenizer.decoder_start_id)
     rest = [tokenizer.family, settings, added, ids, dict(tokenizer._language_ids)]
@@ -344,7 +344,7 @@ def digest(
 
 
 def model_vocab_size(config: vocabulary_files.Settings, num_pieces: int) -> int:
-    """Rows of a model's embedding: what its config.json says, else what such models have."""
+    """Returns the rows of a model's embedding: by its config.json, else as such models have."""
     size = config.rows()
     if size and size >= num_pieces:
         return size

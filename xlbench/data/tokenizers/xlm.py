@@ -73,7 +73,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
 
     @functools.cached_property
     def _moses(self) -> Callable[[str], list[str]]:
-        """A text -> its words, as Moses finds them with the rules of English."""
+        """Cuts a text into words, as Moses finds them with the rules of English."""
         import sacremoses
 
         normalize = sacremoses.MosesPunctNormalizer(lang='en').normalize
@@ -87,7 +87,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
         return words
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32."""
+        """Encodes texts as ids, each [length] int32."""
         return [np.array(self._encode(text), np.int32) for text in texts]
 
     def _encode(self, text: str) -> list[int]:
@@ -103,7 +103,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
         return ids
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        """The pieces of a word: of its pairs, the one that was learnt first is joined first."""
+        """Cuts a word into pieces: of its pairs, the one that was learnt first is joined first."""
         pieces = [*word[:-1], word[-1] + _END]
         while len(pieces) > 1:
             pairs = list(itertools.pairwise(pieces))
@@ -127,7 +127,7 @@ class XlmTokenizer(HuggingFaceTokenizer):
 
 
 def _ranks(path: str, data: bytes) -> dict[tuple[str, str], int]:
-    """Pair of pieces -> its place in a merges.txt, whose lines may go on with a count."""
+    """Maps each pair of pieces to its place in a merges.txt, whose lines may go on with a count."""
     lines = [line.split()[:2] for line in data.decode(errors='replace').split('\n')[:-1]]
     if not all(len(pair) == 2 for pair in lines if pair):
         raise errors.UserError(f'{path} has lines that are no pairs of pieces; fetch it again')
@@ -135,6 +135,6 @@ def _ranks(path: str, data: bytes) -> dict[tuple[str, str], int]:
 
 
 def _plain(words: Sequence[str]) -> list[str]:
-    """Small letters without accents; example: ['Über', 'Öl'] -> ['uber', 'ol']."""
+    """Writes small letters without accents; example: ['Über', 'Öl'] -> ['uber', 'ol']."""
     text = unicodedata.normalize('NFD', ' '.join(words).lower())
     return ''.join(c for c in text if unicodedata.category(c) != 'Mn').lower().split(' ')

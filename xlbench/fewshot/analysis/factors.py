@@ -40,7 +40,7 @@ class Factor(NamedTuple):
 def correlations(
     system: System,
 ) -> Iterator[tuple[int | None, Factor, lexical.Correlation | str]]:
-    """K of the gains, None for their mean over K; a factor; their correlation, or why none."""
+    """Yields K of the gains (None: their mean), a factor, their correlation or why none."""
     shots = system.shots(method='full', start='source')
     for k in (None, *shots):
         of_units = [Factor(unit, n) for unit in lexical.UNITS for n in shots if k in (None, n)]

@@ -116,7 +116,7 @@ def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> 
 
 
 def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
-    """Jaccard index of the different words of a bucket and of those that an adapted model improves.
+    """Returns Jaccard indices of the words of buckets and those that an adapted model improves.
 
     Args:
         words: [words] of the test set, texts.
@@ -241,7 +241,7 @@ def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.nd
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
-    """The mean over buckets by epoch, as far as the shortest goes; [epochs], empty for none.
+    """Returns the mean over buckets by epoch, [epochs], as far as the shortest goes.
 
     Behind that the buckets that still rise would be left among themselves.
 

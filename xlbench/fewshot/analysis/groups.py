@@ -107,7 +107,7 @@ class Adaptations:
 
     @functools.cached_property
     def zero_shot(self) -> float:
-        """The test score of the source-trained model in the sweep; NaN where it is missing."""
+        """Returns the test score of the source-trained model in the sweep; NaN without one."""
         place = (self.task, self.language, 0, 'source', 'done')
         for row in self.sweep.rows:
             if (row.task, row.language, row.shots, row.start, row.status) == place:

@@ -122,7 +122,7 @@ def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) ->
 
 
 def _pieces(example: Example) -> set[int]:
-    """The ids of an example's own pieces: the last id is an end, the first may be a start."""
+    """Returns an example's own pieces: the last id is an end, the first may be a start."""
     ids, counts = example['inputs'].tolist(), example['piece_counts']
     is_pair = '\t' in example['inputs_pretokenized']  # Between texts there is an end, too.
     specials = len(ids) - int(counts.sum())

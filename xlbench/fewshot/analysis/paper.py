@@ -71,7 +71,7 @@ def overlaps() -> dict[tuple[str, str, int], str]:
 
 @functools.cache
 def tasks() -> dict[str, dict[str, str]]:
-    """The tasks of table 1, with the columns metric, labels, target_training_sets and languages."""
+    """Returns the tasks of table 1: metric, labels, target_training_sets and languages."""
     return {task: row for (task,), row in _rows('tasks', 'task').items()}
 
 
@@ -84,14 +84,14 @@ def source() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def scripts() -> dict[tuple[str, int], tuple[str, str]]:
-    """The mean gains of languages in Latin script and of the others, by task and K: section 5.2."""
+    """Returns the mean gains in Latin script and in others, by task and K: section 5.2."""
     rows = _rows('scripts', 'task', 'shots')
     return {key: (row['latin'], row['other']) for key, row in rows.items()}
 
 
 @functools.cache
 def sizes() -> dict[tuple[str, str, str], int]:
-    """The official numbers of examples by task, language and split, as far as they are known.
+    """Returns the official numbers of examples by task, language and split, where known.
 
     Of XNLI, PAWS-X, MLDoc and MARC as published; of UD POS and PAN-X as in XTREME, from the copy at
     huggingface.co/datasets/xtreme. That copy mixes Old French, Classical Chinese, Swiss German and

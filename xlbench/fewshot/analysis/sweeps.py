@@ -160,7 +160,7 @@ class Sweep:
         return self.about.config.adapt.lengths['inputs']
 
     def test_numbers(self, size: int) -> Sequence[int]:
-        """The numbers of the examples that were predicted, of a prepared test set of that size."""
+        """Returns the numbers of the predicted examples of a prepared test set of that size."""
         return results.drawn(size, self.about.config.adapt.test_examples)
 
     def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
@@ -183,7 +183,7 @@ class Sweep:
 
     @property
     def searched(self) -> list[pathlib.Path]:
-        """The workdirs of source models that were trained to be compared, and not adapted."""
+        """Lists the workdirs of source models that were trained to be compared, not adapted."""
         if self.about.config.source_workdir:
             return []
         folders = sorted(self.workdir.glob('source-*'))
@@ -202,12 +202,12 @@ class Sweep:
 
     @property
     def source_examples(self) -> Mapping[str, int]:
-        """'<task>/<split>' -> number of examples, of what the source model was trained with."""
+        """Counts the examples that the source model was trained with, by '<task>/<split>'."""
         return self._trained.examples or self.about.examples or {}
 
     @functools.cached_property
     def source(self) -> str:
-        """A hash of the source model's config: sweeps that adapt the same model have the same."""
+        """Hashes the source model's config: sweeps that adapt the same model have the same."""
         text = json.dumps(self.source_config, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -234,7 +234,7 @@ class Sweep:
         return prepared.open_recorded(self.data_root, self.vocabulary, name, split, content)
 
     def prepare(self, name: str, split: str) -> prepared.Prepared:
-        """The examples of a SeqIO task as this code prepares them, made if they are not there."""
+        """Opens the examples of a SeqIO task as this code prepares them, made if need be."""
         data = self.about.config.source.data
         prepared.ensure(
             [(name, split)],
@@ -246,7 +246,7 @@ class Sweep:
         return prepared.open_task(self.data_root, self.vocabulary, name, split)
 
     def _where(self, folder: str) -> str:
-        """A folder of the config; a relative one starts where the sweep was run, or else here."""
+        """Finds a folder of the config; a relative one starts where the sweep was run, or here."""
         begun = os.path.join(self.about.cwd or '', folder)
         return begun if os.path.isdir(begun) else folder
 
@@ -255,7 +255,7 @@ class Sweep:
     def learning_rate(
         self, task: str, language: str, shots: int, method: str = 'full', start: str = 'source'
     ) -> float | None:
-        """The learning rate of a group's reported scores; None if nothing of it is finished.
+        """Chooses the learning rate of a group's scores; None if nothing of it is finished.
 
         It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
         those compete that have the most finished buckets: means over other buckets do not compare.
@@ -302,7 +302,7 @@ class Sweep:
         return predictions.load(self.workdir, path)
 
     def test_set(self, task: str, language: str) -> TestSet:
-        """The names of the labels, and the number of test examples, as far as they are noted."""
+        """Reads the names of the labels, and the number of test examples, where noted."""
         return predictions.read_test_set(self.workdir, task, language) or TestSet()
 
 

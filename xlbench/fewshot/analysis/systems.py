@@ -115,7 +115,7 @@ class System:
 
     @functools.cached_property
     def every_language(self) -> tuple[str, ...]:
-        """The languages that something is known of, by code, those of source training first."""
+        """Lists the languages with any result by code, those of source training first."""
         languages = {group.language for group in self.groups}
         return tuple(sorted(languages, key=lambda lang: (lang not in self.source_languages, lang)))
 
@@ -135,7 +135,7 @@ class System:
 
     @functools.cached_property
     def overlaps(self) -> Overlaps:
-        """Lexical overlap with English; reads the prepared data when it is first asked for."""
+        """Computes lexical overlap with English; reads the prepared data when first asked."""
         percent, missing = {}, {}
         for sweep in self.sweeps:
             groups = [row for row in sweep.rows if row.task == self.task and row.shots]
@@ -150,12 +150,12 @@ class System:
 
     @functools.cached_property
     def source(self) -> SourceTraining | str:
-        """The training of the model that is adapted; or a sentence on why it is not known."""
+        """Reads the training of the model that is adapted; or a sentence on why it cannot."""
         return source_training.read(self.sweeps[0].source_workdir, self.task)
 
     @property
     def english(self) -> tuple[float, int] | str:
-        """English test score of the model that is adapted, and of how many examples; or why not."""
+        """Returns the English test score of that model and its number of examples; or why not."""
         return self.source if isinstance(self.source, str) else self.source.test
 
     @functools.cached_property
@@ -231,7 +231,7 @@ class System:
         return reasons
 
     def paper(self, group: Group) -> tuple[str, str] | None:
-        """The paper's mean and standard deviation, as printed, where they may stand beside ours."""
+        """Returns the paper's mean and deviation, as printed, where they compare with ours."""
         english = group.language == FEWSHOT.pivot and group not in self.groups
         compares = self.english_compares if english else self.compares(group)
         return paper.scores().get((self.task, *group)) if compares else None
