@@ -5,15 +5,17 @@
 #
 # What may be set before it:
 #   GPUS=1      process i gets GPU i alone; otherwise each process sees all devices
-#   RESTARTS=5  a run of which a process ends with code 75 (xlbench/parallel/), or is killed by a
-#               signal, is started again, so often; 0
-#   LOGS=DIR    what process i prints is kept, too, in DIR/attempt-A/process-i.log
-#   GRACE=60    seconds for the others to end when one has ended badly, then they are killed
-#   MODULE=xlbench.fewshot   what is run in place of xlbench.train
+#   RESTARTS=5  a run is started again, so often, if a process ends with code 75
+#               (xlbench/parallel/cluster.py), is killed by a signal, or is aborted by jax (134); 0
+#   LOGS=DIR    the output of process i is kept, too, in DIR/attempt-A/process-i.log
+#   GRACE=60    seconds for the others to save when one has ended with 75; after any other end they
+#               have 5 seconds to say why they end; then they are killed
+#   MODULE=xlbench.fewshot   is run in place of xlbench.train
 #   PYTHON, PORT             of .venv, and of process 0; a random one below 32768 by default
 #
-# If one process ends badly, the others end, too, and the command ends with its exit code. TERM,
-# HUP and Ctrl-C reach all processes, which may save what they have; a second one kills them.
+# Each process that ends badly is named. The command ends with the exit code of the first, or with 2
+# if any process says that it is a mistake of the user, which is not tried again. TERM, HUP and
+# Ctrl-C reach all processes, which may save what they have; a second one kills them.
 set -uo pipefail
 
 count=${1:-}
@@ -36,8 +38,18 @@ stop() {
 }
 trap stop TERM INT HUP
 
+ending() { # ending CODE: of a process, in words.
+  case $1 in
+    75) echo 'ended with code 75: start me again' ;;
+    134) echo 'was aborted (134): jax missed another process, or it crashed' ;;
+    137) echo 'was killed (137), perhaps by the system for lack of memory' ;;
+    *) if (($1 > 128)); then echo "was ended by signal $(kill -l "$(($1 - 128))") ($1)"; else
+      echo "ended with code $1"; fi ;;
+  esac
+}
+
 run() { # run ATTEMPT ARGUMENTS...: sets `code`.
-  local attempt=$1 port=${PORT:-$((20000 + RANDOM % 12768))} deadline=0 i result
+  local attempt=$1 port=${PORT:-$((20000 + RANDOM % 12768))} deadline=0 killing=0 limit i result
   shift
   code=0
   export XLBENCH_COORDINATOR=127.0.0.1:$port XLBENCH_PROCESSES=$count
@@ -60,19 +72,16 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
       wait "${running[i]}"
       result=$?
       unset 'running[i]'
-      if ((result == 0 || code)); then continue; fi
-      if ((result == 137 && !stopped)); then
-        echo "process $i was killed, perhaps by the system for lack of memory" >&2
-      elif ((result > 128 && !stopped)); then
-        echo "process $i was ended by signal $(kill -l "$((result - 128))")" >&2
-      fi
-      code=$result
-      deadline=$((SECONDS + ${GRACE:-60}))
-      # With 75 each process ends by itself: it may be saving still. If one was killed, the others
-      # notice, and end with 75.
-      if ((code != 75 && code < 128)); then tell TERM; fi
+      if ((result == 0 || killing)); then continue; fi
+      if ((!stopped)); then echo "process $i $(ending "$result")" >&2; fi
+      if ((code == 0 || result == 2)); then code=$result; fi
+      limit=$((SECONDS + (result == 75 ? ${GRACE:-60} : 5)))
+      if ((deadline == 0 || limit < deadline)); then deadline=$limit; fi
     done
-    if ((deadline && SECONDS >= deadline)); then tell KILL; fi
+    if ((deadline && SECONDS >= deadline)); then
+      killing=1
+      tell KILL
+    fi
   done
 }
 

@@ -42,10 +42,10 @@ import pytest
 # The files that take longest, longest first. A worker takes a file at a time: a long one that began
 # last would keep one worker busy while the others have nothing left.
 LONGEST = (
-    'readme', 'notebooks', 'stranger', 'jobs', 'multiprocess', 'train', 'disk', 'faults',
-    'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'preemption', 'package', 'predict',
-    'huggingface', 'bert', 'bart', 'exports', 'beam_families', 'beam_t5', 'launch', 'elastic',
-    'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'watchdog', 'user_metrics',
+    'readme', 'notebooks', 'stranger', 'jobs', 'processes', 'train', 'disk', 'preemption',
+    'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
+    'huggingface', 'bert', 'bart', 'exports', 'beam_families', 'beam_t5', 'launch',
+    'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
     'chain', 'beam_jobs',
 )  # fmt: skip
 

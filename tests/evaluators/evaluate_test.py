@@ -252,7 +252,7 @@ def tagger_run(tmp_path) -> pathlib.Path:
 
 @pytest.mark.parametrize('kind', ['tagger_run', 'retriever_run'])
 def test_two_processes_score_what_one_scores(kind, tmp_path, request):
-    """A generator's evaluation is in multiprocess_test.py."""
+    """A generator's evaluation is in processes_test.py."""
     one, two = tmp_path / 'one', tmp_path / 'two'
     for workdir in (one, two):
         shutil.copytree(request.getfixturevalue(kind), workdir)

@@ -22,7 +22,6 @@ from xlbench import doctor
 from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
 from xlbench.huggingface import hub
-from xlbench.parallel import environment
 from xlbench.reproduce import steps
 from xlbench.reproduce.state import State
 from xlbench.system import errors
@@ -187,11 +186,6 @@ def _doctor(address, folder):
         raise UserError(doctor._hub_state())
 
 
-def _metadata(address, folder):
-    variables = {'GCE_METADATA_IP': address.removeprefix('http://')}
-    raise UserError(f'it is {environment.find(variables)}')
-
-
 def _hub(address, folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(huggingface_hub.constants, 'ENDPOINT', address)
@@ -231,7 +225,6 @@ CLIENTS = {
     ),
     'xlbench.translation.servers': ((_languages, _SERVERS), (_translations, _SERVERS)),
     'xlbench.doctor': ((_doctor, {'drips its head': 'does not answer .it took more than'}),),
-    'xlbench.parallel.environment': ((_metadata, {'hangs': 'it is None'}),),
     'xlbench.huggingface.hub': ((_hub, {}),),
 }  # fmt: skip
 
@@ -258,8 +251,6 @@ def test_hostile_servers(client, known, tmp_path, monkeypatch):
     monkeypatch.setattr(servers, '_PAUSES', ())
     monkeypatch.setattr(servers, '_MOST_BYTES', 100_000)
     monkeypatch.setattr(doctor, '_PATIENCE', 0.2)
-    monkeypatch.setattr(environment, '_PATIENCE', 0.2)
-    monkeypatch.setattr(environment.importlib.util, 'find_spec', lambda name: name)
     monkeypatch.setattr(hub, 'ASK', 0.1)
     monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
 

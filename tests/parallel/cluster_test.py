@@ -1,25 +1,21 @@
-"""Processes find each other, from nothing but variables; who does not come is named in one line."""
+"""Processes find each other, from nothing but variables, and end with the right exit codes."""
 
-import concurrent.futures
-import contextlib
 import os
-import pathlib
 import re
 import socket
 import subprocess
-import time
 
-import partners
+import children
+import jax
 import pytest
 import quick_compilation
 import warm
 
-from xlbench.parallel import cluster, environment, peers
+from xlbench.parallel import cluster, environment
 from xlbench.parallel.environment import Place
-from xlbench.parallel.peers import Peers
+from xlbench.parallel.preemption import Interrupted
 from xlbench.system import errors
 
-PROJECT = pathlib.Path(__file__).parents[2]
 OURS = {'XLBENCH_COORDINATOR': 'a:1', 'XLBENCH_PROCESSES': '4', 'XLBENCH_PROCESS': '2'}
 SLURM = {
     'SLURM_JOB_ID': '123',
@@ -36,8 +32,6 @@ OPEN_MPI = {
     'OMPI_COMM_WORLD_LOCAL_RANK': '1',
     'OMPI_COMM_WORLD_LOCAL_SIZE': '4',
 }
-GKE_TPU = {'TPU_WORKER_HOSTNAMES': 'w-0.s,w-1.s', 'TPU_WORKER_ID': '1'}
-SLICES = {'MEGASCALE_NUM_SLICES': '3', 'MEGASCALE_SLICE_ID': '2'}
 
 
 @pytest.mark.parametrize(
@@ -86,15 +80,6 @@ SLICES = {'MEGASCALE_NUM_SLICES': '3', 'MEGASCALE_SLICE_ID': '2'}
         (
             OPEN_MPI | {'XLBENCH_COORDINATOR': 'a:1'},
             Place('a:1', 8, 5, 'found: Open MPI', device=1),
-        ),
-        (GKE_TPU, Place('w-0.s:8482', 2, 1, 'found: GKE TPU job')),
-        (
-            GKE_TPU | SLICES | {'MEGASCALE_COORDINATOR_ADDRESS': 'first.s:8080'},
-            Place('first.s:8482', 6, 5, 'found: GKE TPU job'),
-        ),
-        (
-            {'TPU_WORKER_HOSTNAMES': 'localhost', 'TPU_WORKER_ID': '0'},
-            Place('', 1, 0, 'found: GKE TPU job'),
         ),
         # An indexed job of Kubernetes may be many runs: one only if it is told the rest.
         ({'JOB_COMPLETION_INDEX': '3'}, None),
@@ -172,191 +157,125 @@ def test_alone(monkeypatch):
     assert cluster.join() == 'found: SLURM job 123'
 
 
-def test_insisting_where_nothing_is_found(monkeypatch):
-    monkeypatch.setenv('XLBENCH_PROCESSES', 'auto')
+@pytest.mark.parametrize('insist', [True, False])
+def test_jax_finds_no_cluster(insist, monkeypatch):
+    """On a machine that has libtpu, jax is asked; it must be a cluster only if the user says so."""
+
+    def no_cluster(**options):
+        assert options == {'initialization_timeout': 300, 'shutdown_timeout_seconds': 7200}
+        raise ValueError('coordinator_address should be defined.')
+
+    monkeypatch.setenv('XLBENCH_PROCESSES', 'auto' if insist else '')
+    monkeypatch.setattr(cluster.importlib.util, 'find_spec', lambda name: name)
     monkeypatch.setattr(cluster.jax.distributed, 'initialize', no_cluster)
-    with pytest.raises(errors.UserError, match=r'jax found no processes.*XLBENCH_PROCESSES=1'):
-        cluster.join()
+    if insist:
+        with pytest.raises(errors.UserError, match=r'jax found no processes.*XLBENCH_PROCESSES=1'):
+            cluster.join()
+    else:
+        assert cluster.join() == 'alone'
+    monkeypatch.setenv('XLBENCH_PROCESSES', '1')
+    monkeypatch.setattr(cluster.jax.distributed, 'initialize', None)  # Not asked.
+    assert cluster.join() == 'alone'
 
 
-def no_cluster(**options):
-    """What jax says where it finds no cluster."""
-    assert options == {'initialization_timeout': 300}
-    raise ValueError('coordinator_address should be defined.')
+def test_jax_finds_the_processes_of_tpus(monkeypatch):
+    asked = []
+    monkeypatch.setenv('XLBENCH_PROCESSES', '')
+    monkeypatch.setattr(cluster.importlib.util, 'find_spec', lambda name: name)
+    monkeypatch.setattr(cluster.jax.distributed, 'initialize', lambda **o: asked.append(o))
+    assert cluster.join() == 'found by jax.distributed' and len(asked) == 1
 
 
-SLICE = {
-    'agent-worker-number': '2',
-    'worker-network-endpoints': 'unknown:unknown:10.0.0.5,unknown:unknown:10.0.0.6,a:b:10.0.0.7',
-    'tpu-env': "ACCELERATOR_TYPE: 'v5litepod-12'\nMEGASCALE_NUM_SLICES: '1'\n",
-}
+def test_a_port_that_another_run_has(monkeypatch):
+    """jax would end with a segmentation fault."""
+    with socket.create_server(('', 0)) as other:
+        port = other.getsockname()[1]
+        address = f'127.0.0.1:{port}'
+        for name, value in zip(environment.VARIABLES, (address, '2', '0'), strict=True):
+            monkeypatch.setenv(name, value)
+        with pytest.raises(cluster.TakenPort, match=f'on port {port}.*in use.*another') as taken:
+            cluster.join()
+    assert taken.value.exit_code == 75
+
+
+# -------------------------------------------------------------------------- how a process ends
+
+GLOO = 'UNKNOWN: Gloo all-reduce failed: [pair.cc:538] Read error [::1]:1: Connection reset by peer'
+
+
+def raising(error):
+    def main(argv):
+        if error:
+            raise error
+
+    return main
 
 
 @pytest.mark.parametrize(
-    'metadata, place',
+    'error, code, calls, said',
     [
-        (SLICE, Place('10.0.0.5:8482', 3, 2, 'found: TPU VM')),
+        (None, 0, ['shutdown'], ''),
+        # Others save still: it waits for them, and the end of process 0 must not abort them.
+        (Interrupted('told to end'), 75, ['meet', 'shutdown', 75], 'error: told to end\n'),
+        (errors.UserError('no such thing'), 2, [2], 'error: no such thing\n'),
+        # Programs that run in the main thread raise a ValueError.
+        (ValueError(GLOO), 75, [75], 'error: process 0 of 1 lost another process (UNKNOWN: Gloo'),
+        (jax.errors.JaxRuntimeError(GLOO), 75, [75], 'error: process 0 of 1 lost another'),
         (
-            SLICE | {'worker-network-endpoints': 'w-0,w-1,w-2,w-3', 'tpu-env': ''},
-            Place('w-0:8482', 4, 2, 'found: TPU VM'),
+            jax.errors.JaxRuntimeError('DEADLINE_EXCEEDED: Barrier timed out'),
+            75, [75], 'error: process 0 of 1 lost another process (DEADLINE_EXCEEDED',
         ),
-        (
-            {'agent-worker-number': '0', 'worker-network-endpoints': 'a:b:10.0.0.5'},
-            Place('', 1, 0, 'found: TPU VM'),
-        ),
-        (SLICE | {'tpu-env': "MEGASCALE_NUM_SLICES: '2'"}, None),  # That is for jax to find.
-        ({}, None),
+        (ValueError('heartbeat: no such column'), 1, [1], 'Traceback'),
+        (TypeError('a bug'), 1, [1], 'Traceback'),
     ],
-)
-def test_found_in_the_metadata_of_a_tpu_vm(metadata, place, monkeypatch):
-    def answer(request):
-        root, _, key = request.path.rpartition('/')
-        known = root == '/computeMetadata/v1/instance/attributes' and key in metadata
-        status = 200 if known and request.headers['Metadata-Flavor'] else 404
-        request.send(metadata.get(key, 'nothing').encode(), status)
-
-    monkeypatch.setattr(environment.importlib.util, 'find_spec', lambda name: name)
-    with partners.serving(answer) as address:
-        address = address.removeprefix('http://')
-        assert environment.find({'GCE_METADATA_IP': address}) == place
-        assert environment.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
-    assert environment.find({'GCE_METADATA_IP': address}) is None  # No such server.
+)  # fmt: skip
+def test_a_process_of_several_that_fails_ends_at_once(
+    error, code, calls, said, monkeypatch, capfd
+):
+    called = []
+    monkeypatch.setattr(jax.distributed, 'is_initialized', lambda: True)
+    monkeypatch.setattr(jax.distributed, 'shutdown', lambda: called.append('shutdown'))
+    monkeypatch.setattr(cluster, 'meet', lambda seconds: called.append('meet'))
+    monkeypatch.setattr(cluster.os, '_exit', called.append)
+    assert cluster.run_main(raising(error), []) == code
+    assert called == calls
+    assert capfd.readouterr().err.startswith(said)
 
 
-# ------------------------------------------------------------------------------------ the roll call
+def test_a_process_that_is_alone_raises_as_python_does():
+    with pytest.raises(TypeError, match='a bug'):
+        cluster.run_main(raising(TypeError('a bug')), [])
 
 
-def free_port() -> int:
-    with socket.create_server(('', 0)) as server:
-        return server.getsockname()[1]
+PROGRAM = """
+import sys, time
+from xlbench.system import errors
+from xlbench.parallel import cluster
 
+def main(argv):
+    found = cluster.join()
+    import jax
+    from jax.experimental import multihost_utils
+    index = jax.process_index()
+    print(found, multihost_utils.process_allgather(index).tolist(), flush=True)
+    time.sleep(2 * index)  # The one that is late at the end is waited for.
 
-@pytest.fixture(autouse=True)
-def without_atexit(monkeypatch):
-    monkeypatch.setattr(peers.atexit, 'register', lambda *_: None)
-
-
-def roll(port: int, members: list[tuple[int, int]], seconds: float) -> list[str]:
-    """What each of the (number, count of processes) hears; '' if all is well."""
-
-    all_peers = [Peers(*member) for member in members]
-
-    def one(member):
-        try:
-            member.call_roll(f'127.0.0.1:{port}', seconds)
-            assert sorted(member._lines) == ([0] if member.index else [*range(1, member.count)])
-        except cluster.Incomplete as error:
-            assert error.exit_code == cluster.START_AGAIN == 75
-            return str(error)
-        return ''
-
-    with concurrent.futures.ThreadPoolExecutor(len(members)) as pool:
-        heard = list(pool.map(one, all_peers))
-    for member in all_peers:  # Or they would end this process when they lose each other.
-        member._loop.call_soon_threadsafe(member._loop.stop)
-        member._thread.join()
-    return heard
-
-
-def test_all_are_there():
-    assert roll(free_port(), [(i, 5) for i in (3, 0, 4, 1, 2)], 20) == [''] * 5
-
-
-def test_all_who_came_hear_who_did_not():
-    port = free_port()
-    heard = roll(port, [(0, 5), (2, 5), (4, 5)], 1)
-    assert len(set(heard)) == 1
-    assert heard[0].startswith(f'processes 1, 3 of 5 did not come to 127.0.0.1:{port} in time: see')
-    assert heard[0].endswith('exit code 75') and '\n' not in heard[0]
-
-
-def test_process_0_is_missing():
-    port = free_port()
-    (heard,) = roll(port, [(1, 2)], 1)
-    assert heard.startswith(
-        f'process 1 of 2 waited 1 s for process 0 at 127.0.0.1:{port} (Connection refused), which '
-    )
-
-
-def test_a_number_that_was_given_twice():
-    heard = roll(free_port(), [(0, 3), (1, 3), (1, 3)], 5)
-    assert heard == ['two processes say that they are process 1 of 3; exit code 75'] * 3
-
-
-def test_another_number_of_processes():
-    heard = roll(free_port(), [(0, 2), (1, 3)], 1)
-    assert heard[0].startswith('process 1 of 2 did not come')
-    assert heard[1] == 'process 0 knows of 2 processes, not of 3; exit code 75'
-
-
-def test_a_port_that_another_run_has():
-    with socket.create_server(('', 0)) as other:
-        port = other.getsockname()[1]
-        (heard,) = roll(port, [(0, 2)], 1)
-    assert heard.startswith(f'process 0 cannot listen on port {port} (Address already in use)')
-
-
-def connect(port: int) -> socket.socket:
-    """A connection to a process 0 that may not listen yet."""
-    while True:
-        with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection(('127.0.0.1', port))
-        time.sleep(0.01)
-
-
-def test_strangers_and_those_who_leave_do_not_count():
-    port = free_port()
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        answer = pool.submit(roll, port, [(0, 4), (2, 4)], 3)
-        for text in (b'GET / HTTP/1.1\r\n\r\n', b'', b'hello 4 1\n'):
-            with connect(port) as stranger:
-                stranger.sendall(text)
-        assert answer.result()[0].startswith('processes 1, 3 of 4 did not come')
-
-
-# ---------------------------------------------------------------------------------- real processes
-
-JOIN = """
-import sys
-from xlbench.system import errors; from xlbench.parallel import cluster as processes
-try:
-    found = processes.join()
-except errors.UserError as error:
-    print(f'error: {error}', file=sys.stderr)
-    sys.exit(getattr(error, 'exit_code', 2))
-import jax
-from jax.experimental import multihost_utils
-print(found, multihost_utils.process_allgather(jax.process_index()).tolist())
+sys.exit(cluster.run_main(main, sys.argv))
 """
 
 
-def start(index: int, count: int, port: int, wait: int) -> subprocess.Popen:
-    variables = (f'127.0.0.1:{port}', str(count), str(index))
-    settings = dict(zip(environment.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
-    return subprocess.Popen(
-        [warm.python(), '-c', JOIN],
-        cwd=PROJECT,
-        env=os.environ | settings | {'XLA_FLAGS': quick_compilation.xla_flags(1)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_two_processes_start():
-    port = free_port()
-    started = [start(i, 2, port, 60) for i in range(2)]
+def test_two_processes_join_and_wait_for_each_other_at_the_end():
+    address = f'127.0.0.1:{children.free_port()}'
+    started = []
+    for i in range(2):
+        variables = dict(zip(environment.VARIABLES, (address, '2', str(i)), strict=True))
+        environ = os.environ | variables | {'XLA_FLAGS': quick_compilation.xla_flags(1)}
+        child = subprocess.Popen(
+            [warm.python(), '-c', PROGRAM], cwd=children.PROJECT, env=environ, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        started.append(child)
     for process in started:
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=200)
         assert process.returncode == 0, err
         assert 'named by XLBENCH_COORDINATOR [0, 1]' in out
-
-
-def test_a_process_that_never_starts_is_named():
-    port = free_port()
-    started = [start(i, 3, port, 6) for i in (0, 1)]
-    for process in started:
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 75
-        assert out == '' and err.count('\n') == 1
-        assert err.startswith(f'error: process 2 of 3 did not come to 127.0.0.1:{port}')

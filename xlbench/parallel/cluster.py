@@ -1,4 +1,4 @@
-"""Joins the processes of one run, and ends them with the right exit code.
+"""Joins the processes of one run through jax.distributed, and ends them with the right exit code.
 
 One process on one machine needs nothing. Several are found, in this order, by
 
@@ -6,14 +6,13 @@ One process on one machine needs nothing. Several are found, in this order, by
   XLBENCH_PROCESSES    how many there are; 1: this one is alone, whatever else is set
   XLBENCH_PROCESS      the number of this one, from 0
 
-which launch/local.sh sets; by the variables of a SLURM step, of Open MPI or of a GKE TPU job, of
-which the three above replace what they name; in an indexed job of Kubernetes by the first two, the
-number being the job's; on the hosts of a TPU slice by their metadata. For several such slices it is
-jax that looks and waits, and names nobody. With XLBENCH_PROCESSES=auto it is an error if nothing is
-found; otherwise this is a run of one process. XLBENCH_WAIT is the number of seconds that the
-processes wait for each other, 300 by default. Once all have joined, a process that dies is named by
-the others within seconds (xlbench/parallel/peers.py), and a run that hangs ends after XLBENCH_HANG
-seconds (xlbench/parallel/watchdog.py).
+which launch/local.sh sets; by the variables of a SLURM step or of Open MPI, of which the three
+above replace those that they name; in an indexed job of Kubernetes by the first two, the number
+being the job's; on TPUs by jax. With XLBENCH_PROCESSES=auto it is an error if nothing is found;
+otherwise this is a run of one process. XLBENCH_WAIT is the number of seconds that the processes
+wait for each other, 300 by default. A process that is lost breaks the connections of the others, or
+is missed by jax after 100 seconds; a run that hangs ends after XLBENCH_HANG seconds
+(xlbench/parallel/watchdog.py). docs/devices.md has a table of these events.
 
 Exit codes, which the scripts in launch/ act on:
 
@@ -21,39 +20,44 @@ Exit codes, which the scripts in launch/ act on:
   2   a mistake of the user; the same command would fail again
   75  start me again (START_AGAIN): nothing is wrong with the command, and nothing is lost
   130 Ctrl-C, where there is nothing to save; training and sweeps save, and end with 75
+  134 jax has ended this process, because another one was lost or did not come: as 75
 """
 
+import contextlib
 import importlib.util
 import itertools
 import os
 import re
+import socket
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
 from xlbench.parallel.environment import VARIABLES, find
-from xlbench.parallel.peers import START_AGAIN, Incomplete, Peers, Verdict
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
+START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
 # Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
 COMPILED = '~/.cache/xlbench/compiled'
 SHORTEST = 'jax_persistent_cache_min_compile_time_secs'
 WAIT = 'XLBENCH_WAIT'
-# Seconds after which jax aborts a run of which a process does not even send heartbeats, because it
-# was stopped. More than XLBENCH_HANG: the line of watchdog.py comes first, and says more.
-HEARTBEAT = 1200
 MEETING = 7200  # Seconds that the first to come waits for the last.
-# What jax says when a connection to another process is gone.
+SAVING = 60  # Seconds that a process that is told to end waits for the others to have saved.
+# Errors of jax when another process is gone: 'UNKNOWN: Gloo all-reduce failed: ... reset by peer'.
 GONE = re.compile(
-    r'gloo|nccl|connection (closed|reset|refused)|socket closed|broken pipe|unavailable'
-    r'|deadline.exceeded|heartbeat|coordination|barrier',
+    r'(?-i:UNAVAILABLE|DEADLINE_EXCEEDED): |(?-i:[A-Z_]+): .*(gloo|nccl|socket closed|broken pipe'
+    r'|connection (closed|reset|refused)|heartbeat|coordination|barrier)',
     re.IGNORECASE,
 )
 
-# The other processes, once there are any.
-peers: Peers | None = None
+
+class TakenPort(UserError):
+    """The port of process 0 is taken, perhaps by a run that is about to end."""
+
+    exit_code = START_AGAIN
 
 
 def join() -> str:
@@ -63,30 +67,24 @@ def join() -> str:
       'alone', or where the answer came from. To be called before jax touches a device.
 
     Raises:
-      UserError: a variable is missing or wrong.
-      Incomplete: the others did not come in time, or jax did not find them.
+      UserError: a variable is missing or wrong, or jax found no processes where it should.
+      TakenPort: another program listens where process 0 should.
     """
     place, seconds = find(os.environ), _seconds(os.environ)
+    options = {'initialization_timeout': seconds, 'shutdown_timeout_seconds': MEETING}
     if place is None:
-        return _join_as_jax_finds(seconds, insist=os.environ.get(VARIABLES[1]) == 'auto')
-    if place.count == 1:
-        return place.source
-    global peers
-    peers = Peers(place.index, place.count)
-    peers.call_roll(place.coordinator, seconds)
-    try:
+        return _join_as_jax_finds(options, insist=os.environ.get(VARIABLES[1]) == 'auto')
+    if place.count > 1:
+        if place.index == 0:
+            _check_port(int(place.coordinator.rpartition(':')[2]))
         jax.distributed.initialize(
-            peers.relay(place.coordinator) if place.index else place.coordinator,
+            place.coordinator,
             place.count,
             place.index,
             local_device_ids=place.device,
             cluster_detection_method='deactivate',  # It would give each process one GPU only.
-            initialization_timeout=seconds,
-            heartbeat_timeout_seconds=HEARTBEAT,
+            **options,
         )
-    except (RuntimeError, ValueError) as error:
-        text = ' '.join(str(error).split())[:300]
-        raise Incomplete(f'the processes of this run did not find each other: {text}') from error
     return place.source
 
 
@@ -108,12 +106,25 @@ def _seconds(environ: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _join_as_jax_finds(seconds: int, insist: bool) -> str:
-    """Several slices of TPU VMs say where they are to jax; few others need to ask."""
+def _check_port(port: int) -> None:
+    """Checks that jax can listen, which crashes without a word if it cannot."""
+    try:
+        socket.create_server(('', port)).close()
+    except OSError as error:
+        raise TakenPort(
+            f'process 0 cannot listen on port {port} ({os.strerror(error.errno)}); set '
+            'XLBENCH_COORDINATOR to another port, if it is not free soon'
+        ) from error
+
+
+def _join_as_jax_finds(options: Mapping[str, int], insist: bool) -> str:
+    """Joins the processes of TPU VMs and GKE TPU jobs, which say where they are to jax."""
+    if os.environ.get(VARIABLES[1]) == '1':
+        return 'alone'
     if not insist and importlib.util.find_spec('libtpu') is None:
         return 'alone'
     try:
-        jax.distributed.initialize(initialization_timeout=seconds)
+        jax.distributed.initialize(**options)
     except (OSError, RuntimeError, ValueError) as error:
         if not insist and 'coordinator_address' in str(error):  # jax knows no cluster here.
             return 'alone'
@@ -128,45 +139,64 @@ def _join_as_jax_finds(seconds: int, insist: bool) -> str:
 _meetings = itertools.count()
 
 
-def meet() -> None:
+def meet(seconds: int = MEETING) -> None:
     """Waits until all processes have come here; each has to come equally often.
 
-    To be called before they use a network of devices for the first time: those that wait for it
+    To be called before they use a network of devices for the first time: processes that wait for it
     give up after half a minute, and one of them may still be compiling then.
     """
     if jax.process_count() > 1:
         import orbax.checkpoint as ocp  # It takes most of a second.
 
         wait = ocp.multihost.get_barrier_sync_fn()
-        wait(key=f'xlbench-{next(_meetings)}', timeout_ms=MEETING * 1000)
+        wait(key=f'xlbench-{next(_meetings)}', timeout_ms=seconds * 1000)
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
     """Runs `main(argv)` as errors.run_main does; a process of several that fails ends at once.
 
-    So the others hear of it, and no shutdown waits for those that are lost. To be used by programs
-    that `join`, as `sys.exit(processes.run_main(main, sys.argv))`.
+    The others see that it is gone, and no shutdown waits for one that is lost. To be used by
+    programs that `join`, as `sys.exit(cluster.run_main(main, sys.argv))`.
     """
+    failed = False
     try:
         code = errors.run_main(main, argv)
     except Exception as error:
-        if peers is None:
+        if not jax.distributed.is_initialized():
             raise
-        code = _failed(error)
-    if peers is not None:
-        peers.end(code)
+        code, failed = _failed(error), True
+    if jax.distributed.is_initialized():
+        if code == START_AGAIN and not failed:  # All have saved, or are about to have.
+            with contextlib.suppress(Exception):
+                meet(SAVING)
+                jax.distributed.shutdown()
+        elif not code:
+            jax.distributed.shutdown()  # When all others are here.
+        if code:
+            leave(code)
     return code
 
 
+def leave(code: int) -> None:
+    """Ends this process, whatever its other threads do, and without jax's shutdown."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
 def _failed(error: BaseException) -> int:
-    """Ends this process if another one is the reason; prints the traceback and gives 1 if not."""
+    """Says in one line that another process is gone, if that is the reason, or how this one failed.
+
+    Returns:
+      START_AGAIN, or 1.
+    """
     text = ' '.join(str(error).split())
-    gone = GONE.search(text)
-    # The connection to the process that was lost, and the news of it, break at the same time.
-    verdict = peers.verdict(5 if gone else 0)
-    if gone and isinstance(error, jax.errors.JaxRuntimeError):
-        verdict = verdict or Verdict('lost another process', START_AGAIN)
-    if verdict and (gone or verdict.code == START_AGAIN):
-        peers.leave(f'{verdict.why}{peers.doing()} ({text[:200]})', verdict.code)
-    traceback.print_exception(error)
-    return 1
+    # A program that runs in this thread ends with a ValueError (freed_memory.run_inline).
+    if not (isinstance(error, jax.errors.JaxRuntimeError | ValueError) and GONE.match(text)):
+        traceback.print_exception(error)
+        return 1
+    place = f'process {jax.process_index()} of {jax.process_count()}'
+    line = f'error: {place} lost another process ({text[:200]}); exit code {START_AGAIN}'
+    print(line, file=sys.stderr, flush=True)
+    return START_AGAIN

@@ -1,20 +1,16 @@
-"""Finds which process of a run this is, from variables, or from metadata where there is a TPU.
+"""Finds which process of a run this is, from the variables of the environment.
 
-xlbench/parallel/cluster.py has the list of them. jax itself knows most of these clusters, but takes
-the tasks of a SLURM job for those of the step, gives each process one GPU only, and does not say
-where it found what.
+xlbench/parallel/cluster.py has the list of them. jax itself knows SLURM and Open MPI, too, but it
+takes the tasks of a SLURM job for those of the step, and gives each process one GPU only. TPUs are
+left to jax.
 """
 
 import dataclasses
-import importlib.util
 import re
-import urllib.request
 from collections.abc import Mapping
 
-from xlbench.system import errors, web
 from xlbench.system.errors import UserError
 
-_PATIENCE = 5.0  # Seconds that a server of metadata has to answer.
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
 
 
@@ -68,9 +64,8 @@ def find(environ: Mapping[str, str]) -> Place | None:
             f'{name}={place.get(key, "")!s}' for key, name in zip(keys, VARIABLES, strict=True)
         )
         raise UserError(
-            f'{errors.printable(values, 400)}{where} do not name a process; set host:port, the '
-            'number of processes, and the number of this one from 0; or '
-            f'{VARIABLES[1]}=auto alone, on a cluster'
+            f'{values}{where} do not name a process; set host:port, the number of processes, and '
+            f'the number of this one from 0; or {VARIABLES[1]}=auto alone, on a cluster'
         )
     return Place(
         place['coordinator'],
@@ -127,23 +122,6 @@ def _open_mpi(environ: Mapping[str, str]) -> dict:
     return place
 
 
-def _gke_tpu(environ: Mapping[str, str]) -> dict:
-    """A slice, or several of them, of TPUs that GKE has given to a job."""
-    hosts = environ.get('TPU_WORKER_HOSTNAMES', '').split(',')
-    worker = environ.get('TPU_WORKER_ID', '')
-    slices = environ.get('MEGASCALE_NUM_SLICES') or '1'
-    number = environ.get('MEGASCALE_SLICE_ID') or '0'
-    if not (hosts[0] and worker.isdigit() and slices.isdigit() and number.isdigit()):
-        return {}
-    first = environ.get('MEGASCALE_COORDINATOR_ADDRESS', '').partition(':')[0] or hosts[0]
-    return {
-        'coordinator': f'{first}:8482',
-        'count': str(len(hosts) * int(slices)),
-        'index': str(int(worker) + len(hosts) * int(number)),
-        'source': 'found: GKE TPU job',
-    }
-
-
 def _kubernetes(environ: Mapping[str, str]) -> dict:
     """Pods of an indexed job; only if told that they are one run, and not one run each."""
     if not (environ.get('JOB_COMPLETION_INDEX') and environ.get(VARIABLES[0])):
@@ -151,34 +129,4 @@ def _kubernetes(environ: Mapping[str, str]) -> dict:
     return {'index': environ['JOB_COMPLETION_INDEX'], 'source': 'found: Kubernetes job'}
 
 
-def _tpu_vm(environ: Mapping[str, str]) -> dict:
-    """A host of one slice of Google Cloud; of several, and of none, nothing is known here."""
-    if environ.get('TPU_SKIP_MDS_QUERY') or importlib.util.find_spec('libtpu') is None:
-        return {}
-    server = environ.get('GCE_METADATA_IP') or 'metadata.google.internal'
-    try:
-        worker = _metadata(server, 'agent-worker-number')
-        # Hosts, or triples name:id:host, with commas.
-        hosts = _metadata(server, 'worker-network-endpoints').split(',')
-        several = re.search(r"MEGASCALE_NUM_SLICES: *'?[2-9]", _metadata(server, 'tpu-env'))
-    except (OSError, ValueError):
-        return {}
-    if several or not (worker and hosts[0]):
-        return {}
-    return {
-        'coordinator': f'{hosts[0].split(":")[-1]}:8482',
-        'count': str(len(hosts)),
-        'index': worker,
-        'source': 'found: TPU VM',
-    }
-
-
-def _metadata(server: str, key: str) -> str:
-    """Asks for one of the machine's metadata; '' if there is none."""
-    address = f'http://{server}/computeMetadata/v1/instance/attributes/{key}'
-    request = urllib.request.Request(address, headers={'Metadata-Flavor': 'Google'})
-    status, content = web.ask(request, _PATIENCE, most=1 << 20, direct=True)
-    return content.decode(errors='replace').strip() if status == 200 else ''
-
-
-CLUSTERS = (_slurm, _open_mpi, _gke_tpu, _kubernetes, _tpu_vm)
+CLUSTERS = (_slurm, _open_mpi, _kubernetes)

@@ -1,32 +1,33 @@
-"""Notices a run of which nothing has been heard for too long, says who is behind, and ends it.
+"""Notices a run of which nothing has been heard for too long, and ends it.
 
 A device, a network or a disk that hangs makes all processes of a run wait, often for ever, without
-an error. XLBENCH_HANG is after how many seconds without news that is taken for granted: 900 by
-default, 0 for never. The processes end with code 75 then (xlbench/parallel/cluster.py), and leave
+an error. XLBENCH_HANG is the number of seconds without news after which a process ends, with code
+75 (xlbench/parallel/cluster.py): 900 by default, 0 for never. Each process leaves
 
-  workdir/hang-process-0.txt   what every thread of process 0 was doing
+  workdir/hang-process-0.txt   the stack of every thread of process 0
+
+and the one whose stacks differ from the others' is the one that they wait for.
 """
 
 import contextlib
 import faulthandler
-import json
 import os
 import pathlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
+import jax
+
 from xlbench.parallel import cluster
-from xlbench.parallel.peers import News, leave_alone
 from xlbench.system.errors import UserError
 
 HANG = 'XLBENCH_HANG'
-NAMED = 8  # Processes that a line has room for.
 
 
-class Place(NamedTuple):
-    """The place of a process: in `step` of `what`; what has no steps is in step -1.
+class Heartbeat(NamedTuple):
+    """The work of this process: `step` of `what`; work that has no steps is in step -1.
 
     paused: minutes of silence are right there.
     """
@@ -49,7 +50,7 @@ class Watch:
             ...
             watch.done(step)
 
-    Nothing of it waits for a device, or for another process, but in the thread.
+    It never waits for a device or for another process.
     """
 
     def __init__(self, workdir: str | os.PathLike, seconds: float | None = None):
@@ -57,27 +58,24 @@ class Watch:
 
         Args:
           workdir: where hang-process-I.txt goes.
-          seconds: of silence that are too many; None: what XLBENCH_HANG says.
+          seconds: of silence that are too many; None: as XLBENCH_HANG has it.
 
         Raises:
           UserError: XLBENCH_HANG is no number of seconds.
         """
         self.workdir = pathlib.Path(workdir)
         self.seconds = _seconds(os.environ.get(HANG)) if seconds is None else seconds
-        self._place = Place('start')
+        self._last = Heartbeat('start')
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        if cluster.peers is not None:
-            cluster.peers.doing = lambda: f' in {self._place}'
         if self.seconds:
-            threading.Thread(target=self._watch, name='watch', daemon=True).start()
+            place = jax.process_index(), jax.process_count()
+            threading.Thread(target=self._watch, args=place, name='watch', daemon=True).start()
         return self
 
-    def __exit__(self, kind: type | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
-        if cluster.peers is not None and kind is None:  # Else it is where the run ended.
-            cluster.peers.doing = str
 
     def done(self, step: int, what: str = 'train step') -> None:
         """Says that `step` is known to have ended, and that the next one is now awaited.
@@ -85,97 +83,48 @@ class Watch:
         Costs less than a microsecond.
 
         Args:
-          step: number of what has ended.
-          what: in words, of one thing: 'train step', 'evaluation batch'.
+          step: number of the step that has ended.
+          what: kind of step in words: 'train step', 'evaluation batch'.
         """
-        self._place = Place(what, step + 1)
+        self._last = Heartbeat(what, step + 1)
 
     @contextlib.contextmanager
     def paused(self, what: str) -> Iterator[None]:
-        """While minutes of silence are right: 'compiling', 'saving'; no process ends meanwhile.
+        """Lets minutes of silence be right in the block: 'compiling', 'saving'.
 
-        Only if another one says nothing at all any more, which a pause does not explain.
+        If another process is lost meanwhile, jax ends this one.
         """
-        before, self._place = self._place, Place(what, paused=True)
+        before, self._last = self._last, Heartbeat(what, paused=True)
         try:
             yield
         finally:
-            if self._place.paused:  # Nothing was done meanwhile.
-                self._place = Place(*before)  # A new one: the silence begins now.
+            if self._last.paused:  # Nothing was done meanwhile.
+                self._last = Heartbeat(*before)  # A new one: the silence begins now.
 
-    # ---------------------------------------------------------------------------- in the thread
-
-    def _watch(self) -> None:
+    def _watch(self, index: int, count: int) -> None:
         """Counts the silence in beats: a time in which all of this process was stopped is none."""
         beat = min(10, self.seconds / 5)
-        place, beats, answered = self._place, 0, 0
-        self._tell(place)  # That it is there: one that stops before its first beat is missed, too.
+        last, beats = self._last, 0
         while not self._ended.wait(beat):
-            if self._place is not place:
-                place, beats, answered = self._place, 0, 0
+            if self._last is not last or last.paused:
+                last, beats = self._last, 0
             beats += 1
-            self._tell(place)
             if beats * beat < self.seconds:
                 continue
-            peers = cluster.peers
-            others = {} if peers is None else peers.ask()
-            answered = beats if others else answered
-            if place.paused:  # It may take its time, if those that it may wait for are alive.
-                ages = [news.age for news in others.values()] or [(beats - answered) * beat]
-                if peers is None or max(ages) < self.seconds:
-                    continue
-            elif any(_pauses(news) and news.age < 3 * beat for news in others.values()):
-                continue
-            if self._place is place and not self._ended.is_set():
-                self._end(place, others, 3 * beat)
-
-    def _tell(self, place: Place) -> None:
-        if (peers := cluster.peers) is not None:
-            peers.tell(json.dumps(place))
-
-    def _end(self, place: Place, others: Mapping[int, News], late: float) -> None:
-        peers = cluster.peers
-        why = f'{place} has not ended for {self.seconds:g} s'
-        if peers is not None:
-            verdict = peers.verdict()
-            why += f'; {verdict.why if verdict else where_others_are(place, others, late)}'
-        path = self.workdir / f'hang-process-{0 if peers is None else peers.index}.txt'
-        try:
-            with path.open('w', encoding='utf-8') as file:
-                file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")} {why}\n\n')
-                file.flush()
-                faulthandler.dump_traceback(file)
-            why += f'; what it does is in {path}'
-        except OSError as error:  # It may be the disk that hangs.
-            why += f'; cannot write {path}: {error.strerror}'
-        leave = leave_alone if peers is None else peers.leave
-        leave(why, cluster.START_AGAIN)
-
-
-def _pauses(news: News) -> bool:
-    return bool(news.text) and Place(*json.loads(news.text)).paused
-
-
-def where_others_are(place: Place, others: Mapping[int, News], late: float) -> str:
-    """Says which of the others are silent or elsewhere.
-
-    Args:
-      place: of this process.
-      others: what they said last; nothing if process 0, which knows, does not answer.
-      late: seconds after which one is silent.
-    """
-    if not others:
-        return 'process 0, which knows of the others, does not answer'
-    words = []
-    for number, (text, age) in sorted(others.items()):
-        there = Place(*json.loads(text)) if text else 'no step yet'
-        if age >= late:
-            words.append(f'process {number} was last heard {age:.0f} s ago, in {there}')
-        elif there != place:
-            words.append(f'process {number} is in {there}')
-    if len(words) > NAMED:
-        words[NAMED:] = [f'so are {len(words) - NAMED} more']
-    return '; '.join(words) or 'all others wait for the same'
+            why = f'process {index} of {count}: {last} has not ended for {self.seconds:g} s'
+            path = self.workdir / f'hang-process-{index}.txt'
+            try:
+                with path.open('w', encoding='utf-8') as file:
+                    file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")} {why}\n\n')
+                    file.flush()
+                    faulthandler.dump_traceback(file)
+                why += f'; the stacks of its threads are in {path}'
+            except OSError as error:  # It may be the disk that hangs.
+                why += f'; cannot write {path}: {error.strerror}'
+            os.write(2, f'error: {why}; exit code {cluster.START_AGAIN}\n'.encode())
+            if index == 0 and count > 1:  # jax ends the others at once when process 0 has gone.
+                time.sleep(2 * beat)
+            cluster.leave(cluster.START_AGAIN)
 
 
 def _seconds(text: str | None) -> float:
@@ -185,7 +134,6 @@ def _seconds(text: str | None) -> float:
         seconds = -1.0
     if not 0 <= seconds < float('inf'):
         raise UserError(
-            f'{HANG}={text!r} is not a time to wait; set seconds, or 0 to wait for '
-            'ever'
+            f'{HANG}={text!r} is not a time to wait; set seconds, or 0 to wait for ever'
         )
     return seconds

@@ -21,9 +21,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         """Gives no other request."""
 
 
-def ask(
-    request: urllib.request.Request, seconds: float, most: int, *, direct: bool = False
-) -> tuple[int, bytes]:
+def ask(request: urllib.request.Request, seconds: float, most: int) -> tuple[int, bytes]:
     """Sends a request, and returns the status and the content of the answer.
 
     The timeout of a socket is for each read, and a server that sends a byte a second has no end:
@@ -33,17 +31,15 @@ def ask(
         request: With its headers and data.
         seconds: For the whole answer.
         most: Bytes that are read of the content; at most a block more is returned.
-        direct: Without the proxy that the environment may name.
 
     Raises:
         OSError: There is no answer in time, or none of HTTP.
     """
-    proxy = [urllib.request.ProxyHandler({})] if direct else []
     deadline = time.monotonic() + seconds
 
     def work() -> tuple[int, bytes]:
         try:
-            answer = urllib.request.build_opener(_Stay, *proxy).open(request, timeout=seconds)
+            answer = urllib.request.build_opener(_Stay).open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             answer = error  # Which has an answer, too.
         content = bytearray()
