@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from xlbench.judgement import agreement
+from xlbench.judgement import scores
 
 
 def same(value: float, expected: float | None) -> bool:
@@ -13,23 +13,23 @@ def same(value: float, expected: float | None) -> bool:
 
 def test_fleiss_equals_the_reference(golden):
     for case in golden('agreement/fleiss'):
-        kappa = agreement.fleiss_kappa(case['inputs']['counts_items_by_categories'])
+        kappa = scores.fleiss_kappa(case['inputs']['counts_items_by_categories'])
         assert same(kappa, case['expected']['fleiss_kappa']), case['name']
-        kappa = agreement.randolph_kappa(case['inputs']['counts_items_by_categories'])
+        kappa = scores.randolph_kappa(case['inputs']['counts_items_by_categories'])
         assert same(kappa, case['expected']['randolph_free_marginal_kappa']), case['name']
 
 
 def test_krippendorff_equals_the_reference(golden):
     for case in golden('agreement/krippendorff'):
         inputs = case['inputs']
-        alpha = agreement.krippendorff_alpha(inputs['raters_by_items'], inputs['level'])
+        alpha = scores.krippendorff_alpha(inputs['raters_by_items'], inputs['level'])
         assert same(alpha, case['expected']['alpha']), case['name']
 
 
 def test_best_worst_equals_the_reference(golden):
     for case in golden('best_worst/'):
         inputs = case['inputs']
-        counts = agreement.best_worst(
+        counts = scores.best_worst(
             (a['shown'], a['best'], a['worst']) for a in inputs['annotations']
         )
         for system, expected in case['expected'].items():
@@ -40,10 +40,10 @@ def test_best_worst_equals_the_reference(golden):
 def test_agreement_by_hand():
     """Two judges, two units: one agreement, one difference."""
     # P = 1/2; the categories have 3/4 and 1/4 of the votes, so Pe = 10/16.
-    assert agreement.randolph_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 1 / 2) / (1 / 2))
-    assert agreement.randolph_kappa([[2, 0], [1, 1]], 5) == pytest.approx((1 / 2 - 1 / 5) / (4 / 5))
-    assert agreement.fleiss_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 5 / 8) / (3 / 8))
-    assert math.isnan(agreement.krippendorff_alpha([[3, 3], [3, None]], 'ordinal'))
-    assert math.isnan(agreement.krippendorff_alpha([[3, None], [None, 4]], 'ordinal'))
+    assert scores.randolph_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 1 / 2) / (1 / 2))
+    assert scores.randolph_kappa([[2, 0], [1, 1]], 5) == pytest.approx((1 / 2 - 1 / 5) / (4 / 5))
+    assert scores.fleiss_kappa([[2, 0], [1, 1]]) == pytest.approx((1 / 2 - 5 / 8) / (3 / 8))
+    assert math.isnan(scores.krippendorff_alpha([[3, 3], [3, None]], 'ordinal'))
+    assert math.isnan(scores.krippendorff_alpha([[3, None], [None, 4]], 'ordinal'))
     with pytest.raises(ValueError, match='same number of judges'):
-        agreement.fleiss_kappa([[2, 0], [1, 0]])
+        scores.fleiss_kappa([[2, 0], [1, 0]])

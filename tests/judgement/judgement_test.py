@@ -11,7 +11,7 @@ import pytest
 from workdir_files import write_result, write_workdir
 
 from xlbench import annotate, report
-from xlbench.judgement import agreement, answers, pages, scales, scores, sources, studies
+from xlbench.judgement import answers, pages, scales, scores, sources, studies
 from xlbench.reporting import render
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -102,8 +102,8 @@ def test_ratings_by_hand(tmp_path):
     assert fluency.cells[0].value == fluency.cells[1].value == pytest.approx(1)
     # Judges who always differ by one never agree: 24 texts, 2 or 4 against 3 or 5.
     counts = [[1, 1, 0, 0]] * 16 + [[0, 0, 1, 1]] * 8
-    assert grammar.cells[0].value == pytest.approx(agreement.fleiss_kappa(counts))
-    assert grammar.cells[1].value == pytest.approx(agreement.randolph_kappa(counts, 5))
+    assert grammar.cells[0].value == pytest.approx(scores.fleiss_kappa(counts))
+    assert grammar.cells[1].value == pytest.approx(scores.randolph_kappa(counts, 5))
     assert [str(cell) for cell in grammar.cells[3:]] == ['24', '24']
     assert differences.rows[0].name == 'system-1 minus system-0'
     assert str(differences.rows[0].cells[1]) == '-1.33 ±0.63*'

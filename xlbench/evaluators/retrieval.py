@@ -25,8 +25,7 @@ from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base, candidates as candidates_lib
-from xlbench.evaluators.candidates import RetrievalTask
-from xlbench.evaluators.suggestions import Rows, Suggested, suggest
+from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, suggest
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search

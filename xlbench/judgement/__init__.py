@@ -6,13 +6,11 @@
   pages        a judge's page; page.html, page.css, page.common.js and page.js are its parts
   corrections  sheets of translations to correct, and the files that their pages saved
   answers      the files that pages saved, checked
-  agreement    how much judges agree, and best-worst scores
-  scores       tables, and the rated texts that a regressor is fitted on
+  scores       tables, agreement of judges, and the rated texts that a regressor is fitted on
   fitting      automatic scores fitted to ratings
 """
 
 __all__ = [
-    'agreement',
     'answers',
     'corrections',
     'fitting',

@@ -1,10 +1,9 @@
 """METEOR 1.5, without Java.
 
 tables      the tool's files and where they are
-settings    parameters, modules and weights of each language
+settings    parameters, modules and weights of each language; the counts, and their score
 normalizer  text as the tool sets it
 alignment   which words are taken for the same
-statistics  the counts, and the score that they make
 metric      the metric of a task
 """
 

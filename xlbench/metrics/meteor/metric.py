@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, nltk_loading
 from xlbench.metrics.meteor import alignment, normalizer, settings, tables
-from xlbench.metrics.meteor.settings import Setting
-from xlbench.metrics.meteor.statistics import Statistics, count
+from xlbench.metrics.meteor.settings import Setting, Statistics, count
 from xlbench.system import errors
 
 TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')

@@ -1,7 +1,11 @@
-"""Settings of METEOR 1.5 for each language and task: parameters, modules and their weights."""
+"""Settings of METEOR 1.5 for each language and task, and the score that they make of counts."""
 
+import collections
+import math
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from xlbench.metrics.meteor.alignment import Alignment
 from xlbench.system import errors
 
 MODULES = ('exact', 'stem', 'synonym', 'paraphrase')
@@ -59,3 +63,118 @@ def setting_of(lang: str, task: str) -> Setting:
             f'{", ".join(allowed)}'
         )
     return _SETTINGS[lang, task]
+
+
+class Score(NamedTuple):
+    """Between 0 and 1; nan where there is nothing to divide by."""
+
+    precision: float
+    recall: float
+    penalty: float
+    score: float
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of a score, of one text or of many.
+
+    The lengths and the modules' counts have four numbers in a row: content words of the hypothesis
+    and of the reference, function words of the hypothesis and of the reference; in characters if so
+    asked, while chunks and `matched` are in words.
+
+    Attributes:
+        lengths: of the texts.
+        modules: of the words that each module has matched.
+        chunks: runs of matches.
+        matched: words of both sides.
+        penalised: `chunks` but for texts that match as a whole.
+    """
+
+    lengths: tuple[int, ...]
+    modules: tuple[tuple[int, ...], ...]
+    chunks: int
+    matched: tuple[int, int]
+    penalised: int
+
+    @classmethod
+    def nothing(cls) -> 'Statistics':
+        """Returns the statistics of no text."""
+        zero = (0, 0, 0, 0)
+        return cls(zero, (zero,) * len(MODULES), 0, (0, 0), 0)
+
+    def plus(self, other: 'Statistics') -> 'Statistics':
+        """Adds the statistics of two sets of texts."""
+        rows = zip((self.lengths, *self.modules), (other.lengths, *other.modules), strict=True)
+        lengths, *modules = (tuple(map(sum, zip(*row, strict=True))) for row in rows)
+        return Statistics(
+            lengths,
+            tuple(modules),
+            self.chunks + other.penalised,
+            (self.matched[0] + other.matched[0], self.matched[1] + other.matched[1]),
+            self.penalised + other.penalised,
+        )
+
+    def numbers(self) -> list[int]:
+        """Returns the 23 numbers that the tool prints."""
+        content, other_content, function, other_function = self.lengths
+        found = [n for module in self.modules for n in module]
+        lengths = [content + function, other_content + other_function, function, other_function]
+        return [*lengths, *found, self.chunks, *self.matched]
+
+    def score(self, setting: Setting) -> Score:
+        """Scores by equations 1 to 5 of W14-3348, as the tool computes them."""
+        alpha, beta, gamma, delta = setting.parameters
+        sides = []
+        for side in (0, 1):
+            length = delta * self.lengths[side] + (1 - delta) * self.lengths[side + 2]
+            matched = sum(
+                weight * (delta * module[side] + (1 - delta) * module[side + 2])
+                for weight, module in zip(setting.weights, self.modules, strict=False)
+            )
+            sides.append(matched / length if length else math.nan)
+        precision, recall = sides
+        mean = math.nan
+        if precision > 0 and recall > 0:
+            mean = 1 / ((1 - alpha) / precision + alpha / recall)
+        words = sum(self.matched) / 2
+        fragments = self.penalised / words if words else math.nan
+        penalty = gamma * fragments**beta
+        score = max(0.0, mean * (1 - penalty))
+        return Score(precision, recall, penalty, 0.0 if math.isnan(score) else score)
+
+
+def count(
+    hypothesis: Sequence[str],
+    reference: Sequence[str],
+    aligned: Alignment,
+    *,
+    function_words: frozenset[str],
+    characters: bool,
+) -> Statistics:
+    """The statistics of one text."""
+
+    def measured(words: Iterable[str]) -> tuple[int, int]:
+        """(content, function)"""
+        sizes = collections.Counter()
+        for word in words:
+            sizes[word.lower() in function_words] += _units(word) if characters else 1
+        return sizes[False], sizes[True]
+
+    def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
+        (content, function), (other_content, other_function) = measured(words), measured(others)
+        return content, other_content, function, other_function
+
+    of_module: list[tuple[list[str], list[str]]] = [([], []) for _ in MODULES]
+    for match in aligned.matches:
+        words, others = of_module[match.module]
+        words += hypothesis[match.other : match.other + match.other_length]
+        others += reference[match.start : match.start + match.length]
+    matched = (sum(len(words) for words, _ in of_module), sum(len(o) for _, o in of_module))
+    whole = matched == (len(hypothesis), len(reference)) and aligned.chunks == 1
+    modules = tuple(row(*sides) for sides in of_module)
+    chunks = aligned.chunks
+    return Statistics(row(hypothesis, reference), modules, chunks, matched, 0 if whole else chunks)
+
+
+def _units(word: str) -> int:
+    """The length of a word in Java: its UTF-16 units."""
+    return len(word.encode('utf-16-le', 'surrogatepass')) // 2
