@@ -55,7 +55,7 @@ def test_every_cell_of_every_notebook_works(tmp_path):
     folder.mkdir()
     environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')}
     run = subprocess.run(
-        [warm.python(seqio=True), '-c', PROGRAM, str(tmp_path / 'cells.json')],
+        [warm.python(), '-c', PROGRAM, str(tmp_path / 'cells.json')],
         cwd=folder,
         env=environ | {'MPLBACKEND': 'Agg', 'XLA_FLAGS': quick_compilation.xla_flags()},
         capture_output=True,

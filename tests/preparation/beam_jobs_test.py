@@ -228,7 +228,7 @@ def test_the_command_with_a_worker_process_and_a_task_of_ones_own(root, tmp_path
         expected = tree(root / 'prepared')
     shutil.rmtree(root / 'prepared')
     command = [
-        warm.python(seqio=True), '-m', 'xlbench.prepare', '--mixture=mine_x', '--split=train',
+        warm.python(), '-m', 'xlbench.prepare', '--mixture=mine_x', '--split=train',
         f'--root={root}', f'--tasks={path.parent}', '--beam', '--',
         '--direct_num_workers=1', '--direct_running_mode=multi_processing',
     ]  # fmt: skip

@@ -652,7 +652,7 @@ def is_running(pid):
 
 def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
     mtg_files.write_mtg(root, {'train': 12_000}, tasks=('qg',))
-    command = [warm.python(seqio=True), '-m', 'xlbench.prepare', '--mixture=mtg_cross_qg_en']
+    command = [warm.python(), '-m', 'xlbench.prepare', '--mixture=mtg_cross_qg_en']
     command += ['--split=train', f'--root={root}']
     process = start(command)
     try:

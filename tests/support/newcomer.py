@@ -33,7 +33,7 @@ class Newcomer:
         )
         programs = folder / 'bin'
         programs.mkdir()
-        (programs / 'python').write_text(f'#!/bin/sh\nexec {warm.python(seqio=True)} "$@"\n')
+        (programs / 'python').write_text(f'#!/bin/sh\nexec {warm.python()} "$@"\n')
         (programs / 'python').chmod(0o755)
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')} | {
             'PATH': f'{programs}:{os.environ["PATH"]}',

@@ -1,8 +1,7 @@
 """Interpreters that have imported the large libraries already: forks of one process that has.
 
 A fresh `python -m xlbench.train` spends five seconds of processor time on importing jax, flax and
-the like, and ten more where TensorFlow is needed; a fork of a process that has them spends none.
-That process imports TensorFlow when the first `python(seqio=True)` is asked for.
+the like; a fork of a process that has them spends none.
 Nothing of xlbench is imported before the fork, and no device is there yet: beyond the libraries, a
 child begins as a fresh interpreter does. Tests of what a program imports start `sys.executable`.
 
@@ -105,23 +104,18 @@ def start(
     return _request(_server(), [*map(os.fspath, args)], cwd, env, (stdin, stdout, stderr))
 
 
-def python(seqio: bool = False) -> str:
-    """The path of a program that takes the place of sys.executable on command lines.
-
-    Args:
-      seqio: its children have SeqIO, and TensorFlow with it.
-    """
+def python() -> str:
+    """The path of a program that takes the place of sys.executable on command lines."""
     if not _FORKS:
         return sys.executable
-    return str(pathlib.Path(_server()).with_name('python_seqio' if seqio else 'python'))
+    return str(pathlib.Path(_server()).with_name('python'))
 
 
-def _request(address, args, cwd, env, streams, more=()) -> Process:
+def _request(address, args, cwd, env, streams) -> Process:
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
     env = dict(os.environ if env is None else env)
-    about = {'args': args, 'cwd': os.path.abspath(cwd), 'env': env, 'more': more}
-    content = json.dumps(about).encode()
+    content = json.dumps({'args': args, 'cwd': os.path.abspath(cwd), 'env': env}).encode()
     socket.send_fds(connection, [len(content).to_bytes(8, 'big')], streams)
     connection.sendall(content)
     return Process(connection, args)
@@ -144,11 +138,11 @@ def _server() -> str:
     with open(os.path.join(folder, 'lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(address):
-            for name, more in (('python', ''), ('python_seqio', 'seqio')):
-                program = pathlib.Path(folder, name)
-                command = f'{sys.executable} -S -E -B {__file__} client {address}'
-                program.write_text(f'#!/bin/sh\nexec {command} "{more}" "$@"\n')
-                program.chmod(0o755)
+            program = pathlib.Path(folder, 'python')
+            program.write_text(
+                f'#!/bin/sh\nexec {sys.executable} -S -E -B {__file__} client {address} "$@"\n'
+            )
+            program.chmod(0o755)
             process = subprocess.Popen(
                 [sys.executable, __file__, 'server', address],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -163,10 +157,10 @@ def _server() -> str:
 # The program that stands for a child.
 
 
-def _client(address: str, more: str, *args: str) -> None:
+def _client(address: str, *args: str) -> None:
     if not args or (args[0].startswith('-') and args[0] not in ('-m', '-c')):
         os.execv(sys.executable, [sys.executable, *args])
-    process = _request(address, args, '.', None, (0, 1, 2), [*filter(None, [more])])
+    process = _request(address, args, '.', None, (0, 1, 2))
     for number in _FORWARDED:
         signal.signal(number, lambda number, _: process.send_signal(number))
     code = process.wait()
@@ -184,7 +178,8 @@ def _serve(address: str) -> list[str]:
     """Forks for each request; returns in the children only, with what each is to run."""
     early = _early(os.environ)
     for library in LIBRARIES:
-        __import__(library)
+        with contextlib.suppress(ImportError):
+            __import__(library)
     gc.collect()
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
@@ -210,9 +205,6 @@ def _serve(address: str) -> list[str]:
                 content = b''
                 while len(content) < int.from_bytes(size, 'big'):
                     content += connection.recv(1 << 20)
-                about = json.loads(content)
-                for library in about['more']:
-                    __import__(library)
                 with warnings.catch_warnings():
                     warnings.simplefilter('ignore')  # Threads of the libraries wait for work.
                     pid = os.fork()
@@ -220,7 +212,7 @@ def _serve(address: str) -> list[str]:
                     waiting.close()
                     for other in (listener, connection, *(c for _, c in children.values())):
                         other.close()
-                    return _become(about, streams, early)
+                    return _become(json.loads(content), streams, early)
                 for stream in streams:
                     os.close(stream)
                 pidfd = os.pidfd_open(pid)

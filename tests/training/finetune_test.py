@@ -50,7 +50,7 @@ def run(tmp_path_factory):
             for _ in range(120 if split == 'train' else 21):
                 mood = draw.choice(['gut', 'schlecht'])
                 write([f'"{draw.randrange(99)}", {draw.choice(WORDS[lang][mood])}', mood])
-    command = [warm.python(seqio=True), '-m', 'xlbench.train', '--workdir=runs/mood']
+    command = [warm.python(), '-m', 'xlbench.train', '--workdir=runs/mood']
     command += ['--config=finetune:tiny,objective=classification,mixture=mood_both,steps=4epochs']
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
@@ -116,7 +116,7 @@ def test_a_dry_run_knows_of_the_vocabulary_that_will_be_trained(run, monkeypatch
 def test_a_sweep_over_shots_of_the_same_tasks(run):
     _, workdir = run
     folder = workdir.parent.parent
-    command = [warm.python(seqio=True), '-m', 'xlbench.fewshot', '--workdir=runs/sweep']
+    command = [warm.python(), '-m', 'xlbench.fewshot', '--workdir=runs/sweep']
     config = 'fewshot_any:tiny,task=mood,source=de,languages=fr,shots=1,buckets=2,methods=fc'
     command += [f'--config={config}']
     command += ['--config.source_workdir=runs/mood', '--config.adapt.learning_rates=(0.01,)']
