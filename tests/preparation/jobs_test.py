@@ -22,7 +22,6 @@ import reply_files
 import seqio
 import tensorflow as tf
 import tokenizer_files
-import warm
 import worker_jobs
 
 from xlbench import pipeline
@@ -652,7 +651,7 @@ def is_running(pid):
 
 def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
     mtg_files.write_mtg(root, {'train': 12_000}, tasks=('qg',))
-    command = [warm.python(), '-m', 'xlbench.prepare', '--mixture=mtg_cross_qg_en']
+    command = [sys.executable, '-m', 'xlbench.prepare', '--mixture=mtg_cross_qg_en']
     command += ['--split=train', f'--root={root}']
     process = start(command)
     try:
