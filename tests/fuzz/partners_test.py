@@ -282,7 +282,7 @@ def test_a_download_that_goes_on_and_on_is_given_up(tmp_path, monkeypatch):
     head = b'HTTP/1.1 200 OK\r\n\r\n'
     with (
         partners.serving(lambda request: request.repeat(head, bytes(1 << 10), 0.01)) as address,
-        partners.one_line(4, 'takes too long: at most 1 seconds are allowed'),
+        partners.one_line(4, 'is slow: at most 1 seconds are allowed'),
     ):
         _download_of_an_archive(address, tmp_path)
 
