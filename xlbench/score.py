@@ -318,7 +318,7 @@ def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
             if lines := metrics.Suite(task, [spec]).missing():
                 _say(f'without {name}: {lines[0]}')
             elif spec not in about['metrics']:
-                about['metrics'].append(spec)
+                about = about | {'metrics': [*about['metrics'], spec]}
     return about
 
 
