@@ -14,7 +14,7 @@ import ml_collections
 import pytest
 
 from xlbench import benchmarks, config as config_lib, models, names, runs
-from xlbench.config import blocks
+from xlbench.config import blocks, epochs
 from xlbench.configs import finetune
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
@@ -121,7 +121,8 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     models.config(**dict(config.model) | labels)
     # A public encoder knows the most of it already.
     least = 50 if variant.startswith('encoder') else 100
-    assert sum(stage.num_steps for stage in config.stages.values()) >= least
+    stages = epochs.as_steps(config).stages.values()
+    assert sum(stage.num_steps for stage in stages) >= least
     # Without a dev set there is no best checkpoint to look for.
     assert any(block.every for block in config.evals.values()) or not config.best.score
 
@@ -243,7 +244,7 @@ def check_model(config, vocabulary_size):
     mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
     trainable, _ = train_step.split_params(shapes, mask)
     assert trainable
-    for stage in config.stages.values():
+    for stage in epochs.as_steps(config).stages.values():
         tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
         assert jax.tree.leaves(jax.eval_shape(tx.init, trainable))
         assert 0 < float(schedule(stage.num_steps // 2)) <= stage.optimizer.learning_rate
