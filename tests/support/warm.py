@@ -202,9 +202,12 @@ def _serve(address: str) -> list[str]:
             elif key.fileobj is listener:
                 connection, _ = listener.accept()
                 size, streams, _, _ = socket.recv_fds(connection, 8, 3)
-                content = b''
-                while len(content) < int.from_bytes(size, 'big'):
-                    content += connection.recv(1 << 20)
+                content, left = b'', int.from_bytes(size, 'big')
+                while len(content) < left and (part := connection.recv(1 << 20)):
+                    content += part
+                if not left or len(content) < left:  # Who asks was killed.
+                    connection.close()
+                    continue
                 with warnings.catch_warnings():
                     warnings.simplefilter('ignore')  # Threads of the libraries wait for work.
                     pid = os.fork()
@@ -219,7 +222,8 @@ def _serve(address: str) -> list[str]:
                 children[pidfd] = pid, connection
                 waiting.register(pidfd, selectors.EVENT_READ)
                 waiting.register(connection, selectors.EVENT_READ, pid)
-                connection.sendall(b'%d\n' % pid)
+                with contextlib.suppress(OSError):
+                    connection.sendall(b'%d\n' % pid)
             elif key.fileobj in children:
                 pid, connection = children.pop(key.fileobj)
                 waiting.unregister(key.fileobj)
@@ -230,7 +234,7 @@ def _serve(address: str) -> list[str]:
                 with contextlib.suppress(OSError):
                     connection.sendall(b'%d\n' % code)
                 connection.close()
-            else:  # Who has started it was killed.
+            elif key.fileobj.fileno() >= 0:  # Its child runs, and who has started it was killed.
                 waiting.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
                 os.waitid(os.P_PID, key.data, os.WEXITED | os.WNOWAIT)
