@@ -329,7 +329,7 @@ def test_what_a_function_reads_is_read_again(made, registry, capsys):
     assert not registry('copy_bytes', vocabulary='bytes')[0].fresh
     assert 'is prepared again: a function reads its data' in capsys.readouterr().out
     prepared.ensure([('copy_bytes', 'train')], root=str(made), vocabulary='bytes')
-    assert 'a function reads the data of copy_bytes:train; what was' in capsys.readouterr().out
+    assert 'a function reads the data of copy_bytes:train; the earlier' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
