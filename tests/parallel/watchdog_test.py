@@ -141,9 +141,6 @@ PROGRAM = """
 import sys, time
 from xlbench.parallel.watchdog import Watch
 
-# In place of the process its thread ends.
-pytestmark = pytest.mark.filterwarnings('ignore::pytest.PytestUnhandledThreadExceptionWarning')
-
 with Watch(sys.argv[1], seconds=1) as watch:
     watch.done(1)
     print('ready', flush=True)
