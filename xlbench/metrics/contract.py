@@ -1,4 +1,4 @@
-"""What a metric is, for evaluators, xlbench.score and a user's own; the checks of its two lists."""
+"""The contract of metrics, for evaluators, xlbench.score and your own; checks of its two lists."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Protocol, TypedDict

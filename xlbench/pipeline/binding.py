@@ -136,7 +136,7 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 
 class PlainVocabulary:
-    """What SeqIO asks of a vocabulary, without importing it: this one leaves ids as they are.
+    """A vocabulary in SeqIO's sense, without importing SeqIO, that leaves ids as they are.
 
     Args:
       size: of the vocabulary.

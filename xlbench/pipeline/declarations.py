@@ -84,7 +84,7 @@ class DeclaredMixture:
 
     @property
     def output_features(self) -> Mapping[str, Feature]:
-        """Those of its tasks."""
+        """The features of its tasks."""
         return self.tasks[0].output_features
 
     def get_rate(self, task: DeclaredTask) -> float:
