@@ -187,7 +187,7 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
     },
     'reproduce.md': {
-        'python -m xlbench.reproduce mrs --list': Step(prints='table 3   retrieval, mBERT: 21'),
+        'python -m xlbench.reproduce mrs --list': Step(prints='table 3   Retrieval with mBERT: 21'),
         'python -m xlbench.reproduce mrs --table=3 --dry_run': Step(prints='of 20 commands done'),
         'python -m xlbench.reproduce mtg --table=all --paper': Step(prints='Table 14: '),
         'python -m xlbench.reproduce clidsum --table=4 --paper --format=latex': Step(

@@ -2,10 +2,9 @@
 
 What a task file declares is plain data, and costs no import of TensorFlow. As soon as anything
 imports SeqIO, all of it stands in SeqIO's registries, so that `seqio.get_dataset` works on it, too.
-Three things are decided when a
-dataset is built, not when a task is declared: the data root and the vocabulary (`bound`, or
-`use_vocabulary` in a notebook), and the split that a mixture's rates count. One registry therefore
-serves every model and every copy of the data.
+Three things are decided when a dataset is built, not when a task is declared: the data root and the
+vocabulary (`bound`, or `use_vocabulary` in a notebook), and the split that a mixture's rates count.
+One registry therefore serves every model and every copy of the data.
 
 `register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
 files of your own, `register_dialogue_tasks` and `register_summarisation_tasks` those of a file of

@@ -1,7 +1,7 @@
 """Tasks and mixtures as plain data, until SeqIO is imported; from then on they are SeqIO's own.
 
 A declaration has the attributes of a `seqio.Task` or `seqio.Mixture` that xlbench reads, so that
-whoever asks for one need not know which of both it is.
+callers need not know which of the two they have.
 """
 
 import dataclasses
