@@ -9,6 +9,7 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import TypeVar
 
 from xlbench.data import tokenizers
+from xlbench.system.work import Pool
 
 Job = TypeVar('Job')
 Result = TypeVar('Result')
@@ -80,5 +81,5 @@ def run(
     if workers == 1:
         yield from (work(job, shared) for job in jobs)
         return
-    with work.Pool(workers, _start, shared, threads) as processes:
+    with Pool(workers, _start, shared, threads) as processes:
         yield from processes.run(functools.partial(_work, work), ((job,) for job in jobs))
