@@ -68,7 +68,7 @@ KINDS = {
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     parser = errors.ArgumentParser('python -m xlbench.list', __doc__)
-    parser.add_argument('kind', choices=KINDS, help='whose names are listed')
+    parser.add_argument('kind', choices=tuple(KINDS), help='whose names are listed')
     parser.add_argument('word', nargs='?', default='', help='part of the lines to keep')
     args = parser.parse_args(argv[1:])
     rows = list(KINDS[args.kind]())
