@@ -472,7 +472,7 @@ def test_sample_command(tmp_path, capsys):
     assert 'is there already; remove it' in capsys.readouterr().err
     assert before == {path: path.read_bytes() for path in pathlib.Path(out).rglob('*.tsv')}
     assert run('sample', *options, '--shots=0', source) == 2
-    assert 'not a whole number above 0' in capsys.readouterr().err
+    assert 'not a whole number of 1 or more' in capsys.readouterr().err
     # By default the numbers of shots of the paper, which has no 8 for tagging.
     other = [option.replace(out, f'{out}2') for option in options]
     assert run('sample', *other, source) == 0
