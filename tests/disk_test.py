@@ -274,9 +274,10 @@ def test_a_full_disk_ends_a_run_which_goes_on_with_room(tiny_root, tiny_run, tmp
 
 def wait_until_stopped(run: children.Children, i: int) -> None:
     """Returns when a process has sent itself the SIGSTOP that it was started with."""
-    kinds = os.WSTOPPED | os.WEXITED | os.WNOWAIT
-    found = os.waitid(os.P_PID, run.processes[i].pid, kinds)
-    assert found.si_code == os.CLD_STOPPED, run.output(i)
+    stat = pathlib.Path(f'/proc/{run.processes[i].pid}/stat')
+    while (state := stat.read_text().rpartition(')')[2].split()[0]) != 'T':
+        assert state != 'Z' and run.processes[i].poll() is None, run.output(i)
+        time.sleep(0.05)
 
 
 def test_one_process_of_two_that_cannot_write_says_so(tiny_root, tmp_path):
