@@ -189,7 +189,7 @@ def test_another_signature_is_refused(run, added):
 
 
 def test_slips(run, tmp_path):
-    with pytest.raises(UserError, match='name with --metrics'):
+    with pytest.raises(UserError, match='name the metrics to add with --metrics'):
         score.main([str(run)])
     with pytest.raises(UserError, match='--workdir is for files'):
         score.main([str(run), '--metrics=chrf', f'--workdir={tmp_path}'])
