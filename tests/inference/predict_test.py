@@ -570,7 +570,7 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
         lines = [line.split('\t') for line in capsys.readouterr().out.splitlines()]
         assert [f'{n}\t{float(score):.2f}\t{text}' for n, score, text in lines] == expected
     for flags, message in (
-        (('--rerank=retriever', '--mmi_model=other'), 'both rank the answers; leave out one'),
+        (('--rerank=retriever', '--mmi_model=other'), 'both rank the answers; leave one out'),
         (('--rerank=other',), '--rerank=other is not a run whose objective is retrieval'),
         (('--mmi_model=retriever',), '--mmi_model=retriever is a retriever; --rerank takes those'),
         (('--rerank=retriever', '--num_beams=1'), 'a single answer cannot be ranked again'),
