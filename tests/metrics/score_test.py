@@ -363,7 +363,7 @@ def test_mistakes(texts, tmp_path, capsys):
     for arguments, message in (
         ((short, *mixed), r'short.txt has 3 predictions, and .*a.de has 4 examples'),
         ((outputs, f'--references={texts[0]},{short}', '--lang=de'), 'short.txt has 3 references'),
-        ((outputs, f'--references={texts[0]}'), 'has to know the language of the texts; set --lan'),
+        ((outputs, f'--references={texts[0]}'), 'has to know the language of the texts: set --lan'),
         ((outputs, *mixed, '--metrics=rouge'), "unknown metric 'rouge'; "),
         (
             (outputs, f'--references={",".join(texts)}', '--lang=de', '--metrics=mrs_rouge'),

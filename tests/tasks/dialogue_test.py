@@ -215,7 +215,7 @@ def test_a_dataset_keeps_the_root_that_it_was_built_with(root, tmp_path):
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        ({'format': 'jsonl'}, r"unknown format 'jsonl'; nearest: json"),
+        ({'format': 'jsom'}, r"unknown format 'jsom'; nearest: json"),
         ({'name': 'my_chat'}, "'my_chat' has a _, where the name of a benchmark ends"),
         ({'separator': ' '}, "separator ' ' would cut at spaces"),
     ],
