@@ -259,7 +259,7 @@ def _in_targets(task: str, corpus: str = '') -> tuple[Head, ...]:
 
 
 def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
-    """Tables 5 and 7: the combinations of so many tasks of pre-training."""
+    """Tables 5 and 7: combinations of pre-training tasks, by their number."""
     chosen = [words for count in counts for words in itertools.combinations(_PARTS, count)]
     rows = []
     for place, label in enumerate(map(pretraining_label, chosen), 1):

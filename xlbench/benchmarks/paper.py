@@ -62,12 +62,12 @@ class PaperTable:
         rows: Its rows.
         columns: Its other columns.
         key: The part of the key that all cells share.
-        notes: What has to be known of it.
+        notes: Lines that are printed below it.
         leading_zero: Whether numbers below 1 begin with 0.
         where: Of a figure, the keys of the results that it shows.
         shown: Our names of its scores; none: those of its columns.
         models: The paper's models that it is about; none: all of them.
-        experiments: Names of those that it shows; none: those whose key agrees with that of a cell.
+        experiments: Names of the experiments that it shows; none: those whose key fits a cell.
         made_by: Functions and figures of the few-shot analysis that set it.
         instead: Why no runs make it, or what has to follow them.
         variants: Whether what was evaluated in other ways than a run's config says, and adapters,
@@ -203,7 +203,7 @@ def printed_scores(
 
 @functools.cache
 def printed_sizes(name: str) -> dict[tuple[str, str, str], int]:
-    """Counts examples by (task, language, split), as the paper does; none without a file of it."""
+    """The paper's number of examples by (task, language, split); empty where it prints none."""
     rows = printed_rows(f'{name}_sizes')
     return {(r['task'], r['language'], r['split']): int(r['examples']) for r in rows}
 

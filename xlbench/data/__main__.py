@@ -224,7 +224,7 @@ def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
             continue
         state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
         yield state, path is not None
-    from xlbench import pipeline  # Late: list and get need none of it.
+    from xlbench import pipeline  # Late: `list` and `get` do not need it.
 
     pipeline.use_root(root)
     for name in corpus.tasks:

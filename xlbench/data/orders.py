@@ -33,7 +33,7 @@ from xlbench.data.prepared import Prepared
 from xlbench.system.errors import UserError
 
 _CHUNK = 2**20  # Random numbers that are in memory at once.
-_BLOCK = 2**20  # About so many places of a permutation are worked out together.
+_BLOCK = 2**20  # Places of a permutation that are computed together, about.
 
 
 class Order(Protocol):
@@ -48,7 +48,7 @@ class Order(Protocol):
         ...
 
     def passes(self, examples: float) -> list[float]:
-        """Returns [tasks]: passes over each task when so many examples have come."""
+        """Returns [tasks], the passes over each task after a number of examples."""
         ...
 
     def typical(self) -> list[tuple[int, int]]:
@@ -182,7 +182,7 @@ class EvenWindows:
         return number * self.size
 
     def passes(self, examples: float) -> list[float]:
-        """Returns [tasks]: passes over each task when so many examples have come."""
+        """Returns [tasks], the passes over each task after a number of examples."""
         return [examples * rate / size for rate, size in self.tasks]
 
     def typical(self) -> list[tuple[int, int]]:
@@ -248,7 +248,7 @@ class Curriculum:
         return epoch * self._starts[-1] + self._starts[part] + start
 
     def passes(self, examples: float) -> list[float]:
-        """Returns [tasks]: passes over each task when so many examples have come."""
+        """Returns [tasks], the passes over each task after a number of examples."""
         epoch, rest = divmod(examples, self._starts[-1])
         passes = [0.0] * len(self._sizes)
         for tasks, (start, stop) in zip(self._parts, itertools.pairwise(self._starts), strict=True):

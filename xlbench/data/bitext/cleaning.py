@@ -106,7 +106,7 @@ class Report:
 
 
 def hashes(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-    """Hashes pairs, [pairs] uint64; those that differ only in case and signs alike."""
+    """Hashes pairs, [pairs] uint64; pairs that differ only in case and punctuation are equal."""
     digests = b''.join(
         hashlib.blake2b('\t'.join(map(texts.letters, pair)).encode(), digest_size=8).digest()
         for pair in pairs

@@ -137,7 +137,7 @@ def _shuffled(numbers: list[int], draw: random.Random) -> list[int]:
 def read_examples(
     task: str, lang: str, paths: Iterable[str], bad: readers.BadRecords | None = None
 ) -> list[Record]:
-    """Reads the examples of files of a task, those that cannot be used left out.
+    """Reads the examples of a task's files, without those that cannot be used.
 
     Args:
         task: One of TASKS.
