@@ -14,6 +14,7 @@ import fcntl
 import functools
 import gc
 import json
+import multiprocessing.spawn
 import os
 import pathlib
 import runpy
@@ -215,7 +216,7 @@ def _serve(address: str) -> list[str]:
                     waiting.close()
                     for other in (listener, connection, *(c for _, c in children.values())):
                         other.close()
-                    return _become(json.loads(content), streams, early)
+                    return _become(json.loads(content), streams, early, address)
                 for stream in streams:
                     os.close(stream)
                 pidfd = os.pidfd_open(pid)
@@ -240,8 +241,8 @@ def _serve(address: str) -> list[str]:
                 os.waitid(os.P_PID, key.data, os.WEXITED | os.WNOWAIT)
 
 
-def _become(about: dict, streams: Sequence[int], early: Mapping[str, str]) -> list[str]:
-    """Makes this process as a fresh interpreter would be; returns what it is to run."""
+def _become(about: dict, streams: Sequence[int], early: Mapping[str, str], address: str):
+    """Makes this process as a fresh interpreter would be; returns the arguments to run."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for stream in set(streams) - {0, 1, 2}:
@@ -254,6 +255,9 @@ def _become(about: dict, streams: Sequence[int], early: Mapping[str, str]) -> li
     added = _python_path()
     os.environ.clear()
     os.environ.update(about['env'])
+    # The programs that this one starts are forks, too; workers of a pool need more than streams.
+    multiprocessing.set_executable(sys.executable)
+    sys.executable = os.path.join(os.path.dirname(address), 'python')
     sys.path[:] = [*_python_path(), *(path for path in sys.path[1:] if path not in added)]
     return about['args']
 
