@@ -101,11 +101,6 @@ class Experiment:
     key: Key = dataclasses.field(default_factory=dict)
     mixture: str = ''
 
-    def agrees(self, key: Key) -> bool:
-        """Returns whether the entries that it shares with the key of a cell have equal values."""
-        shared = self.key.keys() & key.keys()
-        return bool(shared) and all(self.key[name] == key[name] for name in shared)
-
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
@@ -138,12 +133,24 @@ class Recipe:
         experiments: Iterable[Experiment],
         **more: Mapping,
     ) -> 'Recipe':
-        """The recipe of a paper's tables; each table gets its experiments."""
+        """The recipe of a paper's tables.
+
+        A table shows the experiments whose keys agree with that of a cell: they share entries, and
+        have equal values there.
+        """
         named, commands = ({one.name: one for one in items} for items in (experiments, commands))
 
         def shown(table: PaperTable) -> tuple[str, ...]:
             keys = table.keys
-            return tuple(n for n, one in named.items() if any(map(one.agrees, keys)))
+            shared = {  # Names of an experiment's key -> the entries of cells under such names.
+                names: {frozenset((n, key[n]) for n in names & key.keys()) for key in keys}
+                for names in {frozenset(one.key) for one in named.values()}
+            }
+            return tuple(
+                name
+                for name, one in named.items()
+                if any(part and part <= one.key.items() for part in shared[frozenset(one.key)])
+            )
 
         tables = (
             dataclasses.replace(table, experiments=table.experiments or shown(table))

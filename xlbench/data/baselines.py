@@ -14,6 +14,7 @@ vocabulary.
 """
 
 import collections
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -227,15 +228,18 @@ def _count(
 
     Unknown words get an index where `grow` is set and are left out where it is not.
     """
-    rows, columns, counts = [], [], []
-    for row, text in enumerate(texts):
-        for word, count in collections.Counter(words(text)).items():
-            column = vocabulary.setdefault(word, len(vocabulary)) if grow else vocabulary.get(word)
-            if column is not None:
-                rows.append(row)
-                columns.append(column)
-                counts.append(count)
-    return np.array(rows, np.int64), np.array(columns, np.int64), np.array(counts, np.float64)
+    of_each = [words(text) for text in texts]
+    every = list(itertools.chain.from_iterable(of_each))
+    if grow:
+        for word in dict.fromkeys(every):
+            vocabulary.setdefault(word, len(vocabulary))
+    columns = np.fromiter((vocabulary.get(word, -1) for word in every), np.int64, len(every))
+    rows = np.repeat(np.arange(len(texts)), list(map(len, of_each)))
+    rows, columns = rows[columns >= 0], columns[columns >= 0]
+    places = rows * len(vocabulary) + columns
+    _, first, counts = np.unique(places, return_index=True, return_counts=True)
+    order = np.argsort(first)  # As the words stand in their texts.
+    return rows[first[order]], columns[first[order]], counts[order].astype(np.float64)
 
 
 def _unit_rows(rows: np.ndarray, weights: np.ndarray, num_rows: int) -> np.ndarray:

@@ -56,6 +56,13 @@ class MeanOfTexts:
         """The scores of each text."""
         raise NotImplementedError
 
+    def with_examples(
+        self, targets: Targets, predictions: Sequence[str]
+    ) -> tuple[Scores, list[Scores]]:
+        """The mean of every score over the texts, and the scores of each text."""
+        rows = self.per_example(targets, predictions)
+        return mean(rows), rows
+
     def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
         """The mean of every score over the texts."""
         return mean(self.per_example(targets, predictions))

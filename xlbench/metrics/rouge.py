@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ _ALIASES = {
     'chinese_traditional': 'chinese',
     'mundo': 'spanish',
 }
+_REMEMBERED = 1024  # Texts whose tokens are kept.
 _MIN_STEM_LENGTH = 4  # Characters; shorter words are not stemmed.
 
 # Words of languages with spaces: letters, digits and symbols part, marks stay with what they
@@ -115,11 +116,11 @@ class Tokenizer:
         return [token for token in tokens if token]
 
 
-class _LineTokenizer:
-    """Gives rouge_score's summary-level ROUGE the tokens of lines."""
+class _Remembering:
+    """Gives rouge_score tokens; those of the last texts are kept, for the next system's scores."""
 
-    def __init__(self, tokenizer: Tokenizer):
-        self.tokenize = tokenizer.tokenize_line
+    def __init__(self, tokenize: Callable[[str], list[str]]):
+        self.tokenize = functools.lru_cache(_REMEMBERED)(tokenize)
 
 
 def _words(text: str) -> list[str]:
@@ -135,9 +136,10 @@ def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
     scorers = []
     texts = [kind for kind in types if kind != 'rougeLsum']
     if texts:
-        scorers.append(rouge_scorer.RougeScorer(texts, tokenizer=tokenizer))
+        whole = _Remembering(tokenizer.tokenize)
+        scorers.append(rouge_scorer.RougeScorer(texts, tokenizer=whole))
     if 'rougeLsum' in types:
-        lines = _LineTokenizer(tokenizer)
+        lines = _Remembering(tokenizer.tokenize_line)
         scorers.append(rouge_scorer.RougeScorer(['rougeLsum'], tokenizer=lines))
     return scorers
 
@@ -153,7 +155,7 @@ def score_pair(
 
 
 @dataclasses.dataclass(frozen=True)
-class MultilingualRouge:
+class MultilingualRouge(contract.MeanOfTexts):
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, 0 to 100: the plain mean over examples.
 
     A target may be several references, a list of texts: of each score the one with the best F1
@@ -169,7 +171,6 @@ class MultilingualRouge:
 
     lang: str | None = None
     stem: bool = False
-    several_references: ClassVar[bool] = True
     _chosen: ClassVar[str] = 'best-f1'  # Of several references.
     _suffix: ClassVar[str] = ''  # Of the scores' names.
 
@@ -208,10 +209,6 @@ class MultilingualRouge:
             'version:1',
         ]
         return '|'.join(parts)
-
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """Computes rouge_1, rouge_2 and rouge_l of the corpus."""
-        return contract.mean(self.per_example(targets, predictions))
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]

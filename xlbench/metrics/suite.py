@@ -211,7 +211,7 @@ class Suite:
         for member, names, values, _ in self._scored(targets, n_best, taken):
             for name in values:
                 if names[name] == score:
-                    return lambda *texts, m=member, n=name: self._run(m, *texts)[0][n]
+                    return lambda *texts, m=member, n=name: self._run(m, *texts, rows=False)[0][n]
         return None
 
     def _scored(
@@ -300,13 +300,17 @@ class Suite:
         return scores
 
     def _run(
-        self, member: _Member, targets: Sequence[str], n_best: Sequence[Sequence[str]]
+        self,
+        member: _Member,
+        targets: Sequence[str],
+        n_best: Sequence[Sequence[str]],
+        rows: bool = True,
     ) -> tuple[Scores, list[Scores]]:
         if not member.is_foreign:
-            return score(member.metric, targets, n_best)
+            return score(member.metric, targets, n_best, rows=rows)
         name = f'metric {member.source} of task {self._task}'
         try:
-            return score(member.metric, targets, n_best, name)
+            return score(member.metric, targets, n_best, name, rows)
         except errors.UserError:
             raise
         except (Exception, SystemExit) as error:
@@ -323,6 +327,7 @@ def score(
     targets: Sequence[str],
     n_best: Sequence[Sequence[str]],
     name: str = 'the metric',
+    rows: bool = True,
 ) -> tuple[Scores, list[Scores]]:
     """The scores of a corpus, and of each example.
 
@@ -333,22 +338,23 @@ def score(
         n_best: For each target the predictions, best first. A metric of one prediction gets the
             first, or an empty text where there is none.
         name: Of the metric, for messages.
+        rows: Whether the examples are scored, too; without, they have no scores.
     """
     count = num_predictions(metric)
     if count > 1:
         predictions = [list(texts[:count]) for texts in n_best]
     else:
         predictions = [texts[0] if texts else '' for texts in n_best]
-    if hasattr(metric, 'with_examples'):
-        scores, rows = metric.with_examples(targets, predictions)
+    if rows and hasattr(metric, 'with_examples'):
+        scores, of_each = metric.with_examples(targets, predictions)
     else:
         # Copies, which it may sort or empty: others read the texts after it.
         scores = metric(list(targets), list(predictions))
-        of_each = getattr(metric, 'per_example', None)
-        rows = of_each(targets, predictions) if of_each else [{} for _ in targets]
-    if len(rows) != len(targets):
-        raise errors.UserError(f'{name} scores {len(rows)} of {len(targets)} examples')
-    return _numbers(scores, name), [_numbers(row, name) for row in rows]
+        per_example = getattr(metric, 'per_example', None) if rows else None
+        of_each = per_example(targets, predictions) if per_example else [{} for _ in targets]
+    if len(of_each) != len(targets):
+        raise errors.UserError(f'{name} scores {len(of_each)} of {len(targets)} examples')
+    return _numbers(scores, name), [_numbers(row, name) for row in of_each]
 
 
 def _numbers(values: Mapping[str, float], name: str) -> Scores:
