@@ -59,7 +59,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import benchmarks
-from xlbench.reporting import documents, leaderboard, sections as sections_lib
+from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
 from xlbench.reporting.paper_tables import making, ratings as ratings_lib
 from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.results import Run, read_run
@@ -109,8 +109,6 @@ def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     if args.intervals:
         sections = [section.with_intervals() for section in sections]
     if args.significance:
-        from xlbench.reporting import comparisons  # It loads scipy, which nothing else here needs.
-
         earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
         scores = [name for name in args.scores.split(',') if name]
         sections = comparisons.beside(sections, args.significance, earlier, args.against, scores)

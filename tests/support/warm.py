@@ -31,8 +31,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 LIBRARIES = (
-    'flax.linen', 'grain.python', 'jax', 'ml_collections.config_flags', 'optax', 'orbax.checkpoint',
-    'pyarrow.parquet', 'sacrebleu', 'scipy.sparse', 'sentencepiece', 'tensorboardX', 'tokenizers',
+    'flax.linen', 'grain.python', 'jax', 'ml_collections.config_flags', 'nltk', 'optax',
+    'orbax.checkpoint', 'pyarrow.parquet', 'rouge_score.rouge_scorer', 'sacrebleu',
+    'scipy.sparse', 'scipy.stats', 'sentencepiece', 'tensorboardX', 'tokenizers',
 )  # fmt: skip
 # Names the folder of the server; it ends in the number of the process that the tests began with.
 FOLDER = 'WARM_INTERPRETERS'

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
+import scipy  # scipy.stats takes a second to import, and SciPy does so when it is first used.
 from sacrebleu.significance import estimate_ci
 
 from xlbench.reporting.tables import Cell, Column, Row, Table

@@ -18,6 +18,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import SETTING_TITLES
 from xlbench.data import baselines as baselines_lib
 from xlbench.reporting.results import Result, Run
+from xlbench.reporting.statistics import half_width
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
 _NUMBER = re.compile(r'[-_.]?(seed)?\d+$')  # Of a seed, at the end of a folder's name.
@@ -86,8 +87,6 @@ class System:
         mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
         spread = statistics.stdev(values) if len(values) > 1 else None
         if self.has_intervals:
-            from xlbench.reporting.statistics import half_width  # It loads scipy.
-
             spread = half_width(values)
         return Cell(statistics.fmean(values), spread, decimals, mark=mark)
 
