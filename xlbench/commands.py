@@ -21,9 +21,8 @@ from xlbench.system.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
-FORMATS = ('text', 'jsonl', 'csv', 'tsv', 'conll', 'conllu')  # That xlbench.predict writes.
-# Those that it reads. A .tsv may also be a text, with pairs on its lines; --input_format says it.
-INPUT_FORMATS = (*FORMATS, 'parquet')
+# Of xlbench.predict. A .tsv may also be a text, with pairs on its lines; --input_format says it.
+FORMATS = ('text', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'conllu')
 # Endings of files whose lines are no inputs: of headers, cells and brackets.
 _NO_TEXTS = ('.json', '.arrow', '.xlsx', '.zip')
 
@@ -171,13 +170,15 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         help='text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input',
     )
     parser.add_argument(
-        '--input_format', choices=INPUT_FORMATS, help="default: by the file's name"
+        '--input_format', choices=FORMATS, help="default: by the file's name"
     )
     parser.add_argument(
         '--field', help='key or column of the text (default: inputs, text or tokens, by model)'
     )
     parser.add_argument('--output', default='', help='file; default: standard output')
-    parser.add_argument('--format', choices=FORMATS, help="default: the input's")
+    parser.add_argument(
+        '--format', choices=FORMATS, help="default: by the name of the output, or the input's"
+    )
     parser.add_argument('--scores', action='store_true', help="also write each prediction's score")
     parser.add_argument('--target_lang', help='ISO code of the predictions')
     parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')

@@ -18,9 +18,10 @@ and a TAB. Line ends inside an answer become spaces. JSONL output has `predictio
 --scores `score` and `log_probability`; n-best output has `predictions`, a list of such objects.
 These replace input fields of the same name.
 
-A table in CSV, TSV or Parquet is read with --field=COLUMN, and written as CSV or TSV with all its
-columns and `prediction`, with --scores `score` and `log_probability`; n-best output has
-`prediction_1`, `prediction_2`, ... Of Parquet, the output is JSONL unless --format says csv or tsv:
+A table in CSV, TSV or Parquet is read with --field=COLUMN, and written with all its columns and
+`prediction`, with --scores `score` and `log_probability`; n-best output has `prediction_1`,
+`prediction_2`, ... The name of --output, or --format, sets the format of the output: CSV, TSV,
+Parquet or JSONL. On standard output, predictions for Parquet are JSONL:
 
   python -m xlbench.predict RUNS/topics --input=reviews.csv --field=review --output=labelled.csv
 
@@ -97,6 +98,7 @@ from xlbench.inference.answers import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
+from xlbench.inference.parquet_answers import ParquetAnswers
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, environment, freed_memory
@@ -133,17 +135,16 @@ def main(argv: Sequence[str]) -> int:
     asked = _ask(args, langs if given in ('text', 'conll', 'conllu') else None)
     model = asked.model
     parse = answer_lines.parser(model, given, args.field, langs)
-    format = args.format or ('jsonl' if given == 'parquet' else given)
+    format = args.format or answer_lines.output_format(args.output, given)
+    if format == 'parquet' and not args.output:
+        raise UserError('--format=parquet is written to a file: give --output')
     show = answer_lines.shower(model, given, format, scores=args.scores, count=asked.count)
-    head = ''
-    if format in answer_lines.TABLES:
-        added = answer_lines.added_columns(model, args.scores, asked.count)
-        if there := sorted(set(added) & set(columns)):
-            raise UserError(
-                f'{args.input} has a column {there[0]!r}, which the predictions need; rename it, '
-                'or give --format=jsonl, which replaces it'
-            )
-        head = answer_lines.cells([*columns, *added], format)
+    added = answer_lines.added_columns(model, args.scores, asked.count)
+    if format in answer_lines.TABLES and (there := sorted(set(added) & set(columns))):
+        raise UserError(
+            f'{args.input} has a column {there[0]!r}, which the predictions need; rename it, '
+            'or give --format=jsonl, which replaces it'
+        )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     most = sum(model.max_programs for model in asked.models)
     _say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
@@ -151,12 +152,21 @@ def main(argv: Sequence[str]) -> int:
     progress = Progress('answered', unit='texts', more=asked.programs, live=live)
     try:
         advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
-        with memory.advising(advice), _opened(args.output) as write:
-            write(head.encode())
+        with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
+            if format == 'parquet':
+                kind = dict(count=asked.count, is_tagger=isinstance(model, Tagger))
+                table = stack.enter_context(ParquetAnswers(file, args.input, given, added, **kind))
+            elif format in answer_lines.TABLES:
+                file.write(answer_lines.cells([*columns, *added], format).encode())
             with progress:
                 for answer in asked.stream(inputs):
                     progress.add()
-                    write(show(progress.done, inputs.records.popleft(), answer).encode())
+                    record = inputs.records.popleft()
+                    if format == 'parquet':
+                        table.add(record, answer)
+                    else:
+                        file.write(show(progress.done, record, answer).encode())
+                        file.flush()
             speed = progress.done / max(progress.seconds, 1e-9)
             _say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
             if model.num_cut:
@@ -272,17 +282,17 @@ def _open_input(path: str) -> IO[bytes]:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
-    """Writes at once: to standard output, or to PATH.part, which becomes PATH when it is whole."""
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """Opens standard output, or PATH.part, which becomes PATH when it is whole."""
     if not path:
-        yield lambda data: (sys.stdout.buffer.write(data), sys.stdout.buffer.flush())
+        yield sys.stdout.buffer
         return
     part = f'{path}.part'
     with locks.file(path):
         files.check_new(path)  # Another process may have written it since.
         try:
             with open(part, 'wb', buffering=0) as file:
-                yield file.write
+                yield file
                 os.fsync(file.fileno())
         except OSError as error:
             raise UserError(f'{part} cannot be written: {error.strerror or error}') from None

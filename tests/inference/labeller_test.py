@@ -303,6 +303,34 @@ def test_parquet_is_read_and_becomes_jsonl(call, made, models, tmp_path):
     assert out[0] == 'text,n,tags,prediction' and out[2].endswith(f',,[],{labels[1]}')
 
 
+def test_parquet_is_written_where_the_name_of_the_output_says_it(call, made, models, tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    texts = [sides(record)[0] for record in made['texts'].records[:3]]
+    found = models['texts'].classify(texts)
+    columns = {'text': texts, 'n': pyarrow.array([1, None, 3], pyarrow.int8())}
+    parquet.write_table(pyarrow.table(columns), tmp_path / 'kept.parquet')
+    output = tmp_path / 'out.parquet'
+    flags = f'--input={tmp_path / "kept.parquet"}', f'--output={output}', '--scores'
+    assert call('texts', 'in.txt', '', *flags) == ''
+    table = parquet.read_table(output)
+    assert table.schema.field('n').type == pyarrow.int8() and table['n'].to_pylist() == [1, None, 3]
+    assert table.column_names == ['text', 'n', 'prediction', 'score']
+    assert table['prediction'].to_pylist() == [answer.label for answer in found]
+    scores = [answer.probability for answer in found]
+    assert table['score'].to_pylist() == pytest.approx(scores, abs=1e-4)
+    # Of a CSV, whose cells are texts; tags are lists.
+    output = tmp_path / 'tags.parquet'
+    call('words', 'in.csv', 'id,tokens\n007,the words\n', '--scores', f'--output={output}')
+    (row,) = parquet.read_table(output).to_pylist()
+    (tagged,) = models['words'].tag(['the words'])
+    assert row.pop('score') == pytest.approx(tagged.probabilities, abs=1e-4)
+    assert row == {'id': '007', 'tokens': 'the words', 'prediction': list(tagged.tags)}
+    with pytest.raises(UserError, match='--format=parquet is written to a file: give --output'):
+        call('texts', 'in.csv', 'text\na\n', '--format=parquet')
+
+
 @pytest.mark.parametrize(
     'name, text, arguments, message',
     [

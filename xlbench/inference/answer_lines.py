@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TypeAlias
 
-from xlbench.commands import INPUT_FORMATS
+from xlbench.commands import FORMATS
 from xlbench.data import conllu, readers, rows
 from xlbench.inference.answering import CHUNK_BATCHES
 from xlbench.inference.answers import Classified, Example, Prediction, Suggestion, Tagged
@@ -43,7 +43,15 @@ Show: TypeAlias = Callable[[int, Record, Answers | Classified | Tagged], str]
 def format_of(path: str) -> str:
     """The format that a file's name says. Example: 'in.jsonl.gz' -> 'jsonl', 'in.txt' -> 'text'"""
     suffix = path.removesuffix('.gz').rpartition('.')[2]
-    return suffix if suffix in INPUT_FORMATS and suffix != 'tsv' else 'text'
+    return suffix if suffix in FORMATS and suffix != 'tsv' else 'text'
+
+
+def output_format(path: str, given: str) -> str:
+    """The format of a file of answers, by its name or by the format of the inputs."""
+    suffix = path.rpartition('.')[2]
+    if suffix in ('jsonl', 'parquet') or (suffix in TABLES and given in TABLES):
+        return suffix
+    return 'jsonl' if given == 'parquet' else given
 
 
 class Inputs:
@@ -52,7 +60,7 @@ class Inputs:
     Args:
       file: binary.
       name: of the file, for messages; of a table, its path.
-      format: one of INPUT_FORMATS.
+      format: one of FORMATS.
       parse: from an input, the text of a line or a block of lines or the row of a table, to its
         record and example; raises UserError or ValueError for what is no input.
       batch_size: of the model.
@@ -166,7 +174,7 @@ def parser(
 
     Args:
       model: that is asked.
-      format: one of INPUT_FORMATS.
+      format: one of FORMATS.
       field: of JSONL records and tables, that has the text; two with a comma where a classifier
         takes pairs. None is the default of that kind of model.
       langs: source and target language, where a record does not name its own.
@@ -384,29 +392,30 @@ def _table_shower(format: str, added: Sequence[str], count: int) -> Show:
     """Returns what writes a row with the columns that are added."""
 
     def row(number: int, record: Record, answers: Answers | Classified | Tagged) -> str:
-        if isinstance(answers, Tagged):
-            numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
-            shown = [{'prediction': ' '.join(answers.tags), 'score': numbers}]
-        else:
-            found = _labels(answers, count) if isinstance(answers, Classified) else answers[:count]
-            shown = [
-                {name: _cell(one, name) for name in ('prediction', 'score', 'log_probability')}
-                for one in found
-            ]
-        values = {
-            f'{name}_{i}' if count > 1 else name: value
-            for i, one in enumerate(shown, 1)
-            for name, value in one.items()
-        }
-        return cells([*record.values(), *(values.get(name, '') for name in added)], format)
+        found = answer_cells(answers, count)
+        return cells([*record.values(), *(found.get(name, '') for name in added)], format)
 
     return row
 
 
-def _cell(answer: Prediction | Suggestion, name: str) -> Json:
-    if name == 'prediction':
-        return answer.text
-    return round(getattr(answer, name), 6) if hasattr(answer, name) else ''
+def answer_cells(answers: Answers | Classified | Tagged, count: int) -> Record:
+    """The cells of the columns that `added_columns` names; an answer that lacks has none."""
+    if isinstance(answers, Tagged):
+        numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
+        return {'prediction': ' '.join(answers.tags), 'score': numbers}
+    found = _labels(answers, count) if isinstance(answers, Classified) else answers[:count]
+    return {
+        f'{name}_{i}' if count > 1 else name: value
+        for i, one in enumerate(found, 1)
+        for name, value in _cells_of(one)
+    }
+
+
+def _cells_of(answer: Prediction | Suggestion) -> Iterator[tuple[str, Json]]:
+    yield 'prediction', answer.text
+    for name in ('score', 'log_probability'):
+        if hasattr(answer, name):
+            yield name, round(getattr(answer, name), 6)
 
 
 def _first(answers: Answers) -> Answers:

@@ -11,6 +11,7 @@ cannot be used. The formats of benchmarks are elsewhere, because their official 
 them in its own way: a quote means nothing in the TSV of XNLI.
 """
 
+from xlbench.data.rows.columns import column_types
 from xlbench.data.rows.layout import FORMATS, Layout, Row, Values
 from xlbench.data.rows.reading import columns, count, dialogue, in_folder, label, read, text, texts
 
@@ -19,6 +20,7 @@ __all__ = [
     'Layout',
     'Row',
     'Values',
+    'column_types',
     'columns',
     'count',
     'dialogue',

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Json
+from xlbench.data.rows.cells import header
 from xlbench.data.rows.layout import Layout, Row
 from xlbench.system import errors, untrusted
 
@@ -58,6 +59,24 @@ def column_names(path: str, layout: Layout) -> list[str] | BadRecord:
         return [] if batch is None else batch.schema.names
     except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
         return _unreadable(path, error)
+
+
+def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
+    """Returns the types of the columns of a table, as its rows are read.
+
+    Those of Parquet are the file's, but named labels are strings; those of CSV and TSV are strings.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    if layout.format_of(path) != 'parquet':
+        return dict.fromkeys(header(path, layout), pyarrow.string())
+    schema = parquet.read_schema(path)
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    for name in _label_names(schema):
+        is_list = pyarrow.types.is_list(kinds[name])
+        kinds[name] = pyarrow.list_(pyarrow.string()) if is_list else pyarrow.string()
+    return kinds
 
 
 def _unreadable(path: str, error: Exception) -> BadRecord:
