@@ -4,9 +4,11 @@ import copy
 import functools
 import json
 import random
+import time
 from unittest import mock
 
 import fake_hub
+import huggingface_hub.errors
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -319,6 +321,37 @@ def test_hub_falls_back_to_bin(tmp_path, monkeypatch):
     assert_same(checkpoint.load_params(found), random_params('mt5'))
     checkpoint.open('google/mt5-small')
     assert (fake.snapshot / 'pytorch_model.bin').is_file()
+
+
+@pytest.mark.parametrize('sends', [0, 99, 100])
+def test_a_hub_that_drips_is_given_up(tmp_path, monkeypatch, sends):
+    """In each fifth of a second it has to send 100 bytes; the download needs three of them."""
+    monkeypatch.setattr(hub, '_PATIENCE', 0.2)
+    monkeypatch.setattr(hub, '_LEAST', 100)
+    monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_CACHE', str(tmp_path))
+    blobs = tmp_path / 'models--made--up' / 'blobs'
+    blobs.mkdir(parents=True)
+    measured = []
+
+    def size(path, measure=hub._bytes_below):
+        measured.append(measure(path))
+        (blobs / f'{len(measured)}.incomplete').write_bytes(bytes(sends))
+        return measured[-1]
+
+    def download(repository, *, local_files_only=False, **options):
+        if local_files_only:
+            raise huggingface_hub.errors.LocalEntryNotFoundError('no')
+        while len(measured) < 6:
+            time.sleep(0.01)
+        return str(tmp_path)
+
+    monkeypatch.setattr(hub, '_bytes_below', size)
+    monkeypatch.setattr(huggingface_hub, 'snapshot_download', download)
+    if sends == 100:
+        assert hub.fetch('made/up', ['config.json'], [('config.json',)]) == tmp_path
+    else:
+        with pytest.raises(errors.UserError, match=r'sent less than 100 bytes in 0\.2 s'):
+            hub.fetch('made/up', ['config.json'], [('config.json',)])
 
 
 def test_hub_errors_are_one_line(tmp_path, monkeypatch):

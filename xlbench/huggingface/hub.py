@@ -17,12 +17,14 @@ import re
 from collections.abc import Sequence
 
 from xlbench.huggingface import sentence_files, tensors
-from xlbench.system import errors, untrusted, web
+from xlbench.system import errors, files, untrusted, web
 from xlbench.system.errors import UserError
 
 CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
 TOKENIZER_JSON = 'tokenizer.json'
 ASK = 2.0  # Seconds that the hub has to say whether it has a name.
+# A download that adds fewer bytes to the cache in so many seconds has ended: 1 KiB a second.
+_PATIENCE, _LEAST = 300.0, 300 << 10
 TOKENIZER_FILES = (
     'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.spm',
     'vocab.json', 'vocab.txt', 'merges.txt', TOKENIZER_JSON, 'tokenizer_config.json',
@@ -101,7 +103,8 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
             folder = snapshot(local_files_only=True)
             if all(any(untrusted.file(folder, name) for name in group) for group in all_of):
                 return folder
-        return snapshot()
+        cache = pathlib.Path(hub.constants.HF_HUB_CACHE, f'models--{repository.replace("/", "--")}')
+        return web.while_growing(snapshot, lambda: _bytes_below(cache), _PATIENCE, _LEAST)
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
@@ -116,6 +119,15 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
     except Exception as error:  # Of the network, the disk, or an answer that is none.
         said = errors.printable(str(error).strip().partition('\n')[0] or type(error).__name__)
         raise UserError(f'{spec!r} cannot be fetched from the hub: {said}') from None
+
+
+def _bytes_below(folder: pathlib.Path) -> int:
+    """The bytes of all files below a folder, which others may rename meanwhile."""
+    total = 0
+    for path in files.below(folder):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
 
 
 def check_name(spec: str) -> None:

@@ -62,6 +62,44 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     Raises:
         TimeoutError: It does not, and goes on in its thread, which does not keep the process alive.
     """
+    done, begin = _begun(work), time.monotonic()
+    with contextlib.suppress(queue.Empty):
+        well, result = done.get(timeout=seconds)
+        if not well:
+            raise result
+        if time.monotonic() - begin < seconds:
+            return result
+    raise TimeoutError(f'it took more than {seconds:g} s')
+
+
+def while_growing(
+    work: Callable[[], T], size: Callable[[], int], seconds: float, least: int
+) -> T:
+    """Returns what a function does, or raises what it raises, while what it makes grows.
+
+    Args:
+        work: The function.
+        size: Of what it makes, in bytes.
+        seconds: How long the growth is awaited.
+        least: Bytes by which it has to grow in that time.
+
+    Raises:
+        TimeoutError: It grows by less; the function goes on, as in `within`.
+    """
+    done = _begun(work)
+    while True:
+        before = size()
+        with contextlib.suppress(queue.Empty):
+            well, result = done.get(timeout=seconds)
+            if not well:
+                raise result
+            return result
+        if size() - before < least:
+            raise TimeoutError(f'it sent less than {least:,} bytes in {seconds:g} s')
+
+
+def _begun(work: Callable[[], T]) -> 'queue.SimpleQueue[tuple[bool, object]]':
+    """Where a thread will put whether a function ended well, and its result or its error."""
     done: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -70,12 +108,5 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         except Exception as error:  # It is raised where somebody waits for it.
             done.put((False, error))
 
-    begin = time.monotonic()
     threading.Thread(target=run, daemon=True).start()
-    with contextlib.suppress(queue.Empty):
-        well, result = done.get(timeout=seconds)
-        if not well:
-            raise result
-        if time.monotonic() - begin < seconds:
-            return result
-    raise TimeoutError(f'it took more than {seconds:g} s')
+    return done
