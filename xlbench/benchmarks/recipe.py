@@ -8,10 +8,13 @@ The flags of a command may hold placeholders, which are filled when all folders 
   {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
 """
 
+import collections
 import dataclasses
+import functools
 import itertools
+import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks.benchmark import Benchmark
@@ -141,15 +144,20 @@ class Recipe:
         named, commands = ({one.name: one for one in items} for items in (experiments, commands))
 
         def shown(table: PaperTable) -> tuple[str, ...]:
-            keys = table.keys
-            shared = {  # Names of an experiment's key -> the entries of cells under such names.
-                names: {frozenset((n, key[n]) for n in names & key.keys()) for key in keys}
-                for names in {frozenset(one.key) for one in named.values()}
-            }
+            cells = collections.defaultdict(list)  # Names in a cell's key -> keys with these names.
+            for key in table.keys:
+                cells[frozenset(key)].append(key)
+
+            @functools.cache
+            def shared(names: frozenset[str]) -> list[tuple[Callable, set]]:
+                picks = [(names & group, keys) for group, keys in cells.items() if names & group]
+                picks = [(operator.itemgetter(*sorted(both)), keys) for both, keys in picks]
+                return [(pick, set(map(pick, keys))) for pick, keys in picks]
+
             return tuple(
                 name
                 for name, one in named.items()
-                if any(part and part <= one.key.items() for part in shared[frozenset(one.key)])
+                if any(pick(one.key) in values for pick, values in shared(frozenset(one.key)))
             )
 
         tables = (

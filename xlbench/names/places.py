@@ -16,7 +16,6 @@ from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import task_files
-from xlbench.data import prepared
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 
@@ -87,8 +86,13 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise UserError(f'unknown {kind} {name!r}; names are letters, digits, _ and .')
-    if name in known() or prepared.is_there(root, vocabulary, name):
+    if name in known():
         return
+    if any(pathlib.Path(root, 'prepared').glob(f'*/{name}*')):  # Else it need not be imported.
+        from xlbench.data import prepared
+
+        if prepared.is_there(root, vocabulary, name):
+            return
     if file := task_file(name):
         if not task_files.is_heavy(file):
             from xlbench import pipeline

@@ -2,13 +2,16 @@
 
 import os
 import pathlib
+from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib
-from xlbench.data import prepared
 from xlbench.names import places
 from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
+
+if TYPE_CHECKING:
+    from xlbench.data import prepared
 
 
 def open_task(
@@ -19,7 +22,7 @@ def open_task(
     root: str = '',
     vocabulary: str = '',
     sample: bool = False,
-) -> prepared.Prepared:
+) -> 'prepared.Prepared':
     """The prepared task and split, of whichever vocabulary: its texts are the same.
 
     Args:
@@ -33,6 +36,8 @@ def open_task(
     Raises:
       UserError: there is no such task, or nothing says with which vocabulary to prepare it.
     """
+    from xlbench.data import prepared  # Slow to import.
+
     if like:
         about: dict[str, Json] = files.read_json(pathlib.Path(like) / 'config.json', dict)
         config = about.get('config')
