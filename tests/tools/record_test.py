@@ -25,8 +25,8 @@ def a_run(name, rows=(), left_out='', date='2026-11-23 04:50', load=0.01):
     }  # fmt: skip
 
 
-def a_record(*given, cores=2):
-    facts = {'cpu': 'Some CPU', 'cores': cores, 'memory_gb': 24, 'os': 'Linux'}
+def a_record(*given, cores=2, cpu='Some CPU'):
+    facts = {'cpu': cpu, 'cores': cores, 'memory_gb': 24, 'os': 'Linux'}
     return {'machine': facts, 'runs': list(given)}
 
 
@@ -74,7 +74,7 @@ def test_new_figures_replace_older_ones_and_missing_peers_replace_none():
 
 
 def test_the_table_has_every_figure_and_says_what_is_missing():
-    text = record.table(
+    one = (
         a_record(
             a_run('a', [comparison([2, 2, 2], note='bound|by memory')], date='2026-11-22 10:00'),
             a_run('b', [interleaved.value('memory of a step', 12_345.6, 'MB')], load=0.125),
@@ -89,16 +89,40 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
             a_run('c', left_out='torch missing'),
         )
     )
-    assert text.splitlines() == [
-        '| work | against | medians | fastest | paired | note | run |',
-        '| --- | --- | ---: | ---: | ---: | --- | --- |',
-        '| a step | PyTorch | 2.00 | 2.00 | 2.00 | bound\\|by memory | `a` |',
+    other = a_record(
+        a_run('a', [comparison([3, 3, 3], note='bound|by memory')]),
+        a_run('b', [interleaved.value('time of a step', 0.5, 's')]),
+        a_run('d', left_out='no time'),
+        cpu='Another CPU (family 7)',
+    )
+    assert record.name_of(other['machine']) == 'another-cpu-family-7.json'
+    both = record.table([one, other])
+    assert both.splitlines()[:11] == [
+        '| work | against | Some CPU | Another CPU (family 7) | note | run |',
+        '| --- | --- | ---: | ---: | --- | --- |',
+        '| a step | PyTorch | 2.00 | 3.00 | bound\\|by memory | `a` |',
         '',
-        '| figures without a peer | value | run |',
+        '| figures without a peer | Some CPU | Another CPU (family 7) | run |',
+        '| --- | ---: | ---: | --- |',
+        '| memory of a step | 12,346 MB | | `b` |',
+        '| time of a step | | 0.5 s | `b` |',
+        '',
+        '| figures as a size grows | unit | size | Some CPU | Another CPU (family 7) | run |',
+        '| --- | --- | --- | --- | --- | --- |',
+    ]
+    assert '- `d` was left out on Another CPU (family 7): no time' in both
+    assert both.count('Measured on 2026-11-2') == 2
+    text = record.table([one])
+    assert text.splitlines() == [
+        '| work | against | Some CPU | note | run |',
+        '| --- | --- | ---: | --- | --- |',
+        '| a step | PyTorch | 2.00 | bound\\|by memory | `a` |',
+        '',
+        '| figures without a peer | Some CPU | run |',
         '| --- | ---: | --- |',
         '| memory of a step | 12,346 MB | `b` |',
         '',
-        '| figures as a size grows | unit | size | figure at each size | run |',
+        '| figures as a size grows | unit | size | Some CPU | run |',
         '| --- | --- | --- | --- | --- |',
         '| a step | tokens/s | layers | 1: 20,000; 1,000: 20 | `grown` |',
         '| a step | MiB | layers | 1: 9; 1,000: 1,008 | `grown` |',
@@ -182,9 +206,12 @@ def test_a_script_that_fails_or_hangs_is_left_out(tmp_path, monkeypatch):
 
 
 def test_the_page_shows_the_record():
-    """docs/results.md has the table of docs/speed.json."""
+    """docs/results.md has the table of docs/speed/, whose files have the names of processors."""
     text = pages.FILES['results.md'].read_text('utf-8')
-    assert record.section(text) == record.table(record.load(pages.PROJECT / 'docs' / 'speed.json'))
+    paths = sorted((pages.PROJECT / 'docs' / 'speed').glob('*.json'))
+    records = list(map(record.load, paths))
+    assert [path.name for path in paths] == [record.name_of(one['machine']) for one in records]
+    assert record.section(text) == record.table(records)
 
 
 def test_commands_are_listed():

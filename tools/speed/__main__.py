@@ -1,9 +1,9 @@
 """Runs all scripts of this folder in turn, and keeps their figures as JSON and as a table.
 
-    make speed                            # all of them, over an hour; writes docs/speed.json
+    make speed                            # all of them, over an hour; writes into docs/speed/
     python tools/speed --list
     python tools/speed --only=search,beam_search_32k
-    python tools/speed --only=search --output=/tmp/new.json --against=docs/speed.json
+    python tools/speed --only=search --output=/tmp/new.json --against=docs/speed/PROCESSOR.json
 
 The machine should have nothing else to do: the cores that are at work are counted before each
 script, and the record says how many there were. PyTorch and the other libraries that we compare
@@ -12,9 +12,9 @@ XLBENCH_TORCH_PYTHON names:
 
     pip install torch==2.13.0 transformers==5.23.0 accelerate datasets faiss-cpu sentencepiece numpy
 
-A script whose peers are missing is left out, and the table says so. What was run replaces its older
-figures in the file; the others stay. With the file docs/speed.json the table of docs/results.md is
-written anew.
+A script whose peers are missing is left out, and the table says so. Each processor has a file in
+docs/speed/. What was run replaces its older figures there; all others stay, those of other
+processors, too. The table of docs/results.md is written anew, with a column for each processor.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import catalog
 import machine
 import record
 
-RECORD = catalog.PROJECT / 'docs' / 'speed.json'
+RECORDS = catalog.PROJECT / 'docs' / 'speed'
 PAGE = catalog.PROJECT / 'docs' / 'results.md'
 
 
@@ -37,7 +37,8 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('--only', default='', metavar='NAMES', help='runs or scripts, with commas')
-    parser.add_argument('--output', type=pathlib.Path, default=RECORD, metavar='FILE')
+    own = RECORDS / record.name_of(machine.facts())
+    parser.add_argument('--output', type=pathlib.Path, default=own, metavar='FILE')
     parser.add_argument('--against', type=pathlib.Path, metavar='FILE', help='an older record')
     python = os.environ.get(catalog.VARIABLE, '')
     parser.add_argument('--torch_python', default=python, metavar='FILE')
@@ -62,9 +63,9 @@ def main() -> None:
             }
             kept = record.merge(kept, new, order)
             record.save(args.output, kept)  # After each, so that nothing is lost.
-    text = record.table(kept)
-    print(f'\n{text}')
-    if args.output.resolve() == RECORD:
+    print(f'\n{record.table([kept])}')
+    if args.output.resolve().parent == RECORDS:
+        text = record.table([record.load(path) for path in sorted(RECORDS.glob('*.json'))])
         page = record.replace_section(PAGE.read_text(encoding='utf-8'), text)
         PAGE.write_text(page, encoding='utf-8')
     if before:

@@ -1,7 +1,8 @@
-"""The record of all figures: merged with an older one, shown as a table, held against another."""
+"""The records of figures, a file for each processor: merged, shown as a table, compared."""
 
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
@@ -32,10 +33,15 @@ class Run(TypedDict):
 
 
 class Record(TypedDict):
-    """What `docs/speed.json` holds."""
+    """What a file of `docs/speed/` holds: the figures of one processor."""
 
     machine: machine.Machine
     runs: list[Run]
+
+
+def name_of(facts: machine.Machine) -> str:
+    """The file of a processor's record. Example: 'amd-epyc-family-26-model-2.json'."""
+    return f'{re.sub("[^a-z0-9]+", "-", facts["cpu"].lower()).strip("-")}.json'
 
 
 def load(path: pathlib.Path) -> Record | None:
@@ -79,47 +85,77 @@ def facts_line(record: Record) -> str:
     return f'{facts["cpu"]}, {facts["cores"]} cores, {facts["memory_gb"]} GB, {facts["os"]}'
 
 
-def table(record: Record) -> str:
-    """All figures as Markdown: comparisons, figures without a peer, series, what is missing."""
-    ratios, values, missing = [], [], []
-    series: dict[tuple[str, ...], list[str]] = {}
-    for run in record['runs']:
-        name = f'`{run["name"]}`'
-        for row in run['rows']:
-            if 'series' in row:
-                key = (row['series']['work'], row['unit'], row['series']['size'], name)
-                point = f'{row["series"]["at"]:,}: {_number(row["value"])}'
-                series.setdefault(key, []).append(point)
-            elif 'value' in row:
-                cells = (row['work'], f'{_number(row["value"])} {row["unit"]}', row['note'], name)
-                values.append(cells)
-            else:
-                numbers = (f'{row[key]:.2f}' for key in ('medians', 'fastest', 'paired'))
-                ratios.append((row['work'], row['against'], *numbers, row['note'], name))
-        if run['left_out']:
-            missing.append(f'- {name} was left out: {run["left_out"]}')
-    parts = []
-    if ratios:
-        heads = ('work', 'against', 'medians', 'fastest', 'paired', 'note', 'run')
-        parts.append(_markdown(heads, ratios, right=(2, 3, 4)))
-    if values:
-        heads = ('figures without a peer', 'value', 'note', 'run')
-        parts.append(_markdown(heads, values, right=(1,)))
-    if series:
-        heads = ('figures as a size grows', 'unit', 'size', 'figure at each size', 'run')
-        rows = [(*key[:3], '; '.join(points), key[3]) for key, points in series.items()]
-        parts.append(_markdown(heads, rows, right=()))
+def table(records: Sequence[Record]) -> str:
+    """All figures as Markdown, with a column for each processor.
+
+    Comparisons (ratios of median times), figures without a peer, series, and what is missing.
+    """
+    ratios, values, series = _Grid(len(records)), _Grid(len(records)), _Grid(len(records))
+    missing = []
+    for place, record in enumerate(records):
+        for run in record['runs']:
+            name = f'`{run["name"]}`'
+            for row in run['rows']:
+                if 'series' in row:
+                    key = (row['series']['work'], row['unit'], row['series']['size'])
+                    point = f'{row["series"]["at"]:,}: {_number(row["value"])}'
+                    series.add(key, place, point, '', name)
+                elif 'value' in row:
+                    value = f'{_number(row["value"])} {row["unit"]}'
+                    values.add((row['work'],), place, value, row['note'], name)
+                else:
+                    key = (row['work'], row['against'])
+                    ratios.add(key, place, f'{row["medians"]:.2f}', row['note'], name)
+            if run['left_out']:
+                where = f' on {record["machine"]["cpu"]}' if len(records) > 1 else ''
+                missing.append(f'- {name} was left out{where}: {run["left_out"]}')
+    processors = [record['machine']['cpu'] for record in records]
+    parts = [
+        _markdown((*heads, *processors, 'note', 'run'), grid.rows(), len(heads), right)
+        for grid, heads, right in (
+            (ratios, ('work', 'against'), len(records)),
+            (values, ('figures without a peer',), len(records)),
+            (series, ('figures as a size grows', 'unit', 'size'), 0),
+        )
+        if grid.cells
+    ]
     if missing:
         parts.append('\n'.join(missing))
-    return '\n\n'.join([*parts, _origin(record)])
+    return '\n\n'.join([*parts, *map(_origin, records)])
 
 
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> str:
-    """A table; the column of notes is left out where no row has one."""
+class _Grid:
+    """A table with a row for each key and a column for each processor."""
+
+    def __init__(self, columns: int):
+        self.cells: dict[tuple[str, ...], list[list[str]]] = {}
+        self._columns, self._notes = columns, {}
+
+    def add(self, key: tuple[str, ...], column: int, text: str, note: str, run: str) -> None:
+        """Adds a text to a cell, and a note to its row."""
+        key = (*key, run)
+        self.cells.setdefault(key, [[] for _ in range(self._columns)])[column].append(text)
+        self._notes.setdefault(key, {})[note] = None
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The key of each row, its cells, its notes, and the run."""
+        return [
+            (*key[:-1], *map('; '.join, cells), '; '.join(filter(None, self._notes[key])), key[-1])
+            for key, cells in self.cells.items()
+        ]
+
+
+def _markdown(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], first: int, right: int
+) -> str:
+    """A table whose columns from `first` on are numbers, so many of them as `right` says.
+
+    The column of notes is left out where no row has one.
+    """
     kept = [i for i, head in enumerate(heads) if head != 'note' or any(row[i] for row in rows)]
     lines = [
         [heads[i] for i in kept],
-        ['---:' if i in right else '---' for i in kept],
+        ['---:' if first <= i < first + right else '---' for i in kept],
         *([row[i].replace('|', '\\|') for i in kept] for row in rows),
     ]
     return '\n'.join(f'| {" | ".join(line)} |'.replace('|  |', '| |') for line in lines)
