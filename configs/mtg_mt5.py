@@ -115,7 +115,7 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
     c.objective = recipes.generation(z_loss=1e-4)
     c.mesh.update(data=1, fsdp=-1)
     lengths = dict(inputs=512, targets=64)
-    # Without packing, so that a batch is so many examples, as in the paper.
+    # Without packing, so that a batch has the paper's number of examples.
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     rough_steps, steps = 20 * rough // batch_size, 10 * annotated // batch_size

@@ -188,7 +188,8 @@ class Machine:
         self._environ = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | {
             'PATH': f'{self.programs}:{os.environ["PATH"]}',
             'HF_HUB_OFFLINE': '1',
-            'XLA_FLAGS': quick_compilation.xla_flags(),
+            # Those of this environment's jaxlib end a process of another one that lacks a flag.
+            'XLA_FLAGS': '' if python else quick_compilation.xla_flags(),
         }
 
     def run(self, command: str) -> str:

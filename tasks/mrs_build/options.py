@@ -26,8 +26,8 @@ class Options:
       languages: those that are kept; none until the largest ones are known.
       translations: a file for each language that has one.
       mapping: likewise.
-      num_languages, min_pairs: so many languages with at least so many pairs are kept, where
-        `languages` has none.
+      num_languages, min_pairs: number of languages that are kept, and pairs that each must have,
+        where `languages` has none.
       split_by: 'thread' or 'pair'.
       toxic_label: of a classifier that is a scorer of toxicity.
       engine: translates English pairs and responses; None translates nothing.

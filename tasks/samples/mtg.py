@@ -30,7 +30,7 @@ VOCABULARY = tokenizers.SAMPLE_FILES['sample']
 _VOCABULARY_PIECES = 4000
 _SYMBOLS = ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>')
 
-# The rough split of MTG was translated by machine: so many of its lines have a slip.
+# The rough split of MTG was translated by machine: this share of its lines has a slip.
 _NOISE_RATE = 0.1
 _ARTICLE = re.compile('der|die|das|den|ein|eine|einen|le|la|un|une|el|una')
 

@@ -458,7 +458,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--commands', default=','.join(EVERY))
     parser.add_argument('--all', action='store_true', help='each operation, not each place')
-    parser.add_argument('--sample', type=int, default=0, help='so many attempts of each command')
+    parser.add_argument('--sample', type=int, default=0, help='attempts of each command')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--match', default='', help='only operations whose words match this')
     parser.add_argument('--verbose', action='store_true')

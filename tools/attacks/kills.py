@@ -205,7 +205,7 @@ class Campaign:
 
 
 def run(name: str, kills: int, seed: int, until: float) -> int:
-    """Chains of one command until so many kills are done; the number of things that are wrong."""
+    """Runs chains of one command up to a number of kills, and counts the faults."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ['XLBENCH_TASKS'] = f'{folder}/scratch/tasks'
         if name != 'prepare':

@@ -60,7 +60,7 @@ def running(session: int) -> list[str]:
 
 
 def start(scratch: pathlib.Path, seconds: float) -> dict[str, float]:
-    """Starts the run, kills it after so many processor seconds; what it held then."""
+    """Starts the run, kills it after some processor seconds, and returns what it held then."""
     command = [sys.executable, '-m', 'xlbench.train', '--config=tiny_config.py', '--workdir=run']
     environment = os.environ | {'TMPDIR': str(scratch / 'tmp')}
     with open(scratch / 'said.txt', 'wb') as said:

@@ -7,9 +7,9 @@ Every size is measured in processes of its own, after the imports; shown are med
 
     examples   from opening a prepared set to its first batch, the memory that this takes beside
                mapped files, and the time of a batch among the next 20
-    tasks      the same of a mixture of so many tasks of 10,000 examples
-    buckets    planning a few-shot sweep over so many buckets, stacking their examples, writing down
-               a result with its predictions for each, and reading all of them again
+    tasks      the same of a mixture of that number of tasks of 10,000 examples
+    buckets    planning a few-shot sweep over that number of buckets, stacking their
+               examples, writing down a result with its predictions for each, and reading them
 
 Examples are tiny. Shards of large sets are links to one file, so that sets of any size take no
 room: what is measured reads whole sets only by their lengths. The first batches of a set also open
@@ -121,7 +121,7 @@ def measure_batches(folder: str, names: list[str]) -> dict[str, float]:
 
 
 def measure_buckets(folder: str, count: int) -> dict[str, float]:
-    """What a sweep over so many buckets does beside adapting."""
+    """The work of a sweep over a number of buckets beside adapting."""
     import numpy as np
 
     from xlbench.data import prepared

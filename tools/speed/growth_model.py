@@ -116,7 +116,7 @@ def full_batch(job: programs.Job) -> dict[str, np.ndarray]:
 
 
 def median_seconds(step: Callable, rounds: int, warm_ups: int) -> float:
-    """The median of so many rounds, after some that do not count."""
+    """The median of a number of rounds, after some that do not count."""
     seconds = []
     for _ in range(warm_ups + rounds):
         began = time.perf_counter()

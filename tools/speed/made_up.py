@@ -30,7 +30,7 @@ LONG = Lengths((471, 0.6), (65, 0.5), (1024, 128))
 
 
 def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int = 0) -> None:
-    """Writes so many examples into a folder, as a preparation and as FILE.
+    """Writes a number of examples into a folder, as a preparation and as FILE.
 
     Args:
       folder: that exists.

@@ -34,7 +34,7 @@ SHOWN = 20  # Examples whose ids the sides return.
 
 
 def made_up(count: int, words: tuple[int, int], seed: int) -> list[tuple[str, str]]:
-    """Pairs of texts with so many words on average."""
+    """Pairs of texts with this number of words on average."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

@@ -107,7 +107,7 @@ class Batches(Block):
       batch_size: rows over all processes (of the largest shape, if there are several).
       lengths: dict(inputs=..., targets=...), widths in tokens; longer examples are trimmed.
       packing: several examples share a row.
-      length_buckets: at most so many shapes of batches, each compiled once. They are chosen from
+      length_buckets: largest number of batch shapes, each compiled once. They are chosen from
         the lengths of the data, the same in every process.
       equal_rows: with buckets, every batch has batch_size rows. By default batches of smaller
         shapes have more, so that all have about equally many positions.
@@ -158,8 +158,8 @@ class Nonfinite(Block):
     """The block config.nonfinite.
 
     Attributes:
-      skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
-        ends the run.
+      skip: number of steps with a loss or gradient norm that is not finite that a run may leave
+        out; one more ends the run.
     """
 
     where: ClassVar[str] = 'config.nonfinite'

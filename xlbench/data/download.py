@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ARCHIVES = 'downloads'  # Below the data root.
 _MOST_LED = 10  # Addresses, each of which leads to the next one.
 _SILENCE = 60.0  # Seconds that a server may say nothing.
-_PATIENCE, _LEAST = 60.0, 1024  # In so many seconds it sends so many bytes in each, or is given up.
+_PATIENCE, _LEAST = 60.0, 1024  # Seconds, and bytes a second below which it is given up.
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:

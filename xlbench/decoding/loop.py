@@ -27,7 +27,7 @@ WORTH_A_CACHE = 5e8
 Texts = TypeVar('Texts')  # A tree of arrays [examples, ...].
 # (the model's cache, examples [m]) -> the cache of those examples
 Take = Callable[[Arrays, jax.Array], Arrays]
-# (the model's cache, tokens) -> the cache with room for so many tokens of each text
+# (the model's cache, tokens) -> the cache with room for that number of tokens of each text
 Resize = Callable[[Arrays, int], Arrays]
 
 
@@ -52,8 +52,8 @@ class Loops:
     """The loops of a batch; by default a single one.
 
     Attributes:
-      lengths: ascending numbers of tokens, below those of a whole text; after so many, the cache
-        gets more room.
+      lengths: ascending numbers of tokens, below those of a whole text; after each of them, the
+        cache gets more room.
       resize: gives the cache other room; needed where there are lengths.
       sizes: descending numbers of examples, below the batch's; when no more than such a number
         still grow, the others leave.
@@ -107,7 +107,7 @@ def lengths(cache: Arrays, max_length: int) -> list[int]:
     of_a_place = 2 * sum(x.size // x.shape[2] * x.dtype.itemsize for x in values)
     of_a_token = cache['origin'].shape[1] * of_a_place
     halves = [max_length >> i for i in range(1, max_length.bit_length())]
-    # So many steps leave as many tokens unread.
+    # The first n steps each leave n tokens unread.
     return [n for n in halves if n**2 * of_a_token >= WORTH_A_CACHE][::-1]
 
 

@@ -33,7 +33,7 @@ class Rules:
     forced_first: jax.Array | None = None
 
     def of(self, examples: jax.Array, num_texts: int) -> 'Rules':
-        """The rules for rows of these examples [n], so many texts of each side by side."""
+        """The rules for rows of these examples [n], with the texts of one example side by side."""
         if self.forced_first is None:
             return self
         return dataclasses.replace(

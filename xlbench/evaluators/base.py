@@ -41,7 +41,7 @@ class Options(Block):
     Attributes:
       batch_size: rows over all processes.
       lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
-      num_examples: only the first so many of each task; 0 takes all.
+      num_examples: number of first examples of each task to take; 0: all.
     """
 
     batch_size: Annotated[int, '1 to 2**24']

@@ -188,7 +188,7 @@ class Adapter:
           lanes: in the order in which they get a slot.
           at_once: slots, a multiple of the mesh's axis 'data'.
           keep: lanes whose parameters are kept.
-          streams: how many programs of so many slots run at the same time; see `streams`.
+          streams: number of programs that run at the same time; see `streams`.
         """
         ways = self._mesh.shape['data']
         if at_once < 1 or at_once % ways:
@@ -374,7 +374,7 @@ class LaneBudget:
         many as its cache holds, so that their state is not fetched anew at every step.
 
         Args:
-          most: no more than so many, or the next multiple of the mesh's axis 'data'.
+          most: the largest number, or the next multiple of the mesh's axis 'data'.
         """
         ways = self._mesh.shape['data']
         limit = partitioning.memory_limit(self._mesh)
@@ -422,7 +422,7 @@ class LaneBudget:
         return freed_memory.keep(self._mesh, held, held)
 
     def bytes(self, slots: int) -> int:
-        """Returns the bytes of the state of so many lanes."""
+        """Returns the bytes of the state of a number of lanes."""
         state = self._programs.state_like(self._data, slots)
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
 

@@ -70,7 +70,7 @@ class Options:
         lengths: dict(inputs=...), most tokens; longer examples are cut.
         batch_size: Most rows of a batch of a dev or test set.
         view: 'classification' or 'tagging', the objective's.
-        dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
+        dev_examples: Number of examples used of larger dev sets, the same ones whenever they
             are; 0 takes all.
         test_examples: Likewise, of test sets.
         further_labels: Of the model, behind those of the task; no example has one.
@@ -157,8 +157,8 @@ class Corpus:
         Returns:
             ids: [N] int32, padding first, then those of its buckets, then those of dev and test
                 sets alone.
-            trained: So many of them, the first ones, are enough for its buckets; a multiple of 64
-                unless there are fewer, so that the same programs fit many languages.
+            trained: Number of them, from the first on, that is enough for its buckets; a
+                multiple of 64 unless there are fewer, so that the same programs fit many languages.
         """
         if shots in self._ids_of:
             return self._ids_of[shots]
@@ -210,7 +210,7 @@ class Corpus:
         return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
 
     def dev(self, shots: int) -> eval_sets.EvalSet | None:
-        """Returns the dev set that stops adaptations with so many shots; None for 'none'."""
+        """Returns the dev set that stops adaptations with this number of shots; None for 'none'."""
         records, numbers = self._dev_records(shots)
         return self._eval_set(records, numbers) if records else None
 

@@ -10,8 +10,8 @@ from xlbench.metrics import tagging
 
 PLACES = 8  # Rows of a batch and places of a row come in multiples of it: few programs.
 _PARTS = 4  # Widths that the batches of a set of texts may have.
-# Sentences share rows of at least so many places: few are left empty, and attention, which sees all
-# places of a row, costs little beside the layers.
+# Sentences share rows of at least this length: few places are left empty, and attention, which sees
+# all places of a row, costs little beside the layers.
 _PACKED_WIDTH = 128
 
 

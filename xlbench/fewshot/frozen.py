@@ -249,7 +249,7 @@ def digest(examples: EvalSet) -> str:
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:
-    """Returns the model over so many ids."""
+    """Returns the model with a vocabulary of this size."""
     return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
 
 

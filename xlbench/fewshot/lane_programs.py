@@ -99,7 +99,7 @@ class LanePrograms:
     Attributes:
       begin: (data, assigned) -> lanes before their first epoch.
       refill: (state, data, assigned, new [slots]) -> `state`, with lanes begun where `new`.
-      advance: (state, data, epochs) -> lanes so many epochs on; and [slots, 3 + 2 * epochs] int32,
+      advance: (state, data, epochs) -> lanes after these epochs; and [slots, 3 + 2 * epochs] int32,
         ended, epoch, best epoch and scores of each.
       predict: (state, data, eval, where [slots]) -> [slots, W] int32, labels by the best
         parameters.
@@ -138,14 +138,14 @@ class LanePrograms:
         self.read = jax.jit(lambda tree, slot: jax.tree.map(lambda x: x[slot], tree))
 
     def state_like(self, data: LaneData, slots: int) -> State:
-        """Returns shapes and shardings of the state of so many lanes."""
+        """Returns shapes and shardings of the state of a number of lanes."""
         state = jax.eval_shape(self.begin, data, assigned([None] * slots))
         return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes), state
         )
 
     def compile(self, data: LaneData, test: Eval, slots: int) -> None:
-        """Compiles the programs for so many lanes; jax finds them when they are called."""
+        """Compiles the programs for a number of lanes; jax finds them when they are called."""
         state, lanes = self.state_like(data, slots), assigned([None] * slots)
         some = np.zeros(slots, bool)
         self.begin.lower(data, lanes).compile()

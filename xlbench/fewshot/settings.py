@@ -98,7 +98,7 @@ class Adapt(Block):
     Attributes:
       languages: ISO codes.
       shots: numbers of shots, K.
-      buckets: of each K: a number, the first so many; or a range (FIRST, END), so that (30, 40) are
+      buckets: of each K: a number n, for the first n; or a range (FIRST, END), so that (30, 40) are
         the ten buckets from 30 to 39.
       learning_rates: of Adam, without a schedule.
       head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; ()
@@ -113,12 +113,12 @@ class Adapt(Block):
       batch_size: examples of a step; 0 is the whole bucket.
       adam: b1, b2 and eps.
       dev: what adaptations are stopped by, see corpus.DEV_SETS.
-      dev_examples: so many of a larger dev set; 0 takes all.
-      test_examples: so many of a larger test set, the same ones for all; 0 takes all.
+      dev_examples: examples used of a larger dev set; 0: all.
+      test_examples: examples used of a larger test set, always the same ones; 0: all.
       lengths: most tokens of 'inputs'.
       eval_batch_size: rows of a batch of dev and test sets.
       at_once: adaptations that run at once; 0 chooses as many as memory and cores are good for.
-      keep_params: of the first so many buckets of each group, the adapted parameters are kept.
+      keep_params: number of first buckets of each group whose adapted parameters are kept.
       frozen_dropout: drops out inside frozen encoders, too, as fsxlt/code does. An encoder then
         reads the shots anew at every step.
     """

@@ -23,7 +23,7 @@ from xlbench.system.errors import UserError
 CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
 TOKENIZER_JSON = 'tokenizer.json'
 ASK = 2.0  # Seconds that the hub has to say whether it has a name.
-# A download that adds fewer bytes to the cache in so many seconds has ended: 1 KiB a second.
+# A download that adds less than 1 KiB a second to the cache over this time has stalled.
 _PATIENCE, _LEAST = 300.0, 300 << 10
 TOKENIZER_FILES = (
     'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.spm',

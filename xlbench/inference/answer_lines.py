@@ -24,7 +24,7 @@ from xlbench.system.files import Json
 # Those of sentences that lie over several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
 TABLES = ('csv', 'tsv', 'parquet')
-# After so many seconds without a further line, the lines before it are answered.
+# After this many seconds without another line, the lines so far are answered.
 PAUSE = 0.05
 _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
 # Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.

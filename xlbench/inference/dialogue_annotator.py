@@ -130,7 +130,7 @@ def _joined(words: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _windows(ended: Sequence[np.ndarray], most: int) -> Iterator[list[np.ndarray]]:
-    """Parts of a dialogue of at most so many ids; an utterance longer than that keeps its end."""
+    """Parts of a dialogue within a number of ids; a longer utterance keeps its end."""
     window: list[np.ndarray] = []
     used = 0
     for utterance in ended:

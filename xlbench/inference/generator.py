@@ -76,7 +76,7 @@ class Model(Answerer[Example, list[Prediction]]):
           texts: what a task calls `inputs`, without the mark of the language.
           target_lang: ISO code; has to be given where the model knows several.
           source_lang: likewise, for models that are told the language of the input.
-          num_return: so many answers to each text as Predictions with scores, best first.
+          num_return: number of answers to each text, as Predictions with scores, best first.
           reranker: ranks the answers anew: Mmi, or Relevance.
           **options: fields of decoding.Options. The method follows from them: `num_beams=4` is a
             beam search, `top_p=0.9` draws samples.

@@ -115,7 +115,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
           texts: messages.
           lang: ISO code, of messages and replies; has to be given where there are several response
             sets.
-          count: so many; fewer where the response set has no more clusters.
+          count: of suggestions; fewer where the response set has no more clusters.
 
         Raises:
           UserError: a language that is missing or unknown, a count that cannot be.
@@ -194,7 +194,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
     def _search(
         self, messages: np.ndarray, searchable: Searchable, count: int
     ) -> list[list[Suggestion]]:
-        """Suggestions for vectors [m, dim], from so many of the best responses as are needed."""
+        """Suggestions for vectors [m, dim], from as many of the best responses as are needed."""
         responses, index, choose, num_clusters = searchable
         count = min(count, num_clusters)
         answers: list[list[Suggestion]] = [[]] * len(messages)

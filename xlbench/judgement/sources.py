@@ -46,8 +46,8 @@ def read(
         split: Of runs; '' is the one that a report shows.
         tasks: Of runs; none are all that every system has.
         task: What the examples of files are called.
-        sets: Above 0, a text is the list of the first so many texts of an example, and generators
-            and retrievers of replies have the same tasks.
+        sets: Above 0, a text is the list of the first texts of an example, and
+            generators and retrievers of replies have the same tasks.
 
     Raises:
         UserError: One cannot be read, or two have the same name.

@@ -53,7 +53,7 @@ class SacreBleu:
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature where examples have so many references each."""
+        """The signature for these numbers of references of the examples."""
         return _signature(_bleu(self.tokenize, effective_order=False), counts)
 
     def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
@@ -91,7 +91,7 @@ class _ByStatistics:
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature where examples have so many references each."""
+        """The signature for these numbers of references of the examples."""
         return _signature(self._scorer(), counts)
 
     def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:

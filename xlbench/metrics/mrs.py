@@ -66,8 +66,8 @@ class MrsRouge:
 
     Attributes:
         lang: ISO code; decides how words are split.
-        nbest: So many predictions are looked at; the first that scores highest counts.
-        max_hyp_len: Predictions are cut to so many words.
+        nbest: Number of predictions to score; the first with the highest score counts.
+        max_hyp_len: Words that are kept of a prediction.
         min_tgt_len: Shorter references, in words, are left out.
         max_tgt_len: Longer references are left out.
         ngrams: 'set' or 'multiset', whether an n-gram that is repeated counts once or as often as

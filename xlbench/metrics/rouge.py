@@ -190,7 +190,7 @@ class MultilingualRouge(contract.MeanOfTexts):
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature where examples have so many references each."""
+        """The signature for these numbers of references of the examples."""
         several = '-'.join(map(str, sorted({min(counts), max(counts)})))
         language = self.tokenizer.canonical
         version = importlib.metadata.version

@@ -27,7 +27,7 @@ from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 from xlbench.system import errors
 from xlbench.system.files import Json
 
-# A metric that fails on two examples gets so many: some need every label, or words that are rare.
+# A metric that fails on two examples is tried on this many: some need every label, or rare words.
 _MORE = 500
 
 
@@ -52,7 +52,7 @@ class _Member:
     is_further: bool
 
     def signature(self, counts: Sequence[int]) -> str:
-        """The line that says what decides the numbers, with so many references of each example."""
+        """The signature for these numbers of references of the examples."""
         if max(counts) > 1 and hasattr(self.metric, 'signature_of'):
             return self.metric.signature_of(counts)
         signature = getattr(self.metric, 'signature', None)
@@ -150,7 +150,7 @@ class Suite:
         return [line for ask in missing if callable(ask) for line in ask()]
 
     def signatures_of(self, counts: Sequence[int]) -> dict[str, str]:
-        """The signatures where examples have so many references each."""
+        """The signatures for these numbers of references of the examples."""
         return {member.label: member.signature(counts) for member in self._members}
 
     @property
@@ -238,7 +238,7 @@ class Suite:
         """Scores two examples, so that an error is met before a run and not behind it.
 
         Args:
-            read: Number of examples -> references of at most so many.
+            read: Number of examples -> references of at most this number.
             num_predictions: How many predictions of an example there will be.
             taken: Names of scores that the evaluation itself has.
             any_text: Whether a model may predict any text. Metrics that are not xlbench's are then

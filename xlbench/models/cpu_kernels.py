@@ -140,7 +140,7 @@ def sum_of_rows(x: jax.Array) -> jax.Array:
 
 
 def _added_rows(x: jax.Array, at_once: int = 8) -> jax.Array:
-    """The sum of rows, so many in a loop."""
+    """The sum of rows, `at_once` of them at a time."""
     total = None
     for start in range(0, x.shape[0], at_once):
         indices = range(start, min(start + at_once, x.shape[0]))

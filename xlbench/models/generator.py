@@ -25,7 +25,7 @@ NO_TOKEN = -1e30
 
 # (cache, tokens [rows]) -> (logits [rows, vocab], cache)
 Step = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
-# Up to so many rows, and from so many steps on, kernels are copied; see `Generator.steps`.
+# Kernels are copied up to 47 rows, and from 16 steps on; see `Generator.steps`.
 FEW_ROWS, MANY_STEPS = 47, 16
 
 
@@ -140,7 +140,7 @@ class Generator(nn.Module):
         return {**taken, **of_all}
 
     def resize(self, cache: Cache, max_length: int) -> Cache:
-        """The cache with room for so many new tokens of each hypothesis, more or fewer."""
+        """The cache with room for this number of new tokens of each hypothesis, more or fewer."""
         _, beams, room = cache['origin'].shape
         more = max_length - room
 
@@ -219,7 +219,7 @@ class Generator(nn.Module):
     def steps(
         self, params: Params, rows: int, length: int, copies: Sequence[jax.Array] | None = None
     ) -> Step:
-        """`decode_step` with these parameters, for so many rows and about so many steps.
+        """`decode_step` with these parameters, for `rows` rows and about `length` steps.
 
         To be called under jit before a loop. Where it pays, the steps read the given `copies`, or
         else some that are made for this loop.

@@ -9,7 +9,7 @@ them. It reads no data, vocabulary or checkpoint.
 
   --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
-  --topology=cpu:8      so many devices on this machine's CPU, and the process that they share
+  --topology=cpu:8      eight devices on this machine's CPU, and the process that they share
   --topology=h100:8     GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
                         estimated from the products of its steps
   --topology=local      the devices of this machine

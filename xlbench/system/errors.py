@@ -72,13 +72,13 @@ class Unreadable(UserError):
 
 
 def shortened(value: object, length: int = 80) -> str:
-    """Gives a value's repr in one line of at most so many characters."""
+    """Gives a value's repr in one line, cut to a number of characters."""
     text = ' '.join(repr(value).split())
     return text if len(text) <= length else f'{text[: length - 3]}...'
 
 
 def printable(text: object, length: int = 200) -> str:
-    """Gives a library's message about a foreign file in one line of at most so many characters.
+    """Gives a library's message about a foreign file in one line, cut to a number of characters.
 
     It may quote the file, whose characters may steer a terminal; these become question marks.
     """

@@ -186,8 +186,8 @@ def state_like(
 StepFunction = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]
 
 
-# Of steps that keep memory, so many first ones give it back: where a block lies in the heap has
-# settled by then. And later one of so many, lest what other programs have left stays for ever.
+# Of steps that keep memory, the first 6 give it back: by then the places of blocks in the heap have
+# settled. Later every hundredth does, so that memory that other programs left does not stay.
 _RETURNING, _RETURNING_AGAIN = 6, 100
 
 

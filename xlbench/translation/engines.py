@@ -46,7 +46,7 @@ class Halving:
         """The translation of each text, in order.
 
         Args:
-          run: translates texts in so many seconds, or raises Refused.
+          run: translates texts within a number of seconds, or raises Refused.
           texts: without empty ones.
           label: what the engine is called in the reason of a failure.
 

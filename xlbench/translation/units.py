@@ -13,7 +13,7 @@ UNITS = ('text', 'turn')
 # What would end a line or a column.
 BREAKS = re.compile('[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
 _LINE_END = re.compile('(\r?\n)')
-# A name of at most so many characters with a colon, and what its bearer says.
+# A speaker's name, its longest length in characters, a colon and the utterance.
 _TURN = re.compile(r'([^:：]{1,80}(?::[ \xa0]+|：))?(.*)', re.DOTALL)
 
 

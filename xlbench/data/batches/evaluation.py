@@ -27,12 +27,12 @@ class EvalBatches:
       prepared: the task.
       batch_size: rows over all processes.
       lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
-      num_examples: only the first so many; None takes all.
+      num_examples: number of first examples to take; None: all.
       view: which of features.VIEWS the batches have.
       process_index: which share of the rows is read here.
       process_count: shares.
-      widths: batches are as wide as their longest input, rounded up to one of so many widths, and
-        have room for `lengths` targets.
+      widths: batches are as wide as their longest input, rounded up to one of this number of
+        widths, and have room for `lengths` targets.
       allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
       prefetch: batches made ahead by a thread.
 

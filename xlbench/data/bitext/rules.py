@@ -18,7 +18,7 @@ RULES = (
     'language', 'duplicate',
 )  # fmt: skip
 _LEEWAY = 5  # Words that are added to both lengths: 'Yes.' may well be 'Ja, das stimmt.'
-_SCRIPT_SHARE = 0.5  # Of a text's letters, at least so many are of its language's script.
+_SCRIPT_SHARE = 0.5  # Smallest share of letters in the language's script.
 # Letters that the identifier needs, of scripts with spaces and without: it guesses at shorter ones.
 _LETTERS = 25, 8
 _LETTER = regex.compile(r'\p{L}')

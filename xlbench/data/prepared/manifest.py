@@ -63,8 +63,8 @@ class SkippedEntry(TypedDict):
 class Manifest(TypedDict):
     """A manifest.json that `Writer` may have written, with any version of this code.
 
-    What `languages` and `metrics` hold is checked where it is used. With `draws`, so many examples
-    after one another are one example, each time with other noise.
+    What `languages` and `metrics` hold is checked where it is used. With `draws`, this number of
+    neighbouring examples are one example, each time with other noise.
     """
 
     task: str

@@ -46,8 +46,8 @@ def ensure(
       to_stderr: whether all that is said about it goes to standard error, and not to standard
         output.
       optional: more such pairs, of which only the tasks are meant that have the split.
-      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
-        pieces at most.
+      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with at most
+        this number of pieces.
       vocabulary_type: of that model, as `xlbench.prepare --vocabulary_type` takes it.
       texts: pairs whose texts it is trained on; by default the first of `needed`.
       has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if

@@ -39,7 +39,7 @@ def views_of(
         no segments.
       official_window: see `official_topic_segments`; each split begins with the whole window.
       iterations: of Baum-Welch, at most.
-      most_fitted: so many dialogues, the first ones, decide the model of stages; None: all.
+      most_fitted: number of first dialogues that fit the model of stages; None: all.
 
     Raises:
       UserError: no dialogue is long enough to tell stages apart.

@@ -24,7 +24,7 @@ def topic_segments(
     Args:
       vectors: [utterances, dimensions] of numbers: of what an encoder gives, or counts of words.
       window: ranks compare cells that are less than this apart, in rows and in columns.
-      deviations: a cut must gain so many standard deviations more than the mean cut.
+      deviations: standard deviations by which a cut's gain must exceed the mean cut's.
     """
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim != 2:

@@ -91,7 +91,7 @@ def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
 def _grid(
     stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yields a figure of so many panels, each of a width and height, row after row."""
+    """Yields a figure of panels of one width and height, row by row."""
     columns = min(columns, count)
     rows = -(-count // columns)
     with drawing.figure(stem, size[0] * columns, size[1] * rows + 0.3) as drawn:

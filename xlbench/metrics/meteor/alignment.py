@@ -223,7 +223,7 @@ def align(
         hypothesis, reference: words.
         matchers: the modules; where the words of both texts have equal keys, only the first one is
             asked.
-        beam: so many paths are followed.
+        beam: number of paths that are followed.
     """
     if [*map(key, hypothesis)] == [*map(key, reference)]:
         matchers = matchers[:1]
@@ -274,7 +274,7 @@ def _search(
     Args:
         starts: of each word of the reference, the free matches that begin with it.
         fixed: the matches that every path has, by their first words.
-        beam: so many paths are followed.
+        beam: number of paths that are followed.
     """
     used = other_used = 0
     for step in fixed.values():

@@ -54,7 +54,7 @@ class Form(forms.Form):
         return self.padded_q + self.padded_k
 
     def cost(self, products: int, arrays: tuple[jax.Array | jax.ShapeDtypeStruct, ...]):
-        """Builds the compiler's cost estimate of a kernel with so many products for each tile."""
+        """Builds the compiler's cost estimate of a kernel from its products for each tile."""
         pairs = self.batch * self.heads * self.padded_q * self.padded_k
         pairs = pairs * (1 + self.causal * (self.block_q / self.padded_q - 1) / 2)
         return pl.CostEstimate(

@@ -247,7 +247,7 @@ def _draw_bars(
     across: int,
     kinds: tuple[str, ...],
 ) -> dict[str, bytes]:
-    """The files of a figure of bars, so many panels in a row."""
+    """The files of a figure of bars, with `across` panels in a row."""
     from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
 
     if across == 1:  # Of one model: its tasks side by side.

@@ -23,7 +23,7 @@ class Options(Block):
       scale: what scores are multiplied with: 1 for vectors of any length as in arXiv:2106.02017,
         20 to 100 for unit vectors.
       mask_duplicates: a reply that equals the row's own is no negative.
-      chunk_rows: at most so many rows are encoded at a time, the devices together, and once more
+      chunk_rows: largest number of rows encoded at a time on all devices together, and once more
         in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
         no longer on the batch size. 0 encodes the batch at once.
     """
