@@ -3,6 +3,7 @@
 import base64
 import csv
 import hashlib
+import html
 import io
 import json
 import re
@@ -13,7 +14,7 @@ from workdir_files import QG, write_workdir
 
 from xlbench import report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import documents, drawing, results, sections as sections_lib
+from xlbench.reporting import documents, drawing, render, results, sections as sections_lib
 from xlbench.reporting.page import (
     curves,
     distributions,
@@ -365,3 +366,33 @@ def test_plots_are_files_for_papers(tmp_path, capsys):
         report.main([str(path), '--plots'])
     rows = list(csv.DictReader(io.StringIO((output / 'report.csv').read_text())))
     assert rows and document.plots([section_of(path)] * 2)[-1].name == 'mtg_test_2_curve_3'
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'en->de',
+        'a && b &c; &amp &#60;i> &lt;i&gt; &#x3c;script>',
+        '<b onclick="x()">b</b> <!-- x <https://a.b>',
+        '> a',
+        '>> a',
+        '# a',
+        '*a* **b** _c_ a_b_c',
+        '`a` [b](c) ![d](e) | f | \\g',
+    ],
+)
+def test_markdown_shows_a_text_as_it_is(text):
+    """Also in a table; a terminal shows what begins no Markdown as it is typed."""
+    markdown_it = pytest.importorskip('markdown_it')
+    parser = markdown_it.MarkdownIt('commonmark').enable('table')
+    written = render.markdown_text(text)
+    for page in (written, f'- {written}', f'### {written}', f'| a |\n| --- |\n| {written} |'):
+        shown = parser.render(page)
+        inner = re.sub('</?(p|ul|li|h3|table|thead|tbody|tr|th|td)>|\n', '', shown)
+        assert '<' not in inner, page
+        assert html.unescape(inner).removeprefix('a' if page[0] == '|' else '') == text, page
+
+
+def test_markdown_of_commands_can_be_copied():
+    command = 'cd out && python -m xlbench.report --table=7 mtg_en->de'
+    assert render.markdown_text(command) == command

@@ -103,10 +103,13 @@ def items(lines: Iterable[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text that means itself in Markdown, inside a table too."""
-    text = clean(text).replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')
+    """Text that means itself in Markdown, inside a table too.
+
+    In a terminal it reads as it is meant: `a -> b && c` stays, as no Markdown begins there.
+    """
+    text = re.sub(r'&(?=#?\w+;)', '&amp;', clean(text)).replace('<', '&lt;')
     # An underscore inside a word is harmless; the ends of words are where emphasis begins.
-    return re.sub(r'([\\`*|\[\]#]|(?<!\w)_|_(?!\w))', r'\\\1', text)
+    return re.sub(r'([\\`*|\[\]#]|^>|(?<!\w)_|_(?!\w))', r'\\\1', text)
 
 
 def code_block(text: str, language: str = '') -> list[str]:
