@@ -21,6 +21,7 @@ from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives, vocab_rows
 from xlbench.training.experiment import Data, stage_batches
+from xlbench.training.rows import ALL_ROWS, Rows
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
 
@@ -142,9 +143,13 @@ def size_lines(
     count = len(labels) or config.model.get('num_labels') or 2
     job = programs.make_job(config, list(mesh.devices.flat), size, count)
     held = job.state_bytes
-    yield messages.parameter_line(job.num_parameters, job.num_trained)
+    rows = _rows(config, data, job)
+    width = job.model.config.emb_dim
+    yield messages.parameter_line(job.num_parameters, job.num_trained, rows or ALL_ROWS, width)
     yield f'vocabulary of {size:,} ({source})'
-    yield from _row_lines(config, data, job)
+    yield from messages.of_rows(rows or ALL_ROWS)
+    if rows is None and config.get('embedding_rows') == 'occurring':
+        yield 'of the token table, only rows that occur in the training data are trained'
     gradients = held['parameters'] * job.trained_share
     needed = sum(held.values()) + gradients
     line = (
@@ -159,18 +164,16 @@ def size_lines(
     yield f'{line}; activations not included; see `xlbench plan`'
 
 
-def _row_lines(config: ConfigDict, data: Data, job: programs.Job) -> Iterator[str]:
-    """Says of which token tables only some rows are trained; the data decides how many."""
+def _rows(config: ConfigDict, data: Data, job: programs.Job) -> Rows | None:
+    """The rows of token tables that are trained; None where the data that decides is missing."""
     pairs = (pair for stage in config.stages.values() for pair in config_lib.stage_pairs(stage))
-    if all(pair in data for pair in pairs):
-        vocabulary = tokenizers.load(config.data.vocabulary, config.data.root)
-        params = job.state.params
-        rows = vocab_rows.trained_vocab_rows(
-            config, data, params, job.mask, job.model.config, vocabulary
-        )
-        yield from messages.of_rows(rows)
-    elif config.get('embedding_rows') == 'occurring':
-        yield 'of the token table, only rows that occur in the training data are trained'
+    if not all(pair in data for pair in pairs):
+        return None
+    vocabulary = tokenizers.load(config.data.vocabulary, config.data.root)
+    params = job.state.params
+    return vocab_rows.trained_vocab_rows(
+        config, data, params, job.mask, job.model.config, vocabulary
+    )
 
 
 def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:

@@ -99,8 +99,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
                 Trainer(config, workdir, experiment, source, interruption, watch)
             ) as trainer,
         ):
-            lines = messages.introduction(workdir, experiment, joined)
-            for line in (*lines, *messages.of_rows(trainer.rows)):
+            for line in messages.introduction(workdir, experiment, joined, trainer.rows):
                 trainer.log.line(line)
             # 5. The loop, stage after stage, in the order of their names.
             trainer.resume()

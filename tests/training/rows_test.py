@@ -1,5 +1,6 @@
 """config.embedding_rows='occurring' trains what training all rows trains, and nothing else."""
 
+import re
 import shutil
 
 import jax
@@ -81,10 +82,17 @@ def test_a_run_says_it_and_goes_on(tmp_path):
     options |= dict(evals__dev__every=2, embedding_rows='occurring')
     config, workdir = tiny_labels.tiny_config(tmp_path, 'tagging', **options), tmp_path / 'run'
     names.check_config(config)
-    planned = [line for line in dry_run.of_run(config, str(workdir)) if ' of 640 rows' in line]
+    planned = [*dry_run.of_run(config, str(workdir))]
     train.train(config, str(workdir))
-    [said] = [line for line in (workdir / 'log.txt').read_text().splitlines() if ' of 640' in line]
-    assert ' of 640 rows occur in the training data' in said and said.endswith(planned[0])
+    log = (workdir / 'log.txt').read_text().splitlines()
+    for part in (' of 640 rows occur in the training data', ' of them trained'):
+        [said] = [line for line in log if part in line]
+        [expected] = [line for line in planned if part in line]
+        assert said.endswith(expected)
+    total, moved = re.search(r'([\d.]+)k parameters .*, ([\d.]+)k of them', expected).groups()
+    count = int(re.search(r'(\d+) of 640 rows', '\n'.join(planned))[1])
+    width = checkpoints.read_params(str(workdir), 4, [TABLE])[TABLE].shape[1]
+    assert float(total) - float(moved) == pytest.approx((640 - count) * width / 1000, abs=0.2)
     first = checkpoints.read_params(str(workdir), 2, [TABLE])[TABLE]
     last = checkpoints.read_params(str(workdir), 4, [TABLE])[TABLE]
     assert (first != last).any() and (first[50:] == last[50:]).all()

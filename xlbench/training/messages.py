@@ -16,7 +16,7 @@ from xlbench.parallel import partitioning
 from xlbench.system.progress import duration, quantity
 from xlbench.training import memory
 from xlbench.training.experiment import Data, Experiment
-from xlbench.training.rows import Rows
+from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.training.train_step import TrainStep
 
 MANY_EPOCHS = 20
@@ -39,10 +39,14 @@ def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
     yield f'mesh {partitioning.describe(mesh)}'
 
 
-def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[str]:
+def introduction(
+    workdir: str, experiment: Experiment, joined: str, rows: Rows = ALL_ROWS
+) -> Iterator[str]:
     """Versions, processes, mesh, model and data, a plain line each."""
     yield from machine(workdir, experiment.mesh, joined)
-    yield parameter_line(experiment.num_parameters, experiment.num_trainable)
+    width = experiment.model.config.emb_dim
+    yield parameter_line(experiment.num_parameters, experiment.num_trainable, rows, width)
+    yield from of_rows(rows)
     with partitioning.activate(experiment.mesh):
         if attention := choice.describe(experiment.model.config):
             yield attention
@@ -53,8 +57,16 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
         yield SAMPLE_DATA
 
 
-def parameter_line(total: int, trained: int) -> str:
-    """Counts the parameters of a model, and how many of them training moves."""
+def parameter_line(total: int, trained: int, rows: Rows, width: int) -> str:
+    """Counts the parameters of a model, and how many of them training moves.
+
+    Args:
+      total: parameters.
+      trained: parameters that are trained, with whole tables.
+      rows: of tables that are trained in part.
+      width: of a row.
+    """
+    trained -= width * sum(size - rows.count(name) for name, size in rows.sizes.items())
     size = quantity(4 * total, 'B')
     return f'{quantity(total)} parameters ({size} in float32), {quantity(trained)} of them trained'
 

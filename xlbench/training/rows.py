@@ -99,3 +99,6 @@ class Rows:
             else leaf
             for name, leaf in trainable.items()
         }
+
+
+ALL_ROWS = Rows()  # Of tables that are trained as a whole.
