@@ -136,7 +136,7 @@ def gaps(
                 names.append(part)
                 missing -= alike
         names += [' '.join(filter(None, paths[place])) for place in sorted(missing)]
-        said += [f'No run fills the {what} {", ".join(names)}.'] if names else []
+        said += [f'No run fills the {what} {", ".join(names).removesuffix(".")}.'] if names else []
     return said
 
 
