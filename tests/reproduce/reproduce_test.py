@@ -584,6 +584,8 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     assert reproduce.main(['mtg', '--table=1', f'--workdir={tmp_path}']) == 0
     assert not left.exists()
     assert 'Not made here: it describes the corpora.' in capsys.readouterr().out
+    assert reproduce.main(['mtg', '--figure=2', f'--workdir={tmp_path}', '--dry_run']) == 0
+    assert 'figure 2 is not made here: it needs rated texts' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

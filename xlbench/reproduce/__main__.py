@@ -84,6 +84,9 @@ def main(argv: Sequence[str]) -> int:
     state = State(settings.workdir, steps)
     if args.dry_run:
         print('\n'.join(listing.of_steps(steps, state, args.topology, args.size)))
+        for table in tables:
+            if not table.experiments:
+                print(f'{table.name} is not made here: {table.instead}')
         return 0
     title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
     if args.launch:
