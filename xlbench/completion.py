@@ -71,7 +71,7 @@ complete -o filenames -F _xlbench xlbench
 
 
 class _Parser(BaseException):
-    """Brings a program's parser to whoever asks for it; no program catches it."""
+    """Brings a program's parser to the caller; no program catches it."""
 
 
 def script(shell: str) -> str:

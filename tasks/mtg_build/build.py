@@ -32,7 +32,7 @@ def build(options: Options, redo: bool) -> About:
       redo: work of other options is thrown away, and what they have published is replaced.
 
     Returns:
-      What is said about the rough data.
+      The note about the rough data.
 
     Raises:
       UserError: an input is wrong, a folder holds the work of other options, or other files are in

@@ -2,9 +2,9 @@
 
 Everything runs in an empty folder beside a fresh clone, with relative paths and nothing that the
 project's authors set: JSONL texts with a metric that is a plain function, a CSV of labels with the
-quotes that pandas writes, CoNLL tags, a file of dialogues, and the registry file that a user of T5
-has already. The models train for a few steps: what they answer is nonsense, and the same nonsense
-everywhere.
+quotes that pandas writes, CoNLL tags, topics in three languages with other labels in each, a table
+that an encoder labels, a file of dialogues, and the registry file that a user of T5 has already.
+The models train for a few steps: what they answer is nonsense, and the same nonsense everywhere.
 """
 
 import csv
@@ -13,8 +13,10 @@ import random
 import re
 import textwrap
 
+import encoder_folders
 import pytest
 from newcomer import Newcomer
+from pyarrow import parquet
 
 pytestmark = pytest.mark.outside
 
@@ -54,6 +56,28 @@ TASKS = {
             files={'train': 'reviews/train.conll', 'test': 'reviews/test.conll'},
             lang='en',
         )
+        """,
+    'topics': """
+        from xlbench import pipeline
+
+
+        def rare_recall(targets, predictions):
+            rare = min(sorted(set(targets)), key=targets.count)
+            hits = [p == rare for t, p in zip(targets, predictions, strict=True) if t == rare]
+            return {'rare_recall': 100 * sum(hits) / len(hits)}
+
+
+        for lang in ('en', 'fr', 'ha'):
+            pipeline.register_classification_task(
+                f'topics_topic_{lang}',
+                files={split: f'topics/{lang}.{split}.jsonl' for split in ('train', 'test')},
+                text='text',
+                label='topic',
+                lang=lang,
+                headline='macro_f1',
+                metrics=[rare_recall],
+            )
+        pipeline.add_mixture('topics_all', [f'topics_topic_{lang}' for lang in ('en', 'fr', 'ha')])
         """,
     'chat': """
         from xlbench import pipeline
@@ -115,6 +139,8 @@ NAMES = (
     'Lars',
 )  # fmt: skip
 PLACES = ['Rom', 'Paris', 'Wien', 'Bonn', 'Kiel', 'Jena']
+# The labels of three languages: no language has all of them.
+TOPICS = {'en': ['sport', 'health'], 'fr': ['sport', 'religion'], 'ha': ['health', 'politics']}
 VERBS = ['reist', 'wandert', 'fährt', 'zieht', 'rennt', 'fliegt']
 
 
@@ -147,6 +173,10 @@ def write_data(stranger: Newcomer) -> None:
                 writer.writerow([i, f'{n}, "who {v}",\nlikes {p}.', 'good' if p < 'M' else 'bad'])
         words = ''.join(f'{n} B-PER\n{v} O\nnach O\n{p} B-LOC\n\n' for n, v, p in rows)
         stranger.write(f'data/reviews/{split}.conll', words)
+        for lang, topics in TOPICS.items():
+            lines = [{'text': f'{n} {v} {p}', 'topic': topics[p < 'M']} for n, v, p in rows]
+            text = ''.join(json.dumps(line) + '\n' for line in lines)
+            stranger.write(f'data/topics/{lang}.{split}.jsonl', text)
         turns = [
             f'Wohin {v} {n}? __eou__ Nach {p}. __eou__ Und {n}? __eou__ Bleibt in {p}.'
             for n, v, p in rows
@@ -233,6 +263,39 @@ def test_labels_and_tags(stranger):
     for name, expected in (('stars', labels), ('places', tags)):
         stranger.run(f'python -m xlbench.convert RUNS/{name} exported/{name}')
         assert stranger.answers(f'python -m xlbench.predict exported/{name} {flags}') == expected
+
+
+def test_three_languages_with_other_labels_and_a_metric(stranger):
+    labels = 'labels in all tasks together: health, sport, religion, politics'
+    task = 'topics_all', 'classification'
+    printed = train(stranger, *task, 'RUNS/topics', '--dry_run')
+    assert f'4 {labels}' in printed and 'of them trained' in printed
+    printed = train(stranger, *task, 'RUNS/topics')
+    assert 'topics_topic_fr has no examples of the labels health, politics' in printed
+    assert re.search(r'macro_f1 +\| +topics_topic *\n +\| +en +fr +ha +avg', printed)
+    assert 'rare_recall: tasks/topics.py:rare_recall' in printed
+    stranger.run('python -m xlbench.report RUNS/topics --output=report_topics')
+    text = (stranger.home / 'report_topics' / 'report.csv').read_text(encoding='utf-8')
+    assert {'accuracy', 'macro_f1', 'rare_recall'} <= set(re.split(r'[,\n]', text))
+
+
+def test_a_table_in_and_out_with_an_encoder(stranger):
+    encoder_folders.write(stranger.home / 'models' / 'encoder')
+    config = 'finetune:encoder,objective=classification,mixture=reviews_stars_en,steps=4'
+    flags = '--config.model.from=models/encoder --workdir=RUNS/encoder'
+    printed = stranger.run(f'python -m xlbench.train --config={config} {flags}')
+    assert 'init_from models/encoder: ' in printed and 'of them trained' in printed
+    stranger.write('new.csv', 'ticket,text,when\n007,"Anna, likes Rom.",Monday\n008,Wien,\n')
+    predict = 'python -m xlbench.predict RUNS/encoder --input=new.csv --field=text --scores'
+    stranger.run(f'{predict} --output=labelled.csv && {predict} --output=labelled.parquet')
+    with open(stranger.home / 'labelled.csv', encoding='utf-8', newline='') as file:
+        rows = [*csv.DictReader(file)]
+    assert [(row['ticket'], row['when']) for row in rows] == [('007', 'Monday'), ('008', '')]
+    assert rows[0]['text'] == 'Anna, likes Rom.'
+    assert [*rows[0]] == ['ticket', 'text', 'when', 'prediction', 'score']
+    assert {row['prediction'] for row in rows} <= {'good', 'bad'}
+    table = parquet.read_table(stranger.home / 'labelled.parquet').to_pylist()
+    assert [{**row, 'score': str(row['score'])} for row in table] == rows
 
 
 def test_dialogues(stranger):

@@ -97,7 +97,7 @@ class Chain:
             self._identities.insert(0, self._first.identity)
 
     def _job(self, number: int) -> Job:
-        """A stage, ready to work; the first one is that which is open already."""
+        """A stage, ready to work; the first one is open already."""
         job, self._first = self._first if number == 1 else None, None
         return job or self._stages[number - 1].job(self._cache)
 

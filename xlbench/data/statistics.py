@@ -77,7 +77,7 @@ class Statistics:
 
 
 def turns(text: str) -> list[tuple[str, str]]:
-    """The turns of a dialogue: (speaker, what is said), the speaker '' where none is named."""
+    """The turns of a dialogue: (speaker, utterance), the speaker '' where none is named."""
     said = []
     for line in filter(None, map(str.strip, text.split('\n'))):
         name, mark, words = line.partition(': ')

@@ -25,7 +25,7 @@ def begin(
     """Checks that a work folder is of these settings, or makes it so.
 
     Args:
-        folder: Of the work; whoever calls this holds its lock.
+        folder: Of the work; the caller holds its lock.
         settings: Of all steps.
         redo: Throws away what was made with other settings.
         affected: Gives the steps that are redone, if a step has other settings: that one, and

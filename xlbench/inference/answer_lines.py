@@ -66,7 +66,7 @@ class Inputs:
       batch_size: of the model.
 
     Attributes:
-      records: of the examples that were given out; whoever writes their answers removes them.
+      records: of the examples that were given out; the writer of their answers removes them.
       error: what ended the reading before its time.
     """
 

@@ -25,7 +25,7 @@ _LATE = (
 def load() -> None:
     """Imports NLTK whole; what it takes from other packages is imported when it is first called.
 
-    Whoever imports a part of NLTK calls this before.
+    Call this before importing a part of NLTK.
     """
     if 'nltk' not in sys.modules:
         with _standing_in(_LATE):

@@ -85,7 +85,7 @@ class Chunks:
 
     @property
     def tables(self) -> dict[str, np.ndarray]:
-        """The tables that `compare` looks up, for whoever does the same on a device.
+        """The tables that `compare` looks up, to do the same on a device.
 
         kinds: [tags + 2] number of each tag's type. begins, ends: [tags + 2, tags + 2], whether a
         chunk begins, or the one before ends, between two tags. Row -2 is what is before the first

@@ -92,7 +92,7 @@ def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
 def _model(
     family: str, before: ConfigDict, folder: 'Described', given: Collection[str]
 ) -> dict[str, Setting]:
-    """The block of a model: sizes are the folder's, and what is said of training the config's."""
+    """The block of a model: sizes are the folder's, settings of training the config's."""
     fields = family_signature(family).types
     block: dict[str, Setting] = {key: value for key, value in before.items() if key in fields}
     block |= {key: value for key, value in folder.model.items() if key in fields}

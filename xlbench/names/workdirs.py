@@ -86,7 +86,7 @@ def _is_elastic(line: str) -> bool:
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before.
 
-    Whoever calls this holds the workdir's lock, and so has checked its links.
+    The caller holds the workdir's lock, and so has checked its links.
 
     Args:
       workdir: of the run.

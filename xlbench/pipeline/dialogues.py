@@ -88,7 +88,7 @@ def register_dialogue_tasks(
         each line; by default what the names of the files end in, else 'lines'.
       separator: of 'lines': what stands between two utterances.
       dialogue: of the others: the key of a list of turns. A turn is a text or an object.
-      text: the key of what is said in a turn that is an object.
+      text: the key of the utterance in a turn that is an object.
       part_of: (split, number of a dialogue in its file, from 0) -> whether the dialogue is in the
         split; for splits of one file. By default all are.
       drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same

@@ -198,7 +198,7 @@ def paper_settings(
 ) -> tuple[list[System], list[str]]:
     """The paper's figures for the settings that the runs follow.
 
-    Of the paper's models that which began like ours; all that it has for the task where none did.
+    The paper's model that started from the same checkpoint; all its models where none did.
     """
     settings = {pick.run.scenario.name for pick in picks if pick.run.scenario}
     same = [m for m in benchmark.paper_models if benchmark.paper_checkpoints.get(m) == model]

@@ -1,6 +1,6 @@
 """A table: cells of numbers under grouped columns, in the one form that every report is made of.
 
-Whoever has results fills tables (sections.py, the few-shot analysis); render.py sets them as text.
+Sections and the few-shot analysis fill tables with results; render.py sets them as text.
 A figure has its numbers as a table; nothing here loads matplotlib.
 """
 

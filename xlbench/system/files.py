@@ -114,7 +114,7 @@ def remove_leftovers(folder: str | os.PathLike) -> None:
 def remove_leftovers_of(path: str | os.PathLike) -> None:
     """Removes what writers of one file, or of one folder that appears whole, left beside it.
 
-    Only whoever holds the lock of that file calls this.
+    Call it only with the lock of that file held.
     """
     path = pathlib.Path(path)
     pattern = re.compile(rf'\.{re.escape(path.name)}\.(new|[^.]+-\d+)\.tmp')

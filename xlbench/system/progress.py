@@ -54,7 +54,7 @@ class Progress:
           total: how much there is to do; 0 if nobody knows.
           unit: of what is counted: 'texts'; 'B' for bytes; '' if nothing is counted but time.
           count: gives how much is done, in place of `add`; called in a thread.
-          more: gives what is said at the end of the line; called in a thread.
+          more: gives the end of the line; called in a thread.
           active: False to say nothing, as in all processes of a run but the first.
           live: False for plain lines on a terminal, too, where others write to it without `print`.
         """

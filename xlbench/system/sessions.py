@@ -118,7 +118,7 @@ def recorded(workdir: str | os.PathLike, *, active: bool = True) -> Iterator[Rec
     """Records the session in a `with` block, however that ends; its time begins here.
 
     Args:
-        workdir: Of the run; whoever calls this holds its lock.
+        workdir: Of the run; the caller holds its lock.
         active: False writes nothing, as in all processes of a run but the first.
     """
     recorder = Recorder(workdir, active)

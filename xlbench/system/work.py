@@ -33,7 +33,7 @@ def in_flight(
       depth: how many pieces stay under way while the oldest one is waited for.
 
     Yields:
-      (piece, what `submit` returned), in the order of the pieces. Whoever takes it waits for the
+      (piece, what `submit` returned), in the order of the pieces. The caller waits for the
       result itself, and sees the error of a piece there.
 
     Example: depth 1, pieces a, b, c -> begins a, begins b, yields a, begins c, yields b, yields c

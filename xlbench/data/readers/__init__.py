@@ -1,7 +1,7 @@
 """Strict readers of official files: a generator of records for each format, no TensorFlow.
 
 A reader yields either a record, `{field: text}`, or a `BadRecord` that says where the file is wrong
-and why; whoever reads decides whether that stops it. A file that is not there is a UserError.
+and why; the caller decides whether that stops it. A file that is not there is a UserError.
 
 Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so that a form feed or a
 Unicode line separator inside a text never shifts the lines after it. A \\r inside a line is

@@ -109,7 +109,7 @@ def read_dialogues_json(
     Args:
       path: the file.
       key: of an object, its dialogue.
-      words: of a turn that is an object, what is said; other turns are texts.
+      words: key of the utterance in a turn that is an object; other turns are texts.
       by_line: whether each line has one of the objects (.jsonl).
 
     Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
@@ -240,7 +240,7 @@ def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record
 
 
 def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
-    """Reads a JSON array of interviews: who speaks, what is said, and a summary.
+    """Reads a JSON array of interviews: speakers, utterances and a summary.
 
     Turns without words are left out. An id that occurs twice is a BadRecord.
 

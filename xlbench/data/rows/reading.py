@@ -153,7 +153,7 @@ def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text
 
     Args:
         value: A text, which stays as it is, or a list of turns. A turn is a text, such as
-            'Anna: Hi!', or an object with who speaks and what is said. Line breaks inside a turn
+            'Anna: Hi!', or an object with speaker and utterance. Line breaks inside a turn
             become spaces.
         key: The name of the value, for messages.
         speaker, words: The keys of a turn that is an object.
