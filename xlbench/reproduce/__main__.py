@@ -83,10 +83,9 @@ def main(argv: Sequence[str]) -> int:
     steps = steps_lib.steps(recipe, experiments, settings)
     state = State(settings.workdir, steps)
     if args.dry_run:
-        print('\n'.join(listing.of_steps(steps, state, args.topology, args.size)))
-        for table in tables:
-            if not table.experiments:
-                print(f'{table.name} is not made here: {table.instead}')
+        lines = listing.of_steps(steps, state, args.topology, args.size)
+        others = (f'{t.name} is not made here: {t.instead}' for t in tables if not t.experiments)
+        print('\n'.join([*lines, *others]))
         return 0
     title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
     if args.launch:
@@ -304,9 +303,7 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
         raise UserError('--topology is for --size=paper; a sample runs on a laptop')
 
 
-def _translators(
-    texts: Sequence[str], recipe: Recipe, size: str
-) -> tuple[Recipe, dict[str, str]]:
+def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recipe, dict[str, str]]:
     """Translator -> engine, and the recipe with the one that stands in for others."""
     engines = {}
     for text in texts:
