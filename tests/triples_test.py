@@ -5,7 +5,7 @@ import json
 import pytest
 
 from xlbench import triples
-from xlbench.data import readers
+from xlbench.data import actions, readers
 from xlbench.inference import load
 from xlbench.inference.answers import Tagged
 from xlbench.inference.labeller import Tagger
@@ -65,6 +65,19 @@ def test_dialogues_and_interviews(run, tmp_path):
     assert len(list(readers.read_triples(str(tmp_path / 'named.tsv')))) == 2
     with pytest.raises(errors.UserError, match='is for one file'):
         triples.main(['triples', 'a.json', 'b.json', '--tagger=RUNS/pos', '--output=one.tsv'])
+
+
+def test_its_own_files_and_those_of_samples_are_replaced_and_no_others(run, tmp_path):
+    target, talk = tmp_path / 'train.triples.tsv', [{'dialogue': 'Ben: I send it.'}]
+    triple = actions.Triple((0, 1), (1, 2), (2, 3))
+    target.write_text(actions.line(actions.OF_SAMPLE, 0, ['I', 'send', 'it'], ['_'] * 3, triple))
+    for _ in range(2):
+        assert run('train.json', talk)[0] == 0
+        assert target.read_text().startswith('xlbench.triples, tagger RUNS/pos\t0\tBen\t')
+    target.write_text('OpenIE\t0\tBen\n')
+    code, screen = run('train.json', talk)
+    assert code == 2 and 'exists and is not a file of xlbench.triples or of a sample' in screen
+    assert target.read_text() == 'OpenIE\t0\tBen\n'
 
 
 def test_what_is_wrong_is_one_line(run, monkeypatch):

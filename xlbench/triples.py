@@ -85,7 +85,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check_own(path: str) -> None:
-    files.check_own(path, 'a file of xlbench.triples', heads=['xlbench.triples, tagger '])
+    heads = (actions.BY_TAGGER, actions.OF_SAMPLE)
+    files.check_own(path, 'a file of xlbench.triples or of a sample', heads=heads)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,7 +104,7 @@ def write(
     path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace
 ) -> tuple[int, int]:
     """Writes the triples of one file; returns how many sentences it has, and how many triples."""
-    maker = f'xlbench.triples, tagger {flags.tagger}'
+    maker = f'{actions.BY_TAGGER}{flags.tagger}'
     count = written = 0
     with files.replacing(target) as file, progress.Progress('tagged', unit='sentences') as bar:
         sentences = _sentences(path, flags.field)

@@ -49,7 +49,6 @@ UTTERANCES = {name: _BLOCKS[name].wordings(('en',), _SLOTS)['en'] for name in _S
 _TOLD = ('planning', 'doing', 'standing_in', 'meeting', 'talking', 'sides', 'outcome', 'lists')
 SENTENCES = {name: _BLOCKS[name].wordings(LANGUAGES, _SLOTS) for name in _TOLD}
 
-MAKER = 'the grammars of the sample corpus'  # Of the triples.
 _DONE = ('job', 'duty', 'measure')
 _OBJECT = re.compile(r' (?=(?:the|an?|bed)\b)')
 
@@ -135,7 +134,8 @@ def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
             if verb:
                 behind = actions.find(target, tokens, verb[1]) if target else None
                 triple = actions.Triple(at, verb, behind or (0, 0))
-                lines.append(actions.line(MAKER, number, tokens, ['_'] * len(tokens), triple))
+                tags = ['_'] * len(tokens)
+                lines.append(actions.line(actions.OF_SAMPLE, number, tokens, tags, triple))
     return lines
 
 

@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Span = tuple[int, int]  # The first token, and the one behind the last.
+# In the first column of our own files: of those of a tagger, and of the sample corpora.
+BY_TAGGER, OF_SAMPLE = 'xlbench.triples, tagger ', 'the grammars of the sample corpus'
 
 _TOKEN = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
 _END = re.compile(r'(?<=[.!?…])\s+')
