@@ -266,6 +266,7 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
         (['other={here}/twice.jsonl'], 'is there twice'),
         (['other={here}/else.jsonl'], 'different inputs'),
         (['none.jsonl'], 'no workdir or file'),
+        (['--tasks=mtg_qg_de_de'], '--task=mtg_qg_de_de names the task of files'),
         (['other={here}/later.jsonl'], 'in common; --task names'),
     ],
 )

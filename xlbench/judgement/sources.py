@@ -50,7 +50,7 @@ def read(
             generators and retrievers of replies have the same tasks.
 
     Raises:
-        UserError: One cannot be read, or two have the same name.
+        UserError: One cannot be read, two have the same name, or tasks of files are chosen.
     """
     sources: list[Source] = []
     for place in places:
@@ -63,6 +63,11 @@ def read(
             sources.append(_of_file(name, path, task))
         if sets:
             sources[-1] = _of_sets(sources[-1], sets, tasks)
+    if tasks and not sets and not any(os.path.isdir(source.place) for source in sources):
+        raise UserError(
+            f'--tasks={",".join(tasks)} chooses tasks of runs, and all systems are files; '
+            f'--task={tasks[0]} names the task of files'
+        )
     for i, source in enumerate(sources):
         if source.name in (other.name for other in sources[:i]):
             raise UserError(
