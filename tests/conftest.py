@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -36,6 +37,10 @@ if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
     sys.dont_write_bytecode = False
 
 warm.belong_to_this_process()
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 

@@ -128,7 +128,7 @@ def test_two_processes_of_which_one_is_told_to_end(tiny_root, tmp_path):
     """Both stop after the same step, and save it together; one process goes on."""
     config = tiny.tiny_config(tiny_root, baselines=(), checkpoints__every=1000)
     # The notice takes a second or two to reach the other process.
-    config.stages.stage1.num_steps, config.stages.stage2.num_steps = 400, 1
+    config.stages.stage1.num_steps, config.stages.stage2.num_steps = 150, 1
     config.evals.dev.every = 1000
     with config.unlocked():
         del config.evals.test
@@ -138,11 +138,11 @@ def test_two_processes_of_which_one_is_told_to_end(tiny_root, tmp_path):
         assert run.wait() == [75, 75], run.output(0)
         said = [error_of(run.output(i)) for i in (0, 1)]
     [step] = checkpoints.steps(tmp_path / 'run')
-    assert step < 400
+    assert step < 150
     assert [line.partition(';')[0] for line in said] == [
         f'error: told to end (a signal to one of the processes): saved step {step}',
         f'error: told to end (Ctrl-C): saved step {step}',
     ]
     train.train(config, str(tmp_path / 'run'))
     assert f'resumed at step {step}, in stage stage1' in (tmp_path / 'run/log.txt').read_text()
-    assert [row[0] for row in tiny.rows(tmp_path / 'run')] == list(range(1, 402))
+    assert [row[0] for row in tiny.rows(tmp_path / 'run')] == list(range(1, 152))
