@@ -62,7 +62,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     Raises:
         TimeoutError: It does not, and goes on in its thread, which does not keep the process alive.
     """
-    done, begin = _begun(work), time.monotonic()
+    begin, done = time.monotonic(), _begun(work)
     with contextlib.suppress(queue.Empty):
         well, result = done.get(timeout=seconds)
         if not well:
