@@ -4,7 +4,7 @@ import copy
 import functools
 import json
 import random
-import time
+import threading
 from unittest import mock
 
 import fake_hub
@@ -331,7 +331,7 @@ def test_a_hub_that_drips_is_given_up(tmp_path, monkeypatch, sends):
     monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_CACHE', str(tmp_path))
     blobs = tmp_path / 'models--made--up' / 'blobs'
     blobs.mkdir(parents=True)
-    measured = []
+    measured, given_up = [], threading.Event()
 
     def size(path, measure=hub._bytes_below):
         measured.append(measure(path))
@@ -341,8 +341,8 @@ def test_a_hub_that_drips_is_given_up(tmp_path, monkeypatch, sends):
     def download(repository, *, local_files_only=False, **options):
         if local_files_only:
             raise huggingface_hub.errors.LocalEntryNotFoundError('no')
-        while len(measured) < 6:
-            time.sleep(0.01)
+        while len(measured) < 6 and not given_up.wait(0.01):
+            pass
         return str(tmp_path)
 
     monkeypatch.setattr(hub, '_bytes_below', size)
@@ -352,6 +352,7 @@ def test_a_hub_that_drips_is_given_up(tmp_path, monkeypatch, sends):
     else:
         with pytest.raises(errors.UserError, match=r'sent less than 100 bytes in 0\.2 s'):
             hub.fetch('made/up', ['config.json'], [('config.json',)])
+    given_up.set()  # The thread of the download ends, too.
 
 
 def test_hub_errors_are_one_line(tmp_path, monkeypatch):
