@@ -8,6 +8,7 @@ import threading
 from unittest import mock
 
 import fake_hub
+import huggingface_hub.constants
 import huggingface_hub.errors
 import jax
 import jax.numpy as jnp

@@ -89,7 +89,7 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
     """
     _check_form(spec)
     import huggingface_hub as hub
-    from huggingface_hub import errors as hub_errors
+    from huggingface_hub import constants, errors as hub_errors
 
     repository, _, revision = spec.partition('@')
 
@@ -103,7 +103,7 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
             folder = snapshot(local_files_only=True)
             if all(any(untrusted.file(folder, name) for name in group) for group in all_of):
                 return folder
-        cache = pathlib.Path(hub.constants.HF_HUB_CACHE, f'models--{repository.replace("/", "--")}')
+        cache = pathlib.Path(constants.HF_HUB_CACHE, f'models--{repository.replace("/", "--")}')
         return web.while_growing(snapshot, lambda: _bytes_below(cache), _PATIENCE, _LEAST)
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
