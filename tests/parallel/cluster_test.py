@@ -211,6 +211,11 @@ def raising(error):
     return main
 
 
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     'error, code, calls, said',
     [
@@ -224,6 +229,11 @@ def raising(error):
         (
             jax.errors.JaxRuntimeError('DEADLINE_EXCEEDED: Barrier timed out'),
             75, [75], 'error: process 0 of 1 lost another process (DEADLINE_EXCEEDED',
+        ),
+        # Orbax waits for the others in a thread, and gives up with an error of its own.
+        (
+            caused(TimeoutError('ended'), jax.errors.JaxRuntimeError('UNAVAILABLE: RPC failed')),
+            75, [75], 'error: process 0 of 1 lost another process (UNAVAILABLE: RPC failed)',
         ),
         (ValueError('heartbeat: no such column'), 1, [1], 'Traceback'),
         (TypeError('a bug'), 1, [1], 'Traceback'),

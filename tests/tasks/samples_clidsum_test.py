@@ -9,7 +9,7 @@ import pytest
 import task_records
 
 from xlbench import pipeline
-from xlbench.data import baselines, noise, readers, segments, tokenizers
+from xlbench.data import actions, baselines, noise, readers, segments, tokenizers
 from xlbench.metrics import rouge
 from xlbench.system import errors
 from xlbench.tasks.samples import clidsum, talks
@@ -69,7 +69,7 @@ def test_triples_stand_in_the_turns(root, corpora):
         for t in readers.read_triples(str(root / 'clidsum/XSAMSum/test.triples.tsv'))
     }
     of_each = {line.split('\t')[0] for line in path.read_text().splitlines()}
-    assert of_each == {talks.MAKER}
+    assert of_each == {actions.OF_SAMPLE}
 
 
 def test_dialogues_have_two_to_nine_speakers_and_occur_once(corpora):
