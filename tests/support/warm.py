@@ -35,6 +35,8 @@ LIBRARIES = (
     'orbax.checkpoint', 'pyarrow.parquet', 'rouge_score.rouge_scorer', 'sacrebleu',
     'scipy.sparse', 'scipy.stats', 'sentencepiece', 'tensorboardX', 'tokenizers',
 )  # fmt: skip
+# Of Python's search for garbage: seldom, as most of what programs make while they trace is used.
+THRESHOLDS = 50_000, 20, 20
 # Names the folder of the server; it ends in the number of the process that the tests began with.
 FOLDER = 'WARM_INTERPRETERS'
 # Variables that interpreters or libraries read when they begin: with other ones than the server
@@ -184,6 +186,7 @@ def _serve(address: str) -> list[str]:
             __import__(library)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address + '.new')
     listener.listen(100)
