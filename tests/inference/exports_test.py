@@ -442,7 +442,7 @@ def test_the_card_says_what_was_measured(tmp_path):
         '- Nothing was measured in languages other than de, en, fr.',
     ):
         assert line in text.splitlines(), line
-    assert 'rouge\\|lang:de\\|v1' in text and '99' not in text and '\n# license: ' in text
+    assert 'rouge|lang:de|v1' in text and '99' not in text and '\n# license: ' in text
     assert '/home' not in text and str(tmp_path) not in text
     notes = json.loads((tmp_path / 'exported' / 'xlbench.json').read_text())
     assert notes['run'] == {'config': results.config_hash(about['config']), 'seed': 0, 'step': step}

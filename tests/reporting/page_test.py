@@ -386,7 +386,7 @@ def test_markdown_shows_a_text_as_it_is(text):
     markdown_it = pytest.importorskip('markdown_it')
     parser = markdown_it.MarkdownIt('commonmark').enable('table')
     written = render.markdown_text(text)
-    for page in (written, f'- {written}', f'### {written}', f'| a |\n| --- |\n| {written} |'):
+    for page in (written, render.items([text]), f'### {written}', f'| a |\n| --- |\n| {written} |'):
         shown = parser.render(page)
         inner = re.sub('</?(p|ul|li|h3|table|thead|tbody|tr|th|td)>|\n', '', shown)
         assert '<' not in inner, page

@@ -98,8 +98,8 @@ def markdown(table: Table) -> str:
 
 
 def items(lines: Iterable[str]) -> str:
-    """A list of Markdown; the lines mean themselves."""
-    return '\n'.join(f'- {markdown_text(line)}' for line in lines)
+    """A list of Markdown; the lines mean themselves, with `|` as typed: no table begins there."""
+    return '\n'.join(f'- {markdown_text(line)}'.replace(r'\|', '|') for line in lines)
 
 
 def markdown_text(text: str) -> str:

@@ -204,7 +204,7 @@ def _said(
     lines = [f'{", ".join(names)}: {reason}' for reason, names in lacking.items()]
     blocks = ['Missing:\n\n' + render.items(lines)] if lines else []
     blocks += [
-        f"Stand-in: {one} translates in place of the paper's {recipe.stand_ins[one]}."
+        f"Stand-in: {one} translates in place of the paper's {recipe.stand_ins[one].rstrip('.')}."
         for one in sorted(engines)
     ]
     named = {recipe.experiments[name].model for name in experiments}
