@@ -18,20 +18,65 @@ TOKENIZERS = ('13a', 'char', 'intl', 'none', 'zh')
 
 
 @dataclasses.dataclass(frozen=True)
-class SacreBleu:
+class _OfSacreBleu:
+    """A metric of sacrebleu; its fields are the scorer's options."""
+
+    several_references: ClassVar[bool] = True
+    scorer: ClassVar[type[Scorer]]
+    score_name: ClassVar[str]
+
+    @property
+    def signature(self) -> str:
+        """sacrebleu's signature, such as nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|..."""
+        return self.signature_of([1])
+
+    def signature_of(self, counts: Sequence[int]) -> str:
+        """The signature for these numbers of references of the examples."""
+        scorer = self._scorer()
+        # sacrebleu knows the number of references only after it has scored something.
+        _corpus_score(scorer, [['a'] * count for count in counts], ['a'] * len(counts))
+        return str(scorer.get_signature())
+
+    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
+        """The score of the corpus: not the mean over examples."""
+        return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
+
+    def per_example(
+        self, targets: contract.Targets, predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """The score of each text."""
+        rows = contract.check_references(targets, predictions)
+        scorer = self._scorer(of_texts=True)
+        return [
+            {self.score_name: scorer.sentence_score(prediction, row).score}
+            for row, prediction in zip(rows, predictions, strict=True)
+        ]
+
+    def _scorer(self, of_texts: bool = False) -> Scorer:
+        return _made(type(self).scorer, tuple(self._options(of_texts).items()))
+
+    def _options(self, of_texts: bool) -> dict[str, str | int]:
+        del of_texts  # Segments are scored as corpora are.
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class SacreBleu(_OfSacreBleu):
     """Corpus BLEU-4, 0 to 100, cased, exponential smoothing.
 
     A target may be several references: a list of texts, not necessarily equally many everywhere.
 
     It is 0 for a corpus in which no four words in a row match: also when all texts are identical
-    but shorter than four words.
+    but shorter than four words. Of a sentence n-grams are only as long as the sentence has.
 
     Attributes:
         tokenize: sacrebleu's tokenizer: 13a (default), zh, char, intl or none.
     """
 
+    scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.BLEU
+    score_name: ClassVar[str] = 'bleu'
+
     tokenize: str = '13a'
-    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         if self.tokenize not in TOKENIZERS:
@@ -47,75 +92,13 @@ class SacreBleu:
             return cls('13a')
         return cls('zh' if lang == 'zh' else 'char')
 
-    @property
-    def signature(self) -> str:
-        """sacrebleu's signature, such as nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|..."""
-        return self.signature_of([1])
-
-    def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature for these numbers of references of the examples."""
-        return _signature(_bleu(self.tokenize, effective_order=False), counts)
-
-    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """BLEU of the corpus: not the mean over examples."""
-        metric = _bleu(self.tokenize, effective_order=False)
-        return {'bleu': _corpus_score(metric, targets, predictions)}
-
-    def per_example(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
-        """BLEU of each sentence, with n-grams only as long as the sentence has."""
-        rows = contract.check_references(targets, predictions)
-        metric = _bleu(self.tokenize, effective_order=True)
-        return [
-            {'bleu': metric.sentence_score(prediction, row).score}
-            for row, prediction in zip(rows, predictions, strict=True)
-        ]
+    def _options(self, of_texts: bool) -> dict[str, str | int]:
+        # 'force' spares its warning about texts that look tokenised, one in every evaluation.
+        return {'tokenize': self.tokenize, 'effective_order': of_texts, 'force': True}
 
 
 @dataclasses.dataclass(frozen=True)
-class _ByStatistics:
-    """A metric of sacrebleu whose segments are scored as its corpora are."""
-
-    several_references: ClassVar[bool] = True
-    scorer: ClassVar[type]
-
-    @property
-    def score_name(self) -> str:
-        """Name of the score."""
-        raise NotImplementedError
-
-    @property
-    def signature(self) -> str:
-        """sacrebleu's signature, such as nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|..."""
-        return self.signature_of([1])
-
-    def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature for these numbers of references of the examples."""
-        return _signature(self._scorer(), counts)
-
-    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """The score of the corpus: not the mean over examples."""
-        return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
-
-    def per_example(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
-        """The score of each text."""
-        rows = contract.check_references(targets, predictions)
-        scorer = self._scorer()
-        return [
-            {self.score_name: scorer.sentence_score(prediction, row).score}
-            for row, prediction in zip(rows, predictions, strict=True)
-        ]
-
-    def _scorer(self) -> Scorer:
-        kind, names = type(self).scorer, [field.name for field in dataclasses.fields(self)]
-        return _made(kind, tuple((name, getattr(self, name)) for name in names))
-
-
-@dataclasses.dataclass(frozen=True)
-class ChrF(_ByStatistics):
+class ChrF(_OfSacreBleu):
     """Corpus chrF, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049).
 
     A target may be several references, as for SacreBleu; the best one counts.
@@ -152,7 +135,7 @@ class ChrFPlusPlus(ChrF):
 
 
 @dataclasses.dataclass(frozen=True)
-class Ter(_ByStatistics):
+class Ter(_OfSacreBleu):
     """Translation edit rate (Snover et al. 2006), in percent: lower is better, and 100 no limit.
 
     Edits, moves of blocks among them, over the mean length of the references; of several references
@@ -167,16 +150,12 @@ class Ter(_ByStatistics):
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.TER
+    score_name: ClassVar[str] = 'ter'
 
     normalized: bool = False
     no_punct: bool = False
     asian_support: bool = False
     case_sensitive: bool = False
-
-    @property
-    def score_name(self) -> str:
-        """An error rate, unlike the others."""
-        return 'ter'
 
     @classmethod
     def for_language(cls, lang: str) -> 'Ter':
@@ -186,16 +165,7 @@ class Ter(_ByStatistics):
 
 
 @functools.cache
-def _bleu(tokenize: str, effective_order: bool) -> sacrebleu.metrics.BLEU:
-    return sacrebleu.metrics.BLEU(
-        tokenize=tokenize,
-        effective_order=effective_order,
-        force=True,  # Only its warning about texts that look tokenised, one in every evaluation.
-    )
-
-
-@functools.cache
-def _made(kind: type, options: tuple[tuple[str, int], ...]) -> Scorer:
+def _made(kind: type, options: tuple[tuple[str, str | int], ...]) -> Scorer:
     return kind(**dict(options))
 
 
@@ -204,9 +174,3 @@ def _corpus_score(metric: Scorer, targets: contract.Targets, predictions: Sequen
     # A stream for the first references, one for the second, ...; None where there is none.
     streams = list(map(list, itertools.zip_longest(*rows)))
     return metric.corpus_score(list(predictions), streams).score
-
-
-def _signature(metric: Scorer, counts: Sequence[int]) -> str:
-    # sacrebleu knows the number of references only after it has scored something.
-    _corpus_score(metric, [['a'] * count for count in counts], ['a'] * len(counts))
-    return str(metric.get_signature())

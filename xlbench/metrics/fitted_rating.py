@@ -172,7 +172,7 @@ def _suite(metrics: Sequence[str], lang: str) -> Suite:
 
 
 @dataclasses.dataclass(frozen=True)
-class FittedRating:
+class FittedRating(contract.MeanOfTexts):
     """The mean rating that a fitted regressor predicts, in the units of the ratings.
 
     Attributes:
@@ -207,10 +207,6 @@ class FittedRating:
         }
         words = [f'{name}:{value.replace("|", "/")}' for name, value in parts.items()]
         return '|'.join(['fitted_rating', *words])
-
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """The mean over texts."""
-        return contract.mean(self.per_example(targets, predictions))
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]

@@ -12,7 +12,7 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, words
@@ -58,7 +58,7 @@ class Best(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class MrsRouge:
+class MrsRouge(contract.CorpusAndTexts):
     """Weighted ROUGE of the best of several replies, and distinct-n of these best ones, 0 to 100.
 
     mrs_rouge is ROUGE-1 / 6 + ROUGE-2 / 3 + ROUGE-3 / 2, of F1. A reference that is empty, made of
@@ -83,6 +83,7 @@ class MrsRouge:
     max_tgt_len: int = 100
     ngrams: str = 'set'
     dist2_denominator: str = 'words'
+    several_references: ClassVar[bool] = False
 
     def __post_init__(self):
         languages.get(self.lang)  # An unknown one shall be said now, not after a day of training.
@@ -117,30 +118,19 @@ class MrsRouge:
         ]
         return '|'.join(parts)
 
-    def __call__(
+    def with_examples(
         self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
-    ) -> dict[str, float]:
-        """Means over the examples that count, and distinct-n of the corpus.
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """Means over the examples that count, and distinct-n of the corpus; ROUGE of each example.
 
         Args:
             targets: References.
             predictions: For each a list of predictions, best first; a string is a list of one.
 
         Returns:
-            mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2.
+            mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2; and for
+            each example the first five, {} where it is left out.
         """
-        return self.with_examples(targets, predictions)[0]
-
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
-    ) -> list[dict[str, float]]:
-        """ROUGE of each example; {} where an example is left out."""
-        return self.with_examples(targets, predictions)[1]
-
-    def with_examples(
-        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
-    ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """Computes what `__call__` and `per_example` give, in one go."""
         best = self.choose(targets, predictions)
         fractions = self.summarise(best)
         scores = {name: fractions[official]['f'] for name, official in _NAMES.items()}
@@ -230,15 +220,10 @@ class MrsValidationRouge:
     are those of `words.generic`, and only examples with exactly three replies count.
     """
 
-    @property
-    def num_predictions(self) -> int:
-        """Number of predictions of each example that the metric receives."""
-        return 3
-
-    @property
-    def signature(self) -> str:
-        """The line that says what decides the numbers."""
-        return 'mrs_validation_rouge|case:lower|tok:generic|nbest:3|ngrams:set|version:1'
+    num_predictions: ClassVar[int] = 3
+    signature: ClassVar[str] = (
+        'mrs_validation_rouge|case:lower|tok:generic|nbest:3|ngrams:set|version:1'
+    )
 
     def __call__(
         self, targets: Sequence[str], predictions: Sequence[Sequence[str]]

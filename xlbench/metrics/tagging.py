@@ -15,6 +15,7 @@ those that did not fit the model, for which the prediction has CUT (`last_pieces
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def f1(
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkF1:
+class ChunkF1(contract.CorpusAndTexts):
     """F1, precision and recall of chunks, 0 to 100, over all sentences together.
 
     The benchmark calls this F1 for parts of speech too, where it is neither accuracy nor macro-F1.
@@ -175,6 +176,7 @@ class ChunkF1:
     """
 
     seqeval: str = _SEQEVAL
+    several_references: ClassVar[bool] = False
 
     def __post_init__(self):
         if self.seqeval != _SEQEVAL:
@@ -188,20 +190,10 @@ class ChunkF1:
             f'unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
         )
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """Computes chunk_f1, chunk_precision and chunk_recall."""
-        return self.with_examples(targets, predictions)[0]
-
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
-        """Scores each sentence."""
-        return self.with_examples(targets, predictions)[1]
-
     def with_examples(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """Scores all sentences, and each, counting the chunks once."""
+        """Computes chunk_f1, chunk_precision and chunk_recall of all sentences, and of each."""
         sentences = scored(targets, predictions)
         numbers: dict[str, int] = {}
         # An O behind every sentence.
