@@ -2,9 +2,8 @@
 
 tables      the tool's files and where they are
 settings    parameters, modules and weights of each language; the counts, and their score
-normalizer  text as the tool sets it
 alignment   which words are taken for the same
-metric      the metric of a task
+metric      text as the tool sets it, and the metric of a task
 """
 
 from xlbench.metrics.meteor.metric import Meteor

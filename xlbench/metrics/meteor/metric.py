@@ -1,23 +1,59 @@
 """METEOR 1.5 (Denkowski and Lavie 2014, W14-3348): an alignment of words, its precision and recall.
 
-Equal to the Java program, segment by segment; see alignment.py and normalizer.py for how it gets
-there, and tables.py for the files that it needs.
+Equal to the Java program, segment by segment; see alignment.py for how it gets there, and tables.py
+for the files that it needs.
 """
 
 import dataclasses
 import functools
 import importlib.metadata
 import pathlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, nltk_loading
-from xlbench.metrics.meteor import alignment, normalizer, settings, tables
+from xlbench.metrics.meteor import alignment, settings, tables
 from xlbench.metrics.meteor.settings import Setting, Statistics, count
 from xlbench.system import errors
 
 TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')
 _IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'raw': 'no_norm'}
+# Languages with rules of their own; English apostrophes belong to the right, French to the left.
+_NORMALISED = ('cz', 'de', 'en', 'es', 'fr', 'ru')
+# What counts as a letter: Latin and Cyrillic.
+_LETTERS = 'A-Za-zŠŽšžŸÀ-ÖØ-öø-ž\u0400-\u04ff\u0500-\u0527\ua640-\ua66e\ua67e-\ua697\u1d00-\u1d7f'
+_SPACE = ' \\t\\n\\x0b\\f\\r'
+_OTHER = re.compile(f"[^{_LETTERS}0-9{_SPACE}.'`,\\-‘’]")
+_DOTS = re.compile(r'\.{2,}')
+_COMMAS = [
+    re.compile(pattern) for pattern in ('([^0-9]),([^0-9])', '([0-9]),([^0-9])', '([^0-9]),([0-9])')
+]
+_DASH = re.compile(f'([{_LETTERS}0-9.])-([{_LETTERS}0-9])')
+_BETWEEN = re.compile(f"([{_LETTERS}])'([{_LETTERS}])")
+_APOSTROPHES = [
+    re.compile(pattern)
+    for pattern in (
+        f"([^{_LETTERS}])'([^{_LETTERS}])",
+        f"([^{_LETTERS}0-9])'([{_LETTERS}])",
+        f"([{_LETTERS}])'([^{_LETTERS}])",
+    )
+]
+_FRENCH = [
+    re.compile(pattern)
+    for pattern in (
+        f"([^{_LETTERS}])'([^{_LETTERS}])",
+        f"([^{_LETTERS}])'([{_LETTERS}])",
+        f"([{_LETTERS}])'([^{_LETTERS}])",
+    )
+]
+_DECADE = re.compile("([0-9])'s")
+_LETTER = re.compile(f'[{_LETTERS}]')
+_NO_WORD = re.compile(f'[^{_LETTERS}0-9]')
+_WIDE = re.compile('[ \u00a0\u2000-\u200a\u202f\u205f\u3000]+')
+_TRIMMED = ''.join(map(chr, range(0x21)))  # What Java's trim() takes from the ends of a line.
+_ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
+_KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of them stand for n dots.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +102,9 @@ class Meteor(contract.CorpusAndTexts):
             raise errors.unknown('task of METEOR', self.task, settings.TASKS)
         if self.text and self.text not in TEXTS:
             raise errors.unknown('text of METEOR', self.text, TEXTS)
-        if self.text.startswith('norm') and self._lang not in normalizer.LANGUAGES:
+        if self.text.startswith('norm') and self._lang not in _NORMALISED:
             raise errors.UserError(
-                f'METEOR cannot normalise {self.lang}, only {", ".join(normalizer.LANGUAGES)}; '
+                f'METEOR cannot normalise {self.lang}, only {", ".join(_NORMALISED)}; '
                 "take text='lower' with words that have spaces between them"
             )
         for module in self.modules:
@@ -104,7 +140,7 @@ class Meteor(contract.CorpusAndTexts):
     @property
     def signature(self) -> str:
         """The tool's own identifier, and which of its tables were there."""
-        setting, has_jar = self._setting, self._tables.jar is not None
+        setting, has_jar = self._setting, self._jar is not None
         identifier = [
             'meteor-1.5',
             'ch' if self.characters else 'wo',
@@ -133,14 +169,14 @@ class Meteor(contract.CorpusAndTexts):
         name = 'meteor'
         if self._setting.modules != settings.setting_of(self._lang, self.task).modules:
             name += ''.join(f'_{module}' for module in self._setting.modules)
-        if self._tables.jar is None and self._text.startswith('norm'):
+        if self._jar is None and self._text.startswith('norm'):
             name += '_no_tables'
         return name
 
     def missing(self) -> list[str]:
         """Lists missing files, a line each, with the command to type."""
         modules, lines = self._setting.modules, []
-        lacks_synonyms = 'synonym' in modules and self._tables.jar is None
+        lacks_synonyms = 'synonym' in modules and self._jar is None
         lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
         if lacks_synonyms or lacks_phrases:
             without = [module for module in modules if module in ('exact', 'stem')]
@@ -183,10 +219,10 @@ class Meteor(contract.CorpusAndTexts):
 
     @property
     def _text(self) -> str:
-        return self.text or ('norm' if self._lang in normalizer.LANGUAGES else 'lower')
+        return self.text or ('norm' if self._lang in _NORMALISED else 'lower')
 
     @property
-    def _tables(self) -> tables.Tables:
+    def _jar(self) -> pathlib.Path | None:
         return tables.find()
 
     @functools.cached_property
@@ -203,7 +239,7 @@ class Meteor(contract.CorpusAndTexts):
     def _paraphrase_file(self) -> pathlib.Path | None:
         if self.paraphrases:
             return pathlib.Path(self.paraphrases).expanduser()
-        return self._tables.paraphrase_file(self._lang)
+        return tables.paraphrase_file(self._jar, self._lang)
 
     def _words(self, text: str) -> tuple[str, ...]:
         """The words of a line."""
@@ -211,8 +247,8 @@ class Meteor(contract.CorpusAndTexts):
             text = text.lower()
         elif self._text != 'raw':
             marks = self._text == 'norm'
-            text = normalizer.normalize(text, self._lang, self._tables.prefixes(self._lang), marks)
-        return tuple(normalizer.split(text))
+            text = normalize(text, self._lang, tables.prefixes(self._jar, self._lang), marks)
+        return tuple(split(text))
 
     def _matchers(
         self, hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
@@ -225,7 +261,7 @@ class Meteor(contract.CorpusAndTexts):
             elif module == 'stem':
                 made.append(alignment.stems(_stemmer(settings.STEMMERS[self._lang])))
             elif module == 'synonym':
-                made.append(alignment.synonyms(self._tables.synonyms()))
+                made.append(alignment.synonyms(tables.synonyms(self._jar)))
             else:
                 path = self._paraphrase_file
                 texts = {*hypotheses, *(row for several in references for row in several)}
@@ -259,3 +295,65 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
     stem = SnowballStemmer(language).stem
     return functools.cache(lambda word: str(stem(_Cased(word))))
+
+
+# ------------------------------------------------------------------------ text as the tool sets it
+
+
+def split(text: str) -> list[str]:
+    """A line's words: between white space of ASCII, as Java's StringTokenizer has it."""
+    return [word for word in _ASCII_SPACE.split(text) if word]
+
+
+def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bool = True) -> str:
+    """A line, as the tool's -norm prints it: punctuation set apart, then lower case.
+
+    normalize("Don't go, it's 5,000 U.S. dollars.", 'en', prefixes)
+      -> "don 't go , it 's 5,000 us dollars ."
+
+    Args:
+        text: one line.
+        lang: METEOR's name of one of `_NORMALISED`.
+        prefixes: words that a dot belongs to; True: before a number only.
+        keep_marks: False removes punctuation, as -noPunct does.
+    """
+    text = _OTHER.sub(r' \g<0> ', f' {text} ')
+    text = _DOTS.sub(lambda match: f' {_KEPT_DOTS * len(match[0])} ', text)
+    for pattern in _COMMAS:
+        text = pattern.sub(r'\1 , \2', text)
+    text = text.replace('`', "'").replace('‘', "'").replace('’', "'")
+    text = text.replace("''", ' " ').replace('“', ' " ').replace('”', ' " ')
+    text = text.replace('–', '-').replace('--', '-')
+    text = _DASH.sub(r'\1 \2', text)
+    text = _apart(text, lang)
+    words = split(text)
+    text = ' '.join(_dotted(place, words, prefixes) for place in range(len(words)))
+    text = text.replace(_KEPT_DOTS, '.')
+    if not keep_marks:
+        text = _NO_WORD.sub(' ', text)
+    return _WIDE.sub(' ', text).strip(_TRIMMED).lower()
+
+
+def _apart(text: str, lang: str) -> str:
+    """Apostrophes, each with the word it belongs to."""
+    if lang not in ('en', 'fr'):
+        return text.replace("'", " ' ")
+    for pattern in _APOSTROPHES if lang == 'en' else _FRENCH:
+        text = pattern.sub(r"\1 ' \2", text)
+    if lang == 'fr':
+        return _BETWEEN.sub(r"\1' \2", text)
+    return _DECADE.sub(r"\1 's", _BETWEEN.sub(r"\1 '\2", text))
+
+
+def _dotted(place: int, words: list[str], prefixes: Mapping[str, bool]) -> str:
+    """A word, its last dot set apart where it ends a sentence."""
+    word = words[place]
+    if not word.endswith('.') or word == '.':
+        return word
+    rest, following = word[:-1], words[place + 1][0] if place + 1 < len(words) else ''
+    if '.' in rest and _LETTER.search(rest):
+        return word.replace('.', '')
+    before_number = prefixes.get(rest)
+    if before_number is False or 'a' <= following <= 'z':
+        return word
+    return word if before_number and '0' <= following <= '9' else f'{rest} .'

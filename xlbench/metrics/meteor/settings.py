@@ -113,13 +113,6 @@ class Statistics(NamedTuple):
             self.penalised + other.penalised,
         )
 
-    def numbers(self) -> list[int]:
-        """Returns the 23 numbers that the tool prints."""
-        content, other_content, function, other_function = self.lengths
-        found = [n for module in self.modules for n in module]
-        lengths = [content + function, other_content + other_function, function, other_function]
-        return [*lengths, *found, self.chunks, *self.matched]
-
     def score(self, setting: Setting) -> Score:
         """Scores by equations 1 to 5 of W14-3348, as the tool computes them."""
         alpha, beta, gamma, delta = setting.parameters

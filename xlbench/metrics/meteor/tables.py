@@ -56,13 +56,6 @@ _ABBREVIATIONS = {
 }
 
 
-class ParaphraseRow(NamedTuple):
-    """A phrase and one that may stand for it, words with spaces between them."""
-
-    phrase: str
-    paraphrase: str
-
-
 class Synonyms(NamedTuple):
     """WordNet as METEOR has it.
 
@@ -75,43 +68,8 @@ class Synonyms(NamedTuple):
     base_forms: dict[str, list[str]]
 
 
-class Tables:
-    """METEOR's files on this machine.
-
-    Args:
-        jar: meteor-1.5.jar; None where it is not there.
-    """
-
-    def __init__(self, jar: pathlib.Path | None):
-        self.jar = jar
-
-    def prefixes(self, lang: str) -> dict[str, bool]:
-        """Words of a language that a dot belongs to; True: only before a number."""
-        return _prefixes(self.jar, lang)
-
-    def function_words(self, lang: str) -> frozenset[str]:
-        """A language's own list, where it has one."""
-        return frozenset(_lines(self._need(), f'function/{_NAMES[lang]}.words'))
-
-    def synonyms(self) -> Synonyms:
-        """Reads the English synonyms."""
-        return _synonyms(self._need())
-
-    def paraphrase_file(self, lang: str) -> pathlib.Path | None:
-        """The table of a language, if it is there."""
-        if self.jar is None:
-            return None
-        path = self.jar.parent / 'data' / f'paraphrase-{lang}.gz'
-        return path if path.is_file() else None
-
-    def _need(self) -> pathlib.Path:
-        if self.jar is None:
-            raise UserError(missing('en'))
-        return self.jar
-
-
-def find() -> Tables:
-    """METEOR's files on this machine; see the top of this file.
+def find() -> pathlib.Path | None:
+    """METEOR's jar on this machine, None where it is not there; see the top of this file.
 
     Raises:
         UserError: XLBENCH_METEOR names something else.
@@ -121,7 +79,7 @@ def find() -> Tables:
         place = pathlib.Path(named).expanduser()
         for path in (place, place / _JAR, place / 'meteor' / _JAR):
             if path.is_file() and path.suffix == '.jar':
-                return Tables(path)
+                return path
         raise UserError(
             f'{VARIABLE}={named} holds no {_JAR}; name the folder that it is in, or unset it'
         )
@@ -129,8 +87,8 @@ def find() -> Tables:
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = pathlib.Path(folder) / 'meteor' / _JAR
         if path.is_file():
-            return Tables(path)
-    return Tables(None)
+            return path
+    return None
 
 
 def missing(lang: str) -> str:
@@ -154,20 +112,28 @@ def _lines(jar: pathlib.Path, name: str) -> list[str]:
     return text.splitlines()
 
 
+def paraphrase_file(jar: pathlib.Path | None, lang: str) -> pathlib.Path | None:
+    """The table of a language, if it is there."""
+    path = jar and jar.parent / 'data' / f'paraphrase-{lang}.gz'
+    return path if path and path.is_file() else None
+
+
 @functools.cache
-def _prefixes(jar: pathlib.Path | None, lang: str) -> dict[str, bool]:
+def prefixes(jar: pathlib.Path | None, lang: str) -> dict[str, bool]:
+    """Words of a language that a dot belongs to; True: only before a number."""
     if jar is None:
         return dict.fromkeys((*_LETTERS, *_ABBREVIATIONS.get(lang, ())), False)
-    prefixes = {}
+    found = {}
     for line in _lines(jar, f'nonbreaking/{_NAMES[lang]}.prefixes'):
         words = line.split()
         if words and not words[0].startswith('#'):
-            prefixes[words[0]] = words[1:2] == ['#NUMERIC_ONLY#']
-    return prefixes
+            found[words[0]] = words[1:2] == ['#NUMERIC_ONLY#']
+    return found
 
 
 @functools.cache
-def _synonyms(jar: pathlib.Path) -> Synonyms:
+def synonyms(jar: pathlib.Path) -> Synonyms:
+    """Reads the English synonyms."""
     lines = _lines(jar, 'synonym/english.synsets')
     synsets: dict[str, frozenset[int]] = {}
     for word, numbers in zip(lines[::2], lines[1::2], strict=False):
@@ -180,8 +146,8 @@ def _synonyms(jar: pathlib.Path) -> Synonyms:
     return Synonyms(synsets, base_forms)
 
 
-def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list[ParaphraseRow]:
-    """The rows of a table that may match in some texts, in its order; nothing else is kept.
+def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
+    """The rows (phrase, paraphrase) of a table that may match in some texts, in its order.
 
     Args:
         path: gzipped lines: a probability, a phrase, a phrase that may stand for it.
@@ -192,7 +158,7 @@ def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list
     try:
         for phrases, paraphrases in _columns(path):
             rows += [
-                ParaphraseRow(phrase.decode(), paraphrase.decode())
+                (phrase.decode(), paraphrase.decode())
                 for phrase, paraphrase in zip(phrases, paraphrases, strict=True)
                 if (phrase in runs or phrase.count(b' ') >= _LONGEST)
                 and (paraphrase in runs or paraphrase.count(b' ') >= _LONGEST)
