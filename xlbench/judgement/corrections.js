@@ -2,12 +2,9 @@
 // person writes stays in the browser, and is saved as a file.
 
 const sheet = content();
-const KEY = `xlbench ${sheet.sheet}`;
 const fresh = (item) => ({texts: [...item.texts], state: ''});  // '', 'done' or 'out'
 
-let state = {items: sheet.items.map(fresh), at: 0, started: false};
-let keeps = true;  // Whether the browser keeps the texts.
-let isSaved = true;
+const state = {items: sheet.items.map(fresh), at: 0, started: false};
 
 function put(number, texts, isOut) {
   const isText = Array.isArray(texts) && texts.length === sheet.fields.length
@@ -15,30 +12,6 @@ function put(number, texts, isOut) {
   if (!isText || !sheet.items[number]) return;
   state.items[number] = {texts, state: isOut ? 'out' : 'done'};
 }
-
-function restore() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? 'null');
-    kept?.items?.forEach((item, number) => {
-      put(number, item.texts, item.state === 'out');
-      if (state.items[number] && !item.state) state.items[number].state = '';
-    });
-    state.started = Boolean(kept?.started);
-    if (Number.isInteger(kept?.at) && kept.at >= 0 && kept.at <= sheet.items.length) {
-      state.at = kept.at;
-    }
-  } catch {
-    keeps = false;
-  }
-}
-
-function keep() {
-  keeps = keepInBrowser(KEY, state) && keeps;
-  warn(keeps, 'corrections');
-}
-
-const count = (name) => state.items.filter((item) => item.state === name).length;
-const countLeft = () => count('');
 
 // ------------------------------------------------------------------------------------ elements
 
@@ -65,12 +38,6 @@ function pairOf(number, field) {
     textOf(item.source[field], sheet.sourceLang, sheet.sourceDir), make('div', {}, area));
 }
 
-function button(label, id, action, isMain = false) {
-  const made = make('button', {type: 'button', id, className: isMain ? 'main' : ''}, label);
-  made.addEventListener('click', action);
-  return made;
-}
-
 function decide(name) {
   if (name === 'done' && state.items[state.at].texts.some((text) => !text.trim())) {
     find('hint').textContent = 'A text is empty. Write it, or leave the example out.';
@@ -89,105 +56,38 @@ function itemView(number) {
     ?? 'Correct the texts, then say that they are right.');
   hint.setAttribute('role', 'status');
   return make('section', {className: 'card'}, ...pairs, make('div', {className: 'actions'},
-    button('All is right', 'done', () => decide('done'), true),
-    button('Leave the example out', 'out', () => decide('out')),
-    button('Undo my changes', 'undo', () => {
+    button('All is right', () => decide('done'), {id: 'done', className: 'main'}),
+    button('Leave the example out', () => decide('out'), {id: 'out'}),
+    button('Undo my changes', () => {
       state.items[number] = fresh(sheet.items[number]);
       show(number);
-    })), hint);
+    }, {id: 'undo'})), hint);
 }
 
-function overview() {
-  const left = countLeft();
-  const grid = make('div', {className: 'grid'});
-  state.items.forEach((item, number) => {
-    const mark = {done: ' ✓', out: ' –'}[item.state] ?? '';
-    const entry = button(`${number + 1}${mark}`, '', () => show(number));
-    entry.className = item.state;
-    grid.append(entry);
-  });
-  const said = left
-    ? `${sheet.items.length - left} of ${sheet.items.length} examples are finished. Choose one.`
-    : 'You have finished every example. Save your corrections and send the file back.';
-  const input = make('input', {type: 'file', accept: '.json,application/json'});
-  input.addEventListener('change', () => load(input.files[0]));
-  const result = make('p', {id: 'result'});
-  result.setAttribute('role', 'status');
-  return make('section', {className: 'card'},
-    make('h2', {}, 'Overview'), make('p', {}, said), grid,
-    make('div', {className: 'actions'}, button('Save corrections', 'save-all', download, !left),
-      make('label', {className: 'file'}, 'Go on from a saved file', input)),
-    result);
-}
+// --------------------------------------------------------------------------------------- the page
 
-function show(number) {
-  state.at = number;
-  find('item').replaceChildren(number < sheet.items.length ? itemView(number) : overview());
-  const finished = sheet.items.length - countLeft();
-  find('bar').value = finished / sheet.items.length;
-  const place = number < sheet.items.length ? `Item ${number + 1} of ${sheet.items.length}, ` : '';
-  find('count').textContent = `${place}${finished} finished`;
-  find('previous').disabled = number === 0;
-  find('next').disabled = number === sheet.items.length;
-  keep();
-  window.scrollTo(0, 0);
-}
+const page = {
+  what: 'corrections', items: 'examples', done: 'finished', kind: 'sheet', field: 'items',
+  id: sheet.sheet,
+  about: {sheet: sheet.sheet, name: sheet.name},
+  file: sheet.file,
+  length: sheet.items.length,
+  rules: sheet.rules.map((line) => make('p', {}, line)),
+  said: (done) => (done === sheet.items.length
+    ? 'You have finished every example. Save your corrections and send the file back.'
+    : `${done} of ${sheet.items.length} examples are finished. Choose one.`),
+  stateOf: (number) => state.items[number].state,
+  itemView,
+  restore(kept) {
+    kept.items?.forEach((item, number) => {
+      put(number, item.texts, item.state === 'out');
+      if (state.items[number] && !item.state) state.items[number].state = '';
+    });
+  },
+  entries: () => state.items.flatMap(({texts, state: name}, number) => (
+    name ? [{item: number + 1, left_out: name === 'out', texts}] : [])),
+  line: (i) => [i.item, i.left_out ? 1 : 0, ...i.texts].join('\t'),
+  load: (saved) => saved.items.forEach((i) => put(i.item - 1, i.texts, i.left_out)),
+};
 
-// --------------------------------------------------------------------------------------- files
-
-function correctionsFile() {
-  const items = state.items.flatMap(({texts, state: name}, number) => (
-    name ? [{item: number + 1, left_out: name === 'out', texts}] : []));
-  const lines = items.map((i) => [i.item, i.left_out ? 1 : 0, ...i.texts].join('\t'));
-  return {
-    format: 'xlbench corrections 1',
-    sheet: sheet.sheet,
-    name: sheet.name,
-    saved: new Date().toISOString(),
-    items,
-    checksum: crc32([sheet.sheet, ...lines].join('\n')),
-  };
-}
-
-function download() {
-  saveFile(sheet.file, correctionsFile());
-  isSaved = true;
-  const left = countLeft();
-  (find('result') ?? find('count')).textContent = left
-    ? `Saved as ${sheet.file}; ${left} examples are not finished yet.`
-    : `Saved as ${sheet.file}. Thank you.`;
-}
-
-async function load(file) {
-  try {
-    const saved = JSON.parse(await file.text());
-    if (saved.sheet !== sheet.sheet) {
-      find('result').textContent = 'This file holds corrections of another sheet.';
-      return;
-    }
-    saved.items.forEach((item) => put(item.item - 1, item.texts, item.left_out));
-    state.started = true;
-    show(sheet.items.length);
-    find('result').textContent = 'The corrections of the file are here again.';
-  } catch {
-    find('result').textContent = 'This file holds no corrections.';
-  }
-}
-
-restore();
-find('save').textContent = 'Save corrections';
-find('rules').replaceChildren(
-  ...sheet.rules.map((line) => make('p', {}, line)),
-  make('div', {className: 'actions'}, button('Start', 'start', () => {
-    find('guidelines').open = false;
-    show(state.at);
-  }, true)));
-find('guidelines').open = !state.started;
-find('previous').addEventListener('click', () => show(state.at - 1));
-find('next').addEventListener('click', () => show(state.at + 1));
-find('overview').addEventListener('click', () => show(sheet.items.length));
-find('save').addEventListener('click', download);
-window.addEventListener('beforeunload', (event) => {
-  if (!keeps && !isSaved) event.preventDefault();
-});
-show(state.at);
+begin();

@@ -3,7 +3,6 @@
 
 const study = content();
 const LETTERS = 'ABCDEFGHI';
-const KEY = `xlbench ${study.page}`;
 const isRating = study.kind === 'ratings';
 
 // What has to be answered of an item, in order: a rating of each aspect of each text, or the best
@@ -19,36 +18,13 @@ function rowsOf(item) {
 }
 const rows = study.items.map(rowsOf);
 
-let state = {answers: study.items.map(() => ({})), at: 0, started: false};
-let keeps = true;  // Whether the browser keeps the answers.
-let isSaved = true;
+const state = {answers: study.items.map(() => ({})), at: 0, started: false};
 
 function isAnswer(item, row, option) {
   return Number.isInteger(option) && option >= 0 && option < (rows[item]?.[row]?.options.length ?? 0);
 }
 
-function restore() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? 'null');
-    kept?.answers?.slice(0, rows.length).forEach((answers, item) => {
-      for (const [row, option] of Object.entries(answers ?? {})) {
-        if (isAnswer(item, row, option)) state.answers[item][row] = option;
-      }
-    });
-    state.started = Boolean(kept?.started);
-    if (Number.isInteger(kept?.at) && kept.at >= 0 && kept.at <= rows.length) state.at = kept.at;
-  } catch {
-    keeps = false;
-  }
-}
-
-function keep() {
-  keeps = keepInBrowser(KEY, state) && keeps;
-  warn(keeps, 'answers');
-}
-
 const isDone = (item) => rows[item].every((_, row) => row in state.answers[item]);
-const countDone = () => rows.filter((_, item) => isDone(item)).length;
 
 // ------------------------------------------------------------------------------------ elements
 
@@ -120,72 +96,14 @@ function itemView(index) {
   return view;
 }
 
-function overview() {
-  const done = countDone();
-  const all = done === rows.length;
-  const grid = make('div', {className: 'grid'});
-  rows.forEach((_, item) => {
-    const button = make('button', {type: 'button', className: isDone(item) ? 'done' : ''},
-      `${item + 1}${isDone(item) ? ' ✓' : ''}`);
-    button.addEventListener('click', () => show(item));
-    grid.append(button);
-  });
-  const said = all
-    ? 'You have answered every item. Save your answers and send the file to those who asked you.'
-    : `${done} of ${rows.length} items are answered. Choose one to go on with it.`;
-  const save = make('button', {type: 'button', className: all ? 'main' : '', id: 'save-all'},
-    'Save answers');
-  save.addEventListener('click', download);
-  const input = make('input', {type: 'file', accept: '.json,application/json'});
-  input.addEventListener('change', () => load(input.files[0]));
-  const result = make('p', {id: 'result'});
-  result.setAttribute('role', 'status');
-  return make('section', {className: 'card'},
-    make('h2', {}, 'Overview'), make('p', {}, said), grid,
-    make('div', {className: 'actions'}, save,
-      make('label', {className: 'file'}, 'Go on from a saved file', input)),
-    result);
-}
-
-function guidelines() {
-  const aspects = study.aspects.map((aspect) => {
-    const about = make('div', {}, make('h3', {}, aspect.name), make('p', {}, aspect.question));
-    const levels = aspect.levels.map((level) => make('li', {}, level));
-    if (isRating) about.append(make('ol', {}, ...levels));
-    return about;
-  });
-  const start = make('button', {type: 'button', className: 'main', id: 'start'}, 'Start');
-  start.addEventListener('click', () => {
-    find('guidelines').open = false;
-    show(state.at);
-  });
-  find('rules').replaceChildren(
-    ...study.instructions.map((line) => make('p', {}, line)),
-    make('div', {className: 'aspects'}, ...aspects),
-    make('div', {className: 'actions'}, start));
-}
+const guidelines = () => study.aspects.map((aspect) => {
+  const about = make('div', {}, make('h3', {}, aspect.name), make('p', {}, aspect.question));
+  const levels = aspect.levels.map((level) => make('li', {}, level));
+  if (isRating) about.append(make('ol', {}, ...levels));
+  return about;
+});
 
 // -------------------------------------------------------------------------------------- events
-
-function showCount() {
-  const done = countDone();
-  find('bar').value = done / rows.length;
-  const place = state.at < rows.length ? `Item ${state.at + 1} of ${rows.length}, ` : '';
-  find('count').textContent = `${place}${done} answered`;
-  find('previous').disabled = state.at === 0;
-  find('next').disabled = state.at === rows.length;
-  find('next').className = state.at < rows.length && isDone(state.at) ? 'main' : '';
-}
-
-function show(item) {
-  state.at = item;
-  find('item').replaceChildren(item < rows.length ? itemView(item) : overview());
-  showCount();
-  keep();
-  window.scrollTo(0, 0);
-  const open = rowToAnswer();
-  if (open) focusRow(open, true);
-}
 
 function answer(number, option) {
   const answers = state.answers[state.at];
@@ -256,67 +174,52 @@ function onKey(event) {
 
 // --------------------------------------------------------------------------------------- files
 
-function answersFile() {
-  const answers = rows.flatMap((ofItem, item) => ofItem.flatMap((row, number) => {
+const page = {
+  what: 'answers', items: 'items', done: 'answered', kind: 'page', field: 'answers',
+  id: study.page,
+  about: {study: study.study, judge: study.judge, page: study.page},
+  file: study.file,
+  length: rows.length,
+  rules: [
+    ...study.instructions.map((line) => make('p', {}, line)),
+    make('div', {className: 'aspects'}, ...guidelines()),
+  ],
+  said: (done) => (done === rows.length
+    ? 'You have answered every item. Save your answers and send the file to those who asked you.'
+    : `${done} of ${rows.length} items are answered. Choose one to go on with it.`),
+  stateOf: (item) => (isDone(item) ? 'done' : ''),
+  itemView,
+  counted() {
+    find('next').className = state.at < rows.length && isDone(state.at) ? 'main' : '';
+  },
+  shown() {
+    const open = rowToAnswer();
+    if (open) focusRow(open, true);
+  },
+  restore(kept) {
+    kept.answers?.slice(0, rows.length).forEach((answers, item) => {
+      for (const [row, option] of Object.entries(answers ?? {})) {
+        if (isAnswer(item, row, option)) state.answers[item][row] = option;
+      }
+    });
+  },
+  entries: () => rows.flatMap((ofItem, item) => ofItem.flatMap((row, number) => {
     const option = state.answers[item][number];
     if (option === undefined) return [];
     const place = {item: item + 1, aspect: row.aspect.name};
     return [isRating ? {...place, text: row.text, rating: option + 1}
       : {...place, choice: row.choice, text: row.options[option]}];
-  }));
-  const lines = answers.map((a) => [a.item, a.aspect, a.text, a.rating ?? a.choice].join('\t'));
-  return {
-    format: 'xlbench answers 1',
-    study: study.study,
-    judge: study.judge,
-    page: study.page,
-    saved: new Date().toISOString(),
-    answers,
-    checksum: crc32([study.page, ...lines].join('\n')),
-  };
-}
-
-function download() {
-  saveFile(study.file, answersFile());
-  isSaved = true;
-  const missing = rows.length - countDone();
-  const said = missing ? `Saved as ${study.file}; ${missing} items are not answered yet.`
-    : `Saved as ${study.file}. Thank you.`;
-  (find('result') ?? find('count')).textContent = said;
-}
-
-async function load(file) {
-  const result = find('result');
-  try {
-    const saved = JSON.parse(await file.text());
-    if (saved.page !== study.page) {
-      result.textContent = 'This file holds answers of another page.';
-      return;
-    }
+  })),
+  line: (a) => [a.item, a.aspect, a.text, a.rating ?? a.choice].join('\t'),
+  load(saved) {
     for (const {item, aspect, text, rating, choice} of saved.answers) {
       const number = rows[item - 1]?.findIndex((row) => row.aspect.name === aspect
         && (isRating ? row.text === text : row.choice === choice));
       const option = isRating ? rating - 1 : LETTERS.indexOf(text);
       if (isAnswer(item - 1, number, option)) state.answers[item - 1][number] = option;
     }
-    state.started = true;
-    keep();
-    show(rows.length);
-    find('result').textContent = 'The answers of the file are here again.';
-  } catch {
-    result.textContent = 'This file holds no answers.';
-  }
-}
+  },
+};
 
-restore();
-guidelines();
-find('guidelines').open = !state.started;
-find('previous').addEventListener('click', () => show(state.at - 1));
-find('next').addEventListener('click', () => show(state.at + 1));
-find('overview').addEventListener('click', () => show(rows.length));
-find('save').addEventListener('click', download);
 document.addEventListener('keydown', onKey);
-window.addEventListener('beforeunload', (event) => {
-  if (!keeps && !isSaved) event.preventDefault();
-});
-show(state.at);
+begin();
