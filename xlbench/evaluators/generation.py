@@ -18,7 +18,6 @@ from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.decoding import mmi
 from xlbench.evaluators import base
-from xlbench.evaluators.every_example import score_examples
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
 from xlbench.system import errors
@@ -195,7 +194,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             given = self._to_decode(batch), copies(len(batch['example_index']))
             return rows | self._decode_batch(layout, shared, *given)._asdict()
 
-        return score_examples(task, predict, self._mesh, check, forced)
+        return base.score_examples(task, predict, self._mesh, check, forced)
 
     def _to_decode(self, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Selects the arrays that decoding reads; the width of the targets is in none of them."""

@@ -19,7 +19,6 @@ from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
-from xlbench.evaluators.every_example import score_examples
 from xlbench.metrics import tagging
 from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
@@ -72,7 +71,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The loss and the likeliest labels of each example."""
-        return score_examples(
+        return base.score_examples(
             task, lambda batch: self._predict(shared, batch), self._mesh, check
         )
 
