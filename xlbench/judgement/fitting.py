@@ -15,7 +15,7 @@ import numpy as np
 
 from xlbench import __version__
 from xlbench.metrics import fitted_rating
-from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, FittedRegressor, fitted
+from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, fitted
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.paper_tables.ratings import MEAN, read_texts
@@ -107,38 +107,49 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     """
     if target not in data.ratings:
         raise UserError(f'--target={target}; the texts are rated for {", ".join(data.ratings)}')
-    train, choose, test = _split(data, seed)
-    rows, best = [], {}
-    for name, y in data.ratings.items():
-        best[name], pearsons = _best(data.x, y, (train, choose), seed)
-        rows.append(_row(name, pearsons.values(), best[name][1]))
-    regressor, _, model = best[target]
-    if model is None:
+    sides = train, choose, test = _split(data, seed)
+    found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
+    best = found[target]
+    if not best.regressor:
         raise UserError(
             f'no regressor correlates with {target}: all ratings of the {len(choose)} texts that '
             'choose are equal, or all predictions are; more rated texts are needed'
         )
-    tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
-    tested['fitted_rating'] = model.predict(data.x[test])
-    y = data.ratings[target][test]
-    of_test = {name: correlation(values, y) for name, values in tested.items()}
-    last = list(of_test.values())[-1].pearson
-    kept = _kept(data, (target, metrics, seed), best[target][:2], train, last)
+    tested = best.tested['fitted_rating'].pearson
+    kept = Fit(
+        format=FORMAT,
+        target=target,
+        regressor=best.regressor,
+        metrics=list(metrics),
+        features=data.features,
+        fitted_on=data.about,
+        sha256=data.sha256,
+        pearson={'choose': best.pearson, 'test': None if math.isnan(tested) else tested},
+        langs=data.langs,
+        versions={
+            'xlbench': __version__,
+            'scikit-learn': importlib.metadata.version('scikit-learn'),
+            'numpy': np.__version__,
+        },
+        seed=seed,
+        x=data.x[train].tolist(),
+        y=data.ratings[target][train].tolist(),
+    )
     counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(
         'Pearson correlation of each regressor with the ratings that choose',
         tuple(Column('', name) for name in REGRESSORS),
-        tuple(rows),
+        tuple(_row(name, one.pearsons.values(), one.pearson) for name, one in found.items()),
         'target',
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
     )
     figure = Table(
         f'Correlation of each score with {target} on the texts that test',
         tuple(Column('', name.replace('_p', ', p')) for name in Correlation._fields),
-        tuple(_row(name, values) for name, values in of_test.items()),
+        tuple(_row(name, values) for name, values in best.tested.items()),
         'score',
-        (f'fitted_rating is {regressor}, fitted on the texts that fit.',),
+        (f'fitted_rating is {best.regressor}, fitted on the texts that fit.',),
     )
     return kept, [chosen, figure]
 
@@ -153,58 +164,38 @@ def correlations(data: Data, seed: int) -> Fits:
     Raises:
         UserError: There are too few texts.
     """
-    train, choose, test = _split(data, seed)
-    of_regressors: dict[str, dict[str, float]] = {}
-    of_scores: dict[str, dict[str, float]] = {}
-    for target, y in data.ratings.items():
-        (_, _, model), of_regressors[target] = _best(data.x, y, (train, choose), seed)
-        tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
-        if model is not None:
-            tested['fitted_rating'] = model.predict(data.x[test])
-        of_scores[target] = {
-            name: correlation(values, y[test]).pearson for name, values in tested.items()
-        }
-        of_scores[target].setdefault('fitted_rating', math.nan)
+    sides = _split(data, seed)
+    found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
     notes = (*([SAMPLE_DATA] if data.is_sample else []), f'Fitted on {data.about}.')
-    return Fits(of_regressors, of_scores, notes)
-
-
-def _kept(
-    data: Data,
-    asked: tuple[str, Sequence[str], int],
-    best: tuple[str, float],
-    train: Sequence[int],
-    tested: float,
-) -> Fit:
-    """Builds the content of the best regressor's file."""
-    target, metrics, seed = asked
-    regressor, pearson = best
-    return Fit(
-        format=FORMAT,
-        target=target,
-        regressor=regressor,
-        metrics=list(metrics),
-        features=data.features,
-        fitted_on=data.about,
-        sha256=data.sha256,
-        pearson={'choose': pearson, 'test': None if math.isnan(tested) else tested},
-        langs=data.langs,
-        versions={
-            'xlbench': __version__,
-            'scikit-learn': importlib.metadata.version('scikit-learn'),
-            'numpy': np.__version__,
+    return Fits(
+        {target: best.pearsons for target, best in found.items()},
+        {
+            target: {name: values.pearson for name, values in best.tested.items()}
+            for target, best in found.items()
         },
-        seed=seed,
-        x=data.x[train].tolist(),
-        y=data.ratings[target][train].tolist(),
+        notes,
     )
 
 
-def _best(
-    x: np.ndarray, y: np.ndarray, sides: tuple[list[int], list[int]], seed: int
-) -> tuple[tuple[str, float, FittedRegressor | None], dict[str, float]]:
-    """The regressor that correlates best: its name, the correlation, itself; and those of all."""
-    train, choose = sides
+class _Best(NamedTuple):
+    """The regressor whose predictions correlate best with the ratings of a target.
+
+    Attributes:
+        regressor: Its name; '' where no correlation is defined.
+        pearson: Its correlation with the ratings that choose; NaN likewise.
+        pearsons: Those of all regressors.
+        tested: Of each score, and of `fitted_rating` last, with the ratings that test.
+    """
+
+    regressor: str
+    pearson: float
+    pearsons: dict[str, float]
+    tested: dict[str, Correlation]
+
+
+def _best(data: Data, y: np.ndarray, sides: tuple[list[int], ...], seed: int) -> _Best:
+    train, choose, test = sides
+    x = data.x
     models = {name: fitted(name, x[train], y[train], seed) for name in REGRESSORS}
     pearsons = {
         name: correlation(model.predict(x[choose]), y[choose]).pearson
@@ -213,7 +204,12 @@ def _best(
     # NaN, where all predictions or all ratings are equal, is no choice.
     defined = {name: r for name, r in pearsons.items() if not math.isnan(r)}
     name = max(defined, key=defined.__getitem__, default='')
-    return (name, defined.get(name, math.nan), models.get(name)), pearsons
+    tested = {score: correlation(x[test, i], y[test]) for i, score in enumerate(data.features)}
+    undefined = Correlation(*[math.nan] * len(Correlation._fields))
+    tested['fitted_rating'] = (
+        correlation(models[name].predict(x[test]), y[test]) if name else undefined
+    )
+    return _Best(name, defined.get(name, math.nan), pearsons, tested)
 
 
 def _row(name: str, correlations: Iterable[float], best: float = math.nan) -> Row:
