@@ -18,22 +18,21 @@ def scores(target, prediction, lang='en', types=rouge.TYPES, stem=False):
 # By hand.
 
 
-def test_unigrams_are_clipped():
-    # Target rot x2, blau x1; prediction rot x3, gelb x1: 2 hits of 4 and of 3.
-    got = scores('rot rot blau', 'rot rot rot gelb', 'de')['rouge1']
-    assert got == pytest.approx({'precision': 2 / 4, 'recall': 2 / 3, 'fmeasure': 4 / 7}, rel=REL)
-
-
-def test_bigrams():
-    # Bigrams (der zug)(zug kommt) and (zug kommt)(kommt an)(an heute): 1 hit of 3 and of 2.
-    got = scores('der zug kommt', 'zug kommt an heute', 'de')['rouge2']
-    assert got == pytest.approx({'precision': 1 / 3, 'recall': 1 / 2, 'fmeasure': 0.4}, rel=REL)
-
-
-def test_longest_common_subsequence_keeps_the_order():
-    # b d e (or b, d then e): 3 of 4 and of 5; `a` stands too late.
-    got = scores('a b c d e', 'b d a e')['rougeL']
-    assert got == pytest.approx({'precision': 3 / 4, 'recall': 3 / 5, 'fmeasure': 2 / 3}, rel=REL)
+@pytest.mark.parametrize(
+    'target, prediction, kind, precision, recall',
+    [
+        # Target rot x2, blau x1; prediction rot x3, gelb x1: hits are clipped to 2.
+        ('rot rot blau', 'rot rot rot gelb', 'rouge1', 2 / 4, 2 / 3),
+        # Bigrams (der zug)(zug kommt) and (zug kommt)(kommt an)(an heute): 1 hit.
+        ('der zug kommt', 'zug kommt an heute', 'rouge2', 1 / 3, 1 / 2),
+        # b d e (or b, d then e): the order counts, and `a` stands too late.
+        ('a b c d e', 'b d a e', 'rougeL', 3 / 4, 3 / 5),
+    ],
+)
+def test_by_hand(target, prediction, kind, precision, recall):
+    f1 = 2 * precision * recall / (precision + recall)
+    expected = {'precision': precision, 'recall': recall, 'fmeasure': f1}
+    assert scores(target, prediction, 'de')[kind] == pytest.approx(expected, rel=REL)
 
 
 def test_score_is_the_mean_of_f1_times_100():
@@ -259,29 +258,31 @@ def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
 
 
 @pytest.mark.parametrize(
-    'arguments, message',
+    'lang, message',
+    [('xx', r"unknown language 'xx'.*languages\.register\("), ('germann', 'german')],
+)
+def test_mistakes_are_said_when_the_metric_is_made(lang, message):
+    with pytest.raises(errors.UserError, match=message):
+        rouge.MultilingualRouge(lang)
+
+
+@pytest.mark.parametrize(
+    'targets, predictions, message',
     [
-        ({'lang': 'xx'}, r"unknown language 'xx'.*languages\.register\("),
-        ({'lang': 'germann'}, 'german'),
+        (['a', 'b'], ['a'], '2 targets but 1 predictions'),
+        ([], [], 'no examples'),
+        (['a'], [b'a'], r'predictions\[0\] is bytes'),
+        ('ab', 'ab', 'one text'),
     ],
 )
-def test_mistakes_are_said_when_the_metric_is_made(arguments, message):
+def test_mistakes_in_the_call(targets, predictions, message):
     with pytest.raises(errors.UserError, match=message):
-        rouge.MultilingualRouge(**arguments)
+        rouge.MultilingualRouge('de')(targets, predictions)
 
 
-def test_mistakes_in_the_call():
-    metric = rouge.MultilingualRouge('de')
-    with pytest.raises(errors.UserError, match='2 targets but 1 predictions'):
-        metric(['a', 'b'], ['a'])
-    with pytest.raises(errors.UserError, match='no examples'):
-        metric([], [])
-    with pytest.raises(errors.UserError, match=r'predictions\[0\] is bytes'):
-        metric(['a'], [b'a'])
-    with pytest.raises(errors.UserError, match='one text'):
-        metric('ab', 'ab')
+def test_an_unknown_type():
     with pytest.raises(errors.UserError, match='rouge0'):
-        metric.score_pairs(['a'], ['a'], ['rouge0'])
+        rouge.MultilingualRouge('de').score_pairs(['a'], ['a'], ['rouge0'])
 
 
 def test_signature_names_what_decides():
@@ -324,9 +325,6 @@ def test_identical_text_with_a_token_is_100(text):
 def test_sanitizing_twice_changes_nothing(text):
     once = rouge.sanitize(text)
     assert rouge.sanitize(once) == once
-
-
-# Table.
 
 
 # What the official scorer printed.

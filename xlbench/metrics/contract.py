@@ -47,41 +47,24 @@ class Spec(TypedDict):
     kwargs: dict[str, Json]
 
 
-class MeanOfTexts:
-    """A metric whose score of a corpus is the mean over its texts."""
+class OfTexts:
+    """A metric that scores a corpus and its texts: one of `per_example` and `with_examples`.
+
+    Without the latter, the score of a corpus is the mean over its texts.
+    """
 
     several_references: ClassVar[bool] = True
 
     def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
         """The scores of each text."""
-        raise NotImplementedError
-
-    def with_examples(
-        self, targets: Targets, predictions: Sequence[str]
-    ) -> tuple[Scores, list[Scores]]:
-        """The mean of every score over the texts, and the scores of each text."""
-        rows = self.per_example(targets, predictions)
-        return mean(rows), rows
-
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
-        """The mean of every score over the texts."""
-        return mean(self.per_example(targets, predictions))
-
-
-class CorpusAndTexts:
-    """A metric that scores a corpus and its texts at once."""
-
-    several_references: ClassVar[bool] = True
+        return self.with_examples(targets, predictions)[1]
 
     def with_examples(
         self, targets: Targets, predictions: Sequence[str]
     ) -> tuple[Scores, list[Scores]]:
         """The scores of the corpus, and those of each text."""
-        raise NotImplementedError
-
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
-        """The scores of each text."""
-        return self.with_examples(targets, predictions)[1]
+        rows = self.per_example(targets, predictions)
+        return mean(rows), rows
 
     def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
         """The scores of the corpus."""

@@ -172,7 +172,7 @@ def _suite(metrics: Sequence[str], lang: str) -> Suite:
 
 
 @dataclasses.dataclass(frozen=True)
-class FittedRating(contract.MeanOfTexts):
+class FittedRating(contract.OfTexts):
     """The mean rating that a fitted regressor predicts, in the units of the ratings.
 
     Attributes:

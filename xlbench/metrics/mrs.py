@@ -58,7 +58,7 @@ class Best(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class MrsRouge(contract.CorpusAndTexts):
+class MrsRouge(contract.OfTexts):
     """Weighted ROUGE of the best of several replies, and distinct-n of these best ones, 0 to 100.
 
     mrs_rouge is ROUGE-1 / 6 + ROUGE-2 / 3 + ROUGE-3 / 2, of F1. A reference that is empty, made of

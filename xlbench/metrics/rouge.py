@@ -19,7 +19,7 @@ import numpy as np
 import regex
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import contract, nltk_loading, segmenters, stemmers
+from xlbench.metrics import contract, nltk_loading, segmenters, stemmers, words
 from xlbench.system import errors
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
@@ -47,26 +47,17 @@ _IDEOGRAPH = regex.compile(
 )
 
 
-class _Characters(dict):
-    """A table for str.translate that is filled as characters appear."""
-
-    def __missing__(self, code: int) -> int | str | None:
-        self[code] = value = _cleaned(code)
-        return value
-
-
-def _cleaned(code: int) -> int | str | None:
-    """A character as it is kept: itself, a space where words part, None to drop it."""
-    category = unicodedata.category(chr(code))
-    if chr(code) in '\t\n\r' or category == 'Zs':
+def _cleaned(char: str) -> str:
+    """A character as it is kept: itself, a space where words part, '' to drop it."""
+    category = unicodedata.category(char)
+    if char in '\t\n\r' or category == 'Zs':
         return ' '
-    if code in (0, 0xFFFD) or category.startswith('C'):
-        return None  # Also U+200D, the joiner inside emoji, which so fall apart.
-    is_ascii_mark = 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
-    return ' ' if is_ascii_mark or category.startswith('P') else code
+    if char == '\ufffd' or category.startswith('C'):
+        return ''  # Also U+200D, the joiner inside emoji, which so fall apart.
+    return ' ' if words.is_mark(char) else char
 
 
-_CHARACTERS = _Characters()
+_CHARACTERS = words.Table(_cleaned)
 
 
 def sanitize(text: str) -> str:
@@ -155,7 +146,7 @@ def score_pair(
 
 
 @dataclasses.dataclass(frozen=True)
-class MultilingualRouge(contract.MeanOfTexts):
+class MultilingualRouge(contract.OfTexts):
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, 0 to 100: the plain mean over examples.
 
     A target may be several references, a list of texts: of each score the one with the best F1

@@ -165,7 +165,7 @@ def f1(
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkF1(contract.CorpusAndTexts):
+class ChunkF1(contract.OfTexts):
     """F1, precision and recall of chunks, 0 to 100, over all sentences together.
 
     The benchmark calls this F1 for parts of speech too, where it is neither accuracy nor macro-F1.

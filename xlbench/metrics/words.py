@@ -36,7 +36,7 @@ class _Zeros(dict):
         return 0
 
 
-class _Table(dict):
+class Table(dict):
     """A table for str.translate that is filled as characters appear."""
 
     def __init__(self, function: Callable[[str], str]):
@@ -144,11 +144,15 @@ def _cleaned(char: str) -> str:
 
 
 def _parted(char: str) -> str:
-    category = unicodedata.category(char)
-    if category == 'Mn':
+    if unicodedata.category(char) == 'Mn':
         return ''
+    return f' {char} ' if is_mark(char) else char
+
+
+def is_mark(char: str) -> bool:
+    """Returns whether a character is punctuation, or any other mark of ASCII."""
     is_ascii_mark = '!' <= char <= '~' and not char.isalnum()
-    return f' {char} ' if is_ascii_mark or category.startswith('P') else char
+    return is_ascii_mark or unicodedata.category(char).startswith('P')
 
 
-_CLEANED, _PARTED = _Table(_cleaned), _Table(_parted)
+_CLEANED, _PARTED = Table(_cleaned), Table(_parted)

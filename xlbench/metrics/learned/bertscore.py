@@ -58,7 +58,7 @@ class Prf(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class BertScore(contract.CorpusAndTexts):
+class BertScore(contract.OfTexts):
     """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
 
     A target may be several references; the best precision, recall and F1 count, each for itself.

@@ -35,7 +35,7 @@ _PUBLISHED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Bleurt(contract.MeanOfTexts):
+class Bleurt(contract.OfTexts):
     """BLEURT as its checkpoints give it: most are near 0 to 1, and no number is out of bounds.
 
     It is not multiplied by 100, unlike the other scores.

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from google.protobuf import empty_pb2
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from xlbench.system.errors import UserError, shortened
 
@@ -50,7 +53,9 @@ def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
             place = _place(value)
             if place.dtype == _FLOAT:
                 variables[name.decode()] = _read(prefix, place, shards)
-    except (OSError, ValueError, KeyError, IndexError, struct.error, TypeError) as error:
+    except (
+        OSError, ValueError, KeyError, IndexError, struct.error, TypeError, DecodeError,
+    ) as error:  # fmt: skip
         raise UserError(
             f'{index} and its data are no whole TensorFlow checkpoint: {shortened(str(error))}'
         ) from None
@@ -111,23 +116,8 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message of protocol buffers: numbers, and bytes of what is longer."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
-        kind = tag & 7
-        if kind == 0:
-            value, place = _varint(data, place)
-        elif kind == 2:
-            size, place = _varint(data, place)
-            value = data[place : place + size]
-            place += size
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-            value = data[place : place + size]
-            place += size
-        else:
-            raise ValueError('a message of it is broken')
-        yield tag >> 3, value
+    for field in UnknownFieldSet(empty_pb2.Empty.FromString(data)):
+        yield field.field_number, field.data
 
 
 def _place(data: bytes) -> _Place:

@@ -57,7 +57,7 @@ _KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of the
 
 
 @dataclasses.dataclass(frozen=True)
-class Meteor(contract.CorpusAndTexts):
+class Meteor(contract.OfTexts):
     """METEOR 1.5, 0 to 100, of the corpus: its statistics are added up, and no mean is taken.
 
     The score is called `meteor` where everything is as the tool has it for the language. With other
@@ -192,9 +192,9 @@ class Meteor(contract.CorpusAndTexts):
         """METEOR of the corpus, which is not the mean over texts, and of each text."""
         statistics = self.statistics(targets, predictions)
         name, setting = self.score_name, self._setting
-        total = functools.reduce(Statistics.plus, statistics, Statistics.nothing())
-        rows = [{name: 100 * one.score(setting).score} for one in statistics]
-        return {name: 100 * total.score(setting).score}, rows
+        total = functools.reduce(Statistics.plus, statistics)
+        rows = [{name: 100 * one.score(setting)} for one in statistics]
+        return {name: 100 * total.score(setting)}, rows
 
     def statistics(self, targets: contract.Targets, predictions: Sequence[str]) -> list[Statistics]:
         """Computes the statistics of each text against the reference that scores highest."""
@@ -210,7 +210,7 @@ class Meteor(contract.CorpusAndTexts):
                 count(hypothesis, one, alignment.align(hypothesis, one, matchers, self.beam))
                 for one in several
             )
-            best.append(max(scored, key=lambda one: one.score(setting).score))
+            best.append(max(scored, key=lambda one: one.score(setting)))
         return best
 
     @property

@@ -65,56 +65,34 @@ def setting_of(lang: str, task: str) -> Setting:
     return _SETTINGS[lang, task]
 
 
-class Score(NamedTuple):
-    """Between 0 and 1; nan where there is nothing to divide by."""
-
-    precision: float
-    recall: float
-    penalty: float
-    score: float
-
-
 class Statistics(NamedTuple):
     """Sufficient statistics of a score, of one text or of many.
 
     The lengths and the modules' counts have four numbers in a row: content words of the hypothesis
     and of the reference, function words of the hypothesis and of the reference; in characters if so
-    asked, while chunks and `matched` are in words.
+    asked, while `chunks` and `matched` are in words.
 
     Attributes:
         lengths: of the texts.
         modules: of the words that each module has matched.
-        chunks: runs of matches.
         matched: words of both sides.
-        penalised: `chunks` but for texts that match as a whole.
+        chunks: runs of matches; none of a text that matches as a whole.
     """
 
     lengths: tuple[int, ...]
     modules: tuple[tuple[int, ...], ...]
-    chunks: int
     matched: tuple[int, int]
-    penalised: int
-
-    @classmethod
-    def nothing(cls) -> 'Statistics':
-        """Returns the statistics of no text."""
-        zero = (0, 0, 0, 0)
-        return cls(zero, (zero,) * len(MODULES), 0, (0, 0), 0)
+    chunks: int
 
     def plus(self, other: 'Statistics') -> 'Statistics':
         """Adds the statistics of two sets of texts."""
         rows = zip((self.lengths, *self.modules), (other.lengths, *other.modules), strict=True)
         lengths, *modules = (tuple(map(sum, zip(*row, strict=True))) for row in rows)
-        return Statistics(
-            lengths,
-            tuple(modules),
-            self.chunks + other.penalised,
-            (self.matched[0] + other.matched[0], self.matched[1] + other.matched[1]),
-            self.penalised + other.penalised,
-        )
+        matched = self.matched[0] + other.matched[0], self.matched[1] + other.matched[1]
+        return Statistics(lengths, tuple(modules), matched, self.chunks + other.chunks)
 
-    def score(self, setting: Setting) -> Score:
-        """Scores by equations 1 to 5 of W14-3348, as the tool computes them."""
+    def score(self, setting: Setting) -> float:
+        """The score, 0 to 1, by equations 1 to 5 of W14-3348, as the tool computes them."""
         alpha, beta, gamma, delta = setting.parameters
         sides = []
         for side in (0, 1):
@@ -129,10 +107,9 @@ class Statistics(NamedTuple):
         if precision > 0 and recall > 0:
             mean = 1 / ((1 - alpha) / precision + alpha / recall)
         words = sum(self.matched) / 2
-        fragments = self.penalised / words if words else math.nan
-        penalty = gamma * fragments**beta
-        score = max(0.0, mean * (1 - penalty))
-        return Score(precision, recall, penalty, 0.0 if math.isnan(score) else score)
+        fragments = self.chunks / words if words else math.nan
+        score = max(0.0, mean * (1 - gamma * fragments**beta))
+        return 0.0 if math.isnan(score) else score
 
 
 def count(
@@ -164,8 +141,7 @@ def count(
     matched = (sum(len(words) for words, _ in of_module), sum(len(o) for _, o in of_module))
     whole = matched == (len(hypothesis), len(reference)) and aligned.chunks == 1
     modules = tuple(row(*sides) for sides in of_module)
-    chunks = aligned.chunks
-    return Statistics(row(hypothesis, reference), modules, chunks, matched, 0 if whole else chunks)
+    return Statistics(row(hypothesis, reference), modules, matched, 0 if whole else aligned.chunks)
 
 
 def _units(word: str) -> int:
