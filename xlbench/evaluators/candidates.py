@@ -3,15 +3,13 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from xlbench.data.prepared import Prepared
 from xlbench.evaluators import base
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.mbr import Choose
-from xlbench.retrieval.response_set import ResponseSet
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -149,13 +147,6 @@ def rank(task: RetrievalTask, messages: np.ndarray, replies: np.ndarray) -> Rank
     return Ranks(*map(np.concatenate, (losses, ranks, best)))
 
 
-class Counts(Protocol):
-    """Numbers of responses that are considered and suggested."""
-
-    top_k: int
-    num_suggestions: int
-
-
 class Suggested(NamedTuple):
     """Suggestions for n messages at one weight of log-likelihoods.
 
@@ -174,39 +165,6 @@ class Suggested(NamedTuple):
     suggestions: list[list[dict[str, Json]]]
     scores: Mapping[str, float]
     per_example: Sequence[Mapping[str, float]]
-
-
-def suggest(
-    messages: np.ndarray,
-    index: exact_search.Index,
-    responses: ResponseSet,
-    choose: Choose,
-    counts: Counts,
-) -> tuple[list[list[int]], list[list[dict[str, Json]]]]:
-    """Finds the best responses to each message, and chooses among them.
-
-    Args:
-      messages: [n, dim].
-      index: of the responses.
-      responses: the set.
-      choose: of its chooser.
-      counts: the options of an evaluation.
-
-    Returns:
-      `ids` and `suggestions` of Suggested.
-    """
-    best = exact_search.top_k(messages, index, min(counts.top_k, len(responses)))
-    chosen, suggestions = [], []
-    for ids, values in zip(best.ids.tolist(), best.values, strict=True):
-        scores = dict(zip(ids, values.tolist(), strict=True))
-        chosen.append(choose(ids, values, counts.num_suggestions))
-        suggestions.append(
-            [
-                {'text': responses.display[i], 'response': i, 'score': scores[i]}
-                for i in chosen[-1]
-            ]
-        )
-    return chosen, suggestions
 
 
 class Rows:

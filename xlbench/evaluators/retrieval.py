@@ -25,7 +25,7 @@ from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base, candidates as candidates_lib
-from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, suggest
+from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
@@ -281,8 +281,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
                 | ranking.official(gold[inside], three, len(responses))
             )
             rows.note('set_rank', ranks, inside)
-        decoding = self._decoding(responses, best, tried)
-        return {'decoding': decoding, **self._facts(task, responses, len(inside))}
+        return self._facts(task, best, tried, len(inside))
 
     def _at_weight(
         self,
@@ -296,39 +295,43 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         folder, lang = task.responses.folder, task.prepared.manifest['target_lang']
         responses, choose = self._sets[folder], self._chooser(folder, lang)
         index = exact_search.with_bias(index, lm_weight * responses.lm_scores)
-        ids, suggestions = suggest(messages, index, responses, choose, self._options)
+        best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
+        ids, suggestions = [], []
+        for considered, values in zip(best.ids.tolist(), best.values, strict=True):
+            scores = dict(zip(considered, values.tolist(), strict=True))
+            ids.append(choose(considered, values, self._options.num_suggestions))
+            suggestions.append(
+                [{'text': responses.display[i], 'response': i, 'score': scores[i]} for i in ids[-1]]
+            )
         n_best = [[suggestion['text'] for suggestion in row] for row in suggestions]
         scores, per_example = task.metrics.score(targets, n_best, _SCORES)
         return Suggested(lm_weight, index, ids, suggestions, scores, per_example)
 
-    def _decoding(
-        self, responses: ResponseSet, best: Suggested, tried: Sequence[Suggested]
-    ) -> dict[str, Json]:
-        """Says in metrics.json how suggestions were made."""
-        made: dict[str, Json] = {
-            'method': 'retrieval',
-            'responses': len(responses),
-            'top_k': self._options.top_k,
-            'num_suggestions': self._options.num_suggestions,
-            'lm_weight': best.lm_weight,
-            'consensus': self._options.consensus,
-        }
-        if len(tried) > 1:
-            made['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
-        return made
-
     def _facts(
-        self, task: RetrievalTask, responses: ResponseSet, num_inside: int
+        self, task: RetrievalTask, best: Suggested, tried: Sequence[Suggested], num_inside: int
     ) -> dict[str, Json]:
-        """Says in metrics.json which responses were suggested.
+        """Says in metrics.json which responses were suggested, and how.
 
         Args:
           task: that was scored.
-          responses: its response set.
+          best: what is suggested.
+          tried: all that it was chosen among.
           num_inside: examples whose reply is in the set.
         """
+        responses, options = self._sets[task.responses.folder], self._options
+        decoding: dict[str, Json] = {
+            'method': 'retrieval',
+            'responses': len(responses),
+            'top_k': options.top_k,
+            'num_suggestions': options.num_suggestions,
+            'lm_weight': best.lm_weight,
+            'consensus': options.consensus,
+        }
+        if len(tried) > 1:
+            decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
         hashes = task.metrics.hashes
         return {
+            'decoding': decoding,
             'signatures': task.metrics.signatures,
             **({'hashes': hashes} if hashes else {}),
             'metrics': list(task.metrics.written),

@@ -105,7 +105,7 @@ def read(paths: Sequence[str], study: Study) -> Judged:
                 index, systems = _behind(sheet, answer.item)
                 key = index, systems[LETTERS.index(answer.text)], answer.aspect
                 ratings.setdefault(key, {})[judge] = answer.rating
-    notes += _about(study, answers)
+    notes += _about(study, sheets, answers)
     return Judged(tuple(answers), ratings, choices, tuple(notes))
 
 
@@ -174,13 +174,15 @@ def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
     return sheet.order[number - 1], sheet.slots[number - 1]
 
 
-def _about(study: Study, answers: dict[str, tuple[str, list[Answer]]]) -> list[str]:
+def _about(
+    study: Study, sheets: dict[str, Sheet], answers: dict[str, tuple[str, list[Answer]]]
+) -> list[str]:
     """Lists judges who are missing, unfinished, or gave the same answer throughout."""
     notes = []
-    if absent := [sheet.judge for sheet in study.sheets if sheet.judge not in answers]:
+    if absent := [judge for judge in sheets if judge not in answers]:
         notes.append(f'No answers of {", ".join(absent)}.')
     for judge, (path, given) in answers.items():
-        sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
+        sheet = sheets[judge]
         counts = [0] * len(sheet.order)
         for answer in given:
             counts[answer.item - 1] += 1
@@ -196,7 +198,7 @@ def _about(study: Study, answers: dict[str, tuple[str, list[Answer]]]) -> list[s
                 f'{judge} is not finished: {len(missing)} of {len(counts)} items of {path} lack '
                 f'answers (items {named}{more} of the page).'
             )
-    said = {judge: _meant(study, judge, given) for judge, (_, given) in answers.items()}
+    said = {judge: _meant(sheets[judge], given) for judge, (_, given) in answers.items()}
     judges = [judge for judge in said if said[judge]]
     for i, judge in enumerate(judges):
         for other in judges[:i]:
@@ -211,9 +213,8 @@ def _questions(study: Study, item: Item) -> int:
     return of_each * len(study.scale.aspects)
 
 
-def _meant(study: Study, judge: str, given: Sequence[Answer]) -> set[tuple[object, ...]]:
+def _meant(sheet: Sheet, given: Sequence[Answer]) -> set[tuple[object, ...]]:
     """Answers about the study's own items and systems, which compare between judges."""
-    sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
     meant = set()
     for answer in given:
         index, systems = _behind(sheet, answer.item)
