@@ -2,15 +2,16 @@
 
 import os
 import pathlib
+import types
 
+import encoder_folders
 import numpy as np
 import pytest
 import tokenizer_files
 
-from xlbench import models
 from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint
-from xlbench.metrics import Suite, suite as suite_lib
+from xlbench.evaluators import generation
+from xlbench.metrics import Distinct, Suite, suite as suite_lib, to_spec
 from xlbench.metrics.learned import BertScore, bertscore, token_vectors
 from xlbench.system import errors
 
@@ -55,26 +56,8 @@ def minilm():
 @pytest.fixture(scope='module')
 def tiny(tmp_path_factory):
     """A folder with a BERT of random weights and a vocabulary of a few pieces."""
-    import jax
-
-    folder = tmp_path_factory.mktemp('bert')
-    vocabulary = tokenizer_files.write(folder / 'vocabulary', 'bert-uncased')
-    size = len(pathlib.Path(vocabulary, 'vocab.txt').read_text().splitlines())
-    config = dict(
-        vocab_size=size, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=2,
-        max_positions=40, has_pooler=True,
-    )  # fmt: skip
-    model = models.build('bert', **config)
-    params = model.init(jax.random.key(3), np.zeros((1, 4), np.int32))['params']
-    params = jax.tree.map(lambda box: np.asarray(box.value) * 10, params, is_leaf=is_box)
-    files = [path for path in pathlib.Path(vocabulary).iterdir() if path.name != 'config.json']
-    ids = {'pad_id': 0, 'bos_id': 2, 'eos_id': 3}
-    checkpoint.save(folder / 'model', 'bert', model.config, params, ids, files)
-    return str(folder / 'model')
-
-
-def is_box(leaf):
-    return hasattr(leaf, 'value')
+    folder = tmp_path_factory.mktemp('bert') / 'my-encoder'
+    return encoder_folders.write(folder, 'bert-uncased', max_positions=40)
 
 
 @pytest.mark.parametrize(('layer', 'idf'), OF_PACKAGE)
@@ -197,3 +180,28 @@ def test_models_of_languages_and_mistakes():
 def test_layers_that_a_model_does_not_have(tiny):
     with pytest.raises(errors.UserError, match='has 2 layers, and not layer 3'):
         BertScore(model=tiny, layer=3).values(['a'], ['a'])
+
+
+def test_one_key_of_a_config_adds_it_to_each_task(tiny):
+    sizes = dict(batch_size=8, lengths=dict(inputs=8, targets=8))
+    options = generation.Options(**sizes, metrics=(f'bertscore={tiny}',))
+    task = types.SimpleNamespace(manifest={'target_lang': 'de'})
+    [spec] = options.further_metrics(task)
+    own = to_spec(Distinct.for_language('de'))
+    suite = Suite('a task', [own], [own, spec])
+    assert suite.written == [own, spec] and list(suite.hashes) == ['BertScore']
+    [signature] = [line for name, line in suite.signatures.items() if name == 'BertScore']
+    assert signature.startswith('my-encoder_L1_no-idf_')  # Three quarters of two layers.
+    texts = ['Der Zug ist da.', 'Es regnet.']
+    scores, _ = suite.score(texts, [[text] for text in texts], ())
+    assert scores['bertscore'] == pytest.approx(100, abs=1e-3)
+    assert scores['bertscore'] > suite.score(texts, [['Es'], ['Zug']], ())[0]['bertscore']
+    for off in (dict(metrics=()), dict(decode=False, metrics=(f'bertscore={tiny}',))):
+        assert generation.Options(**sizes, **off).further_metrics(task) == []
+
+
+def test_the_layer(tiny):
+    assert BertScore.of_encoder(tiny, 'de', 2).layer == 2
+    assert BertScore.of_encoder('bert-base-multilingual-cased', 'de').layer == -1
+    with pytest.raises(errors.UserError, match='takes a model from a folder or the Hugging Face'):
+        BertScore.of_encoder('no/such/place')
