@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xlbench import metrics
+from xlbench.data import features
 from xlbench.metrics import tagging
 from xlbench.system import errors
 
@@ -128,30 +129,27 @@ def toy_pieces(word):
     return [('##' if i else '') + word[i : i + 3] for i in range(0, len(word), 3)]
 
 
-def test_golden_last_pieces(golden):
+def test_golden_places_of_tags(golden):
+    """A tag stands at the last piece of its word, if that fits and the tag is scored."""
     for case in golden('fsxlt_tagging/'):
         length = case['inputs']['max_seq_len']
         for words, expected in zip(case['inputs']['sentences'], case['expected'], strict=True):
             pieces = [toy_pieces(word) for word, _ in words]
-            tags = [tag for _, tag in words]
-            places = tagging.last_pieces(tags, list(map(len, pieces)), length - 2)
-            fitting = list(itertools.chain.from_iterable(pieces))[: length - 2]
-            flat = ['[CLS]', *fitting, '[SEP]']
-            assert flat == expected['pieces']
-            by_place = {p + 1: tag for p, tag in zip(places, tags, strict=True) if p is not None}
-            assert [int(i in by_place) for i in range(len(flat))] == expected['is_target']
-            assert [by_place.get(i, '<PAD>') for i in range(len(flat))] == expected['tags']
+            flat = [*itertools.chain.from_iterable(pieces)]
+            counts = list(map(len, pieces))
+            record = {'inputs': ['[CLS]', *flat, '[SEP]'], 'piece_counts': counts}
+            kept = ['[CLS]', *flat[: length - 2], '[SEP]']
+            assert kept == expected['pieces']
+            places = features.tag_places(record, length).tolist()
+            tags = (tag for _, tag in words[: len(places)])
+            by_place = {
+                place: tag
+                for place, tag in zip(places, tags, strict=True)
+                if tag not in tagging.UNSCORED
+            }
+            assert [int(i in by_place) for i in range(len(kept))] == expected['is_target']
+            assert [by_place.get(i, '<PAD>') for i in range(len(kept))] == expected['tags']
             assert len(by_place) == expected['n_targets']
-
-
-def test_last_pieces_of_cut_and_unscored_words():
-    # The second word ends behind piece 4: with room for 3 it is lost though it begins before.
-    assert tagging.last_pieces(['A', 'B', 'C'], [2, 2, 1], 5) == [1, 3, 4]
-    assert tagging.last_pieces(['A', 'B', 'C'], [2, 2, 1], 3) == [1, None, None]
-    assert tagging.last_pieces(['A', 'AFX', 'C'], [1, 1, 1], 9) == [0, None, 2]
-    assert tagging.last_pieces([], [], 9) == []
-    with pytest.raises(ValueError, match='at least one piece'):
-        tagging.last_pieces(['A'], [0], 9)
 
 
 def test_mistakes():

@@ -8,7 +8,7 @@ predictions are lists of strings as for every other metric:
 
 A prediction has a tag for every word of the target. Words that do not count are left out on both
 sides, as if the sentence had been written without them: those whose own tag is in UNSCORED, and
-those that did not fit the model, for which the prediction has CUT (`last_pieces` says which).
+those that did not fit the model, for which the prediction has CUT (data.features.tag_places).
 
 `Chunks` does the same on arrays of tag numbers, for the predictions of many models at once.
 """
@@ -33,34 +33,6 @@ _SEQEVAL = '0.0.12'  # The version whose chunks are counted; it is of the time o
 def split(text: str) -> list[str]:
     """The tags of a sentence; an empty text has none."""
     return text.split()
-
-
-def last_pieces(
-    tags: Sequence[str], piece_counts: Sequence[int], max_pieces: int
-) -> list[int | None]:
-    """Finds where the tag of each word is predicted: at its last piece (fsxlt/code).
-
-    A sentence is cut behind `max_pieces` pieces. A word that loses its last piece so, and one whose
-    tag is in UNSCORED, is neither trained nor scored.
-
-    Args:
-        tags: [words].
-        piece_counts: [words], pieces of each; at least 1 (a word that a tokeniser leaves nothing of
-            is one unknown piece).
-        max_pieces: Pieces that fit, without the special tokens around them: 126 of 128.
-
-    Returns:
-        [words], the place of the piece in the sentence, counted from 0 without [CLS]; or None.
-
-    Example: tags DET ADJ, pieces 'The', 'int ##ern ##al' -> [0, 3]; with max_pieces 3 -> [0, None].
-    """
-    if len(tags) != len(piece_counts) or min(piece_counts, default=1) < 1:
-        raise ValueError('every tag needs a word of at least one piece')
-    ends = np.cumsum(piece_counts, dtype=int).tolist()
-    return [
-        end - 1 if end <= max_pieces and tag not in UNSCORED else None
-        for tag, end in zip(tags, ends, strict=True)
-    ]
 
 
 class Chunks:
