@@ -10,6 +10,7 @@ import sacrebleu.metrics
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scores, Targets
 from xlbench.system import errors
 
 Scorer = sacrebleu.metrics.BLEU | sacrebleu.metrics.CHRF | sacrebleu.metrics.TER
@@ -37,13 +38,11 @@ class _OfSacreBleu:
         _corpus_score(scorer, [['a'] * count for count in counts], ['a'] * len(counts))
         return str(scorer.get_signature())
 
-    def __call__(self, targets: contract.Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
         """The score of the corpus: not the mean over examples."""
         return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
 
-    def per_example(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
         """The score of each text."""
         rows = contract.check_references(targets, predictions)
         scorer = self._scorer(of_texts=True)
@@ -169,7 +168,7 @@ def _made(kind: type, options: tuple[tuple[str, str | int], ...]) -> Scorer:
     return kind(**dict(options))
 
 
-def _corpus_score(metric: Scorer, targets: contract.Targets, predictions: Sequence[str]) -> float:
+def _corpus_score(metric: Scorer, targets: Targets, predictions: Sequence[str]) -> float:
     rows = contract.check_references(targets, predictions)
     # A stream for the first references, one for the second, ...; None where there is none.
     streams = list(map(list, itertools.zip_longest(*rows)))

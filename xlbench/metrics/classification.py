@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scores
 from xlbench.system import errors
 
 
@@ -33,7 +34,7 @@ class Classification:
         """The line that says what decides the numbers."""
         return f'classification|labels:{",".join(self.labels) or "seen"}|empty:0|version:1'
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
         """Computes accuracy and macro_f1 of all examples."""
         contract.check(targets, predictions)
         seen = sorted({*targets, *predictions})
@@ -48,9 +49,7 @@ class Classification:
             'macro_f1': 100.0 * float(scores[labels].sum()) / len(self.labels or seen),
         }
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """Computes the accuracy of each example: 100 or 0."""
         contract.check(targets, predictions)
         return [

@@ -10,6 +10,7 @@ Target = str | Sequence[str]  # A reference, or all of them where an example has
 Targets = Sequence[Target]
 Prediction = str | Sequence[str]  # A text, or several of them, the best first.
 Scores = dict[str, float]
+Scored = tuple[Scores, list[Scores]]  # Of a corpus, and of each of its texts.
 
 
 class Metric(Protocol):
@@ -59,9 +60,7 @@ class OfTexts:
         """The scores of each text."""
         return self.with_examples(targets, predictions)[1]
 
-    def with_examples(
-        self, targets: Targets, predictions: Sequence[str]
-    ) -> tuple[Scores, list[Scores]]:
+    def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
         """The scores of the corpus, and those of each text."""
         rows = self.per_example(targets, predictions)
         return mean(rows), rows
@@ -69,6 +68,17 @@ class OfTexts:
     def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
         """The scores of the corpus."""
         return self.with_examples(targets, predictions)[0]
+
+    def missing(self) -> list[str]:
+        """Lists what it needs and this machine lacks, a line each, with the command to type."""
+        return []
+
+    def references(self, targets: Targets, predictions: Sequence[str]) -> list[list[str]]:
+        """Checks as `check_references` does; UserError, too, if what it needs is not here."""
+        rows = check_references(targets, predictions)
+        if lines := self.missing():
+            raise errors.UserError(lines[0])
+        return rows
 
 
 def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
@@ -103,24 +113,6 @@ def check_references(
         if not row:
             raise errors.UserError(f'targets[{i}] has no reference; one or more are needed')
         check(row, [''] * len(row))
-    return rows
-
-
-class Needing(Protocol):
-    """A metric that needs models or tables."""
-
-    def missing(self) -> list[str]:
-        """Lists the needs that this machine lacks, a line each, with the command to type."""
-        ...
-
-
-def references_for(
-    metric: Needing, targets: Targets, predictions: Sequence[str]
-) -> list[list[str]]:
-    """Checks as `check_references` does; UserError, too, if what a metric needs is not here."""
-    rows = check_references(targets, predictions)
-    if lines := metric.missing():
-        raise errors.UserError(lines[0])
     return rows
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scores
 from xlbench.system import errors
 
 _TOKENIZERS = {
@@ -50,7 +51,7 @@ class Distinct:
         """The line that says what decides the numbers."""
         return f'distinct|tok:{self.tokenize}|case:mixed|empty:0|version:1'
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
         """Mean over hypotheses, and over the corpus.
 
         Example: predictions ['a b a b'] -> distinct_1 50, distinct_2 66.7, both corpus alike.
@@ -62,9 +63,7 @@ class Distinct:
         scores['distinct_texts'] = _share(predictions)
         return scores
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """Computes distinct_1 and distinct_2 of each hypothesis."""
         contract.check_references(targets, predictions)
         return [

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from xlbench.metrics import contract, suite as suite_lib
+from xlbench.metrics.contract import Scores
 from xlbench.metrics.suite import Suite
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError
@@ -208,9 +209,7 @@ class FittedRating(contract.OfTexts):
         words = [f'{name}:{value.replace("|", "/")}' for name, value in parts.items()]
         return '|'.join(['fitted_rating', *words])
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """The predicted rating of each text."""
         contract.check_references(targets, predictions)
         fit = load(self.path)

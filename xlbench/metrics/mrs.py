@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, words
+from xlbench.metrics.contract import Prediction, Scored, Scores
 from xlbench.system import errors
 
 NGRAMS = ('set', 'multiset')
@@ -118,9 +119,7 @@ class MrsRouge(contract.OfTexts):
         ]
         return '|'.join(parts)
 
-    def with_examples(
-        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
-    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+    def with_examples(self, targets: Sequence[str], predictions: Sequence[Prediction]) -> Scored:
         """Means over the examples that count, and distinct-n of the corpus; ROUGE of each example.
 
         Args:
@@ -144,7 +143,7 @@ class MrsRouge(contract.OfTexts):
         return {name: 100.0 * value for name, value in scores.items()}, examples
 
     def choose(
-        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+        self, targets: Sequence[str], predictions: Sequence[Prediction]
     ) -> list[Best | None]:
         """The best prediction of each example; None where the example is left out."""
         rows = contract.check_n_best(targets, predictions)
@@ -225,9 +224,7 @@ class MrsValidationRouge:
         'mrs_validation_rouge|case:lower|tok:generic|nbest:3|ngrams:set|version:1'
     )
 
-    def __call__(
-        self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
-    ) -> dict[str, float]:
+    def __call__(self, targets: Sequence[str], predictions: Sequence[Sequence[str]]) -> Scores:
         """Computes mrs_validation_rouge, weighted as MrsRouge, and mrs_validation_rouge_uniform."""
         scores = [score for score in self.per_example(targets, predictions) if score]
         if not scores:
@@ -239,7 +236,7 @@ class MrsValidationRouge:
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
-    ) -> list[dict[str, float]]:
+    ) -> list[Scores]:
         """The scores of each example; {} where there are not three predictions."""
         rows = contract.check_n_best(targets, predictions)
         return [
@@ -253,7 +250,7 @@ def reply_ngrams(text: str, lang: str) -> list[set[tuple[str, ...]]]:
     return _ngrams(_sentences(words.load(lang)(text.lower())), 'set')
 
 
-def _validation_rouge(target: str, predictions: Sequence[str]) -> dict[str, float]:
+def _validation_rouge(target: str, predictions: Sequence[str]) -> Scores:
     def ngrams(text: str) -> list[set]:
         text = words.generic(text)
         # Of what is empty or a single dot, every character is a word.

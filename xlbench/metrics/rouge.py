@@ -20,6 +20,7 @@ import regex
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, nltk_loading, segmenters, stemmers, words
+from xlbench.metrics.contract import Scores
 from xlbench.system import errors
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
@@ -201,9 +202,7 @@ class MultilingualRouge(contract.OfTexts):
         ]
         return '|'.join(parts)
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """Computes rouge_1, rouge_2 and rouge_l of each example."""
         names = {'rouge1': 'rouge_1', 'rouge2': 'rouge_2', 'rougeL': 'rouge_l'}
         return [

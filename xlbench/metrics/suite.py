@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xlbench.metrics import specs
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
-from xlbench.metrics.contract import Metric, Scores, Spec
+from xlbench.metrics.contract import Metric, Scored, Scores, Spec
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
@@ -170,7 +170,7 @@ class Suite:
         targets: Sequence[str],
         n_best: Sequence[Sequence[str]],
         taken: Iterable[str] = (),
-    ) -> tuple[Scores, list[Scores]]:
+    ) -> Scored:
         """The scores of all metrics, of the corpus and of each example.
 
         Args:
@@ -305,7 +305,7 @@ class Suite:
         targets: Sequence[str],
         n_best: Sequence[Sequence[str]],
         rows: bool = True,
-    ) -> tuple[Scores, list[Scores]]:
+    ) -> Scored:
         if not member.is_foreign:
             return score(member.metric, targets, n_best, rows=rows)
         name = f'metric {member.source} of task {self._task}'
@@ -328,7 +328,7 @@ def score(
     n_best: Sequence[Sequence[str]],
     name: str = 'the metric',
     rows: bool = True,
-) -> tuple[Scores, list[Scores]]:
+) -> Scored:
     """The scores of a corpus, and of each example.
 
     Args:

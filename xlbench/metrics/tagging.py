@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scored, Scores
 from xlbench.system import errors
 
 # Tags that fsxlt/code neither trains nor scores (data_loader/bert_formatting.py).
@@ -162,9 +163,7 @@ class ChunkF1(contract.OfTexts):
             f'unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
         )
 
-    def with_examples(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+    def with_examples(self, targets: Sequence[str], predictions: Sequence[str]) -> Scored:
         """Computes chunk_f1, chunk_precision and chunk_recall of all sentences, and of each."""
         sentences = scored(targets, predictions)
         numbers: dict[str, int] = {}
@@ -189,7 +188,7 @@ class ChunkF1(contract.OfTexts):
         return _chunk_scores(f1(*counts.sum(-1))), [_chunk_scores(row) for row in examples]
 
 
-def _chunk_scores(values: Sequence[float]) -> dict[str, float]:
+def _chunk_scores(values: Sequence[float]) -> Scores:
     names = ('chunk_f1', 'chunk_precision', 'chunk_recall')
     return {name: 100.0 * float(value) for name, value in zip(names, values, strict=True)}
 
@@ -210,7 +209,7 @@ class TagAccuracy:
         """The line that says what decides the numbers."""
         return f'tag_accuracy|unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
         """Computes tag_accuracy; tag_scored, the share of all words that count; and by tag."""
         words = [pair for sentence in scored(targets, predictions) for pair in sentence]
         total = sum(len(split(target)) for target in targets)
@@ -222,9 +221,7 @@ class TagAccuracy:
             scores |= {f'tag_accuracy_{tag}': _share(by_tag[tag]) for tag in sorted(by_tag)}
         return scores
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """Computes tag_accuracy of each sentence; 0 for one of which no word counts."""
         return [{'tag_accuracy': _share(pair)} for pair in scored(targets, predictions)]
 

@@ -12,13 +12,14 @@ import importlib.util
 import math
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import xlbench
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scored, Targets
 from xlbench.metrics.learned import weights
 from xlbench.system import errors, files
 
@@ -158,9 +159,7 @@ class BertScore(contract.OfTexts):
                 )
         return lines
 
-    def with_examples(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+    def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
         """Means over the texts and those of each; no F1 is computed from other means."""
         values = self.values(targets, predictions)
         rows = [
@@ -169,14 +168,14 @@ class BertScore(contract.OfTexts):
         ]
         return contract.mean(rows), rows
 
-    def values(self, targets: contract.Targets, predictions: Sequence[str]) -> Prf:
+    def values(self, targets: Targets, predictions: Sequence[str]) -> Prf:
         """Precision, recall and F1 of each text, as the package returns them."""
-        rows = contract.references_for(self, targets, predictions)
+        rows = self.references(targets, predictions)
         encoder = _encoder(str(weights.folder(self._model)), self._layer)
         owners = [i for i, row in enumerate(rows) for _ in row]
         references = encoder.ids(self._texts([text for row in rows for text in row]))
         candidates = encoder.ids(self._texts(predictions))
-        scale = _Weights(references if self.idf else None, encoder.special)
+        scale = _weights(references if self.idf else None, encoder.special)
         found = np.full((3, len(rows)), -math.inf)
         padded = (
             self._padded([candidates[i] for i in owners]),
@@ -251,27 +250,22 @@ class BertScore(contract.OfTexts):
         return base
 
 
-class _Weights:
-    """Weight of each token of a text: 1 or its idf; 0 for special tokens.
+def _weights(
+    references: Sequence[np.ndarray] | None, special: Sequence[int]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Ids of a text [length] -> the weights of its tokens [length]: 1 or idf; 0 for special ones.
 
     Args:
         references: ids, of which idf is counted; None weighs all alike.
         special: ids that weigh nothing; with idf they are in every reference, or count as others.
     """
-
-    def __init__(self, references: Sequence[np.ndarray] | None, special: Sequence[int]):
-        self._special, self._idf = np.array(special), None
-        if references is not None:
-            count = len(references)
-            seen = collections.Counter(i for ids in references for i in set(ids.tolist()))
-            self._idf = {i: math.log((count + 1) / (n + 1)) for i, n in seen.items()}
-            self._unseen = math.log(count + 1)
-
-    def __call__(self, ids: np.ndarray) -> np.ndarray:
-        """[length] of [length]."""
-        if self._idf is None:
-            return (~np.isin(ids, self._special)).astype(np.float32)
-        return np.array([self._idf.get(i, self._unseen) for i in ids.tolist()], np.float32)
+    if references is None:
+        return lambda ids: (~np.isin(ids, np.array(special))).astype(np.float32)
+    count = len(references)
+    seen = collections.Counter(i for ids in references for i in set(ids.tolist()))
+    idf = {i: math.log((count + 1) / (n + 1)) for i, n in seen.items()}
+    unseen = math.log(count + 1)
+    return lambda ids: np.array([idf.get(i, unseen) for i in ids.tolist()], np.float32)
 
 
 def _match(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import xlbench
 from xlbench.metrics import contract
+from xlbench.metrics.contract import Scores, Targets
 from xlbench.metrics.learned import weights
 from xlbench.system import errors
 
@@ -69,11 +70,9 @@ class Bleurt(contract.OfTexts):
             ]
         return weights.missing('BLEURT', self.checkpoint)
 
-    def per_example(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
         """BLEURT of each text; with several references, the highest."""
-        rows = contract.references_for(self, targets, predictions)
+        rows = self.references(targets, predictions)
         model = _regressor(str(weights.folder(self.checkpoint)))
         asked = [
             (reference, prediction)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, nltk_loading
+from xlbench.metrics.contract import Scored, Targets
 from xlbench.metrics.meteor import alignment, settings, tables
 from xlbench.metrics.meteor.settings import Setting, Statistics, count
 from xlbench.system import errors
@@ -186,9 +187,7 @@ class Meteor(contract.OfTexts):
             )
         return lines
 
-    def with_examples(
-        self, targets: contract.Targets, predictions: Sequence[str]
-    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+    def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
         """METEOR of the corpus, which is not the mean over texts, and of each text."""
         statistics = self.statistics(targets, predictions)
         name, setting = self.score_name, self._setting
@@ -196,9 +195,9 @@ class Meteor(contract.OfTexts):
         rows = [{name: 100 * one.score(setting)} for one in statistics]
         return {name: 100 * total.score(setting)}, rows
 
-    def statistics(self, targets: contract.Targets, predictions: Sequence[str]) -> list[Statistics]:
+    def statistics(self, targets: Targets, predictions: Sequence[str]) -> list[Statistics]:
         """Computes the statistics of each text against the reference that scores highest."""
-        rows = contract.references_for(self, targets, predictions)
+        rows = self.references(targets, predictions)
         words = functools.cache(self._words)
         predicted = [words(text) for text in predictions]
         references = [[words(text) for text in row] for row in rows]
