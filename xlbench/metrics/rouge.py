@@ -12,7 +12,8 @@ import dataclasses
 import functools
 import importlib.metadata
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -108,13 +109,6 @@ class Tokenizer:
         return [token for token in tokens if token]
 
 
-class _Remembering:
-    """Gives rouge_score tokens; those of the last texts are kept, for the next system's scores."""
-
-    def __init__(self, tokenize: Callable[[str], list[str]]):
-        self.tokenize = functools.lru_cache(_REMEMBERED)(tokenize)
-
-
 def _words(text: str) -> list[str]:
     words = _WORD.findall(_LONE_MARK.sub(_SPACE_PLACEHOLDER, text))
     return _IDEOGRAPH.sub(r' \1 ', ' '.join(words)).split()
@@ -125,14 +119,14 @@ def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
     nltk_loading.load()  # rouge_score imports it.
     from rouge_score import rouge_scorer
 
+    of_lines = [kind for kind in types if kind == 'rougeLsum']
+    of_texts = [kind for kind in types if kind != 'rougeLsum']
     scorers = []
-    texts = [kind for kind in types if kind != 'rougeLsum']
-    if texts:
-        whole = _Remembering(tokenizer.tokenize)
-        scorers.append(rouge_scorer.RougeScorer(texts, tokenizer=whole))
-    if 'rougeLsum' in types:
-        lines = _Remembering(tokenizer.tokenize_line)
-        scorers.append(rouge_scorer.RougeScorer(['rougeLsum'], tokenizer=lines))
+    for kinds, tokenize in (of_texts, tokenizer.tokenize), (of_lines, tokenizer.tokenize_line):
+        if kinds:
+            # The tokens of the last texts are kept, for the next system's scores.
+            kept = SimpleNamespace(tokenize=functools.lru_cache(_REMEMBERED)(tokenize))
+            scorers.append(rouge_scorer.RougeScorer(kinds, tokenizer=kept))
     return scorers
 
 

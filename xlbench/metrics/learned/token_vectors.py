@@ -17,6 +17,7 @@ from xlbench.data import tokenizers, vocabulary_files
 from xlbench.huggingface import checkpoint as checkpoints
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
+from xlbench.system.work import in_flight
 
 # Tokens in a row and in a batch of each device; texts share rows, so that few shapes are compiled
 # and little is padding.
@@ -25,6 +26,8 @@ _BATCH_TOKENS = {'cpu': 4096, 'other': 32768}
 _KEPT_BYTES = 1 << 30  # Of vectors: those of pairs in work, and of texts that may come again.
 _AHEAD = 2  # Batches in flight.
 _FAMILIES_WITH_SPACE = ('roberta',)
+# (number of a text, its row, its first place) ...; tokens, segments and positions.
+_Batch = tuple[list[tuple[int, int, int]], list[np.ndarray]]
 
 
 class TokenEncoder:
@@ -107,21 +110,18 @@ class TokenEncoder:
         for key in found:
             self._kept.move_to_end(key)
         missing = [(key, ids) for key, ids in unique.items() if key not in found]
-        if not missing:
-            return found
-        flying: collections.deque = collections.deque()
-        for batch in [*self._batches([ids for _, ids in missing]), *[None] * _AHEAD]:
-            if batch is not None:
-                places, arrays = batch
-                with partitioning.activate(self._mesh):
-                    arrays = [jax.device_put(array, self._rows) for array in arrays]
-                    flying.append((places, self._encode(self._params, *arrays)))
-            if flying and (batch is None or len(flying) > _AHEAD):
-                places, encoded = flying.popleft()
-                rows = np.asarray(encoded)
-                for number, row, start in places:
-                    key, ids = missing[number]
-                    found[key] = self._keep(key, rows[row, start : start + len(ids)].copy())
+
+        def encode(batch: _Batch) -> jax.Array:
+            with partitioning.activate(self._mesh):
+                arrays = [jax.device_put(array, self._rows) for array in batch[1]]
+                return self._encode(self._params, *arrays)
+
+        batches = self._batches([ids for _, ids in missing])
+        for (places, _), encoded in in_flight(batches, encode, _AHEAD):
+            rows = np.asarray(encoded)
+            for number, row, start in places:
+                key, ids = missing[number]
+                found[key] = self._keep(key, rows[row, start : start + len(ids)].copy())
         return found
 
     def _keep(self, key: bytes, vectors: np.ndarray) -> np.ndarray:
@@ -131,10 +131,7 @@ class TokenEncoder:
             self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return vectors
 
-    def _batches(
-        self, texts: Sequence[np.ndarray]
-    ) -> Iterator[tuple[list[tuple[int, int, int]], list[np.ndarray]]]:
-        """((number of a text, its row, its first place) ..., tokens, segments and positions)."""
+    def _batches(self, texts: Sequence[np.ndarray]) -> Iterator[_Batch]:
         kind = 'cpu' if jax.default_backend() == 'cpu' else 'other'
         shards = self._mesh.size
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
@@ -157,8 +154,8 @@ class TokenEncoder:
 
 def _filled(
     texts: Sequence[np.ndarray], rows: Sequence[Sequence[int]], num_rows: int, width: int
-) -> tuple[list[tuple[int, int, int]], list[np.ndarray]]:
-    """Texts side by side in rows; see `_batches`."""
+) -> _Batch:
+    """Texts side by side in rows."""
     tokens, segments, positions = (np.zeros((num_rows, width), np.int32) for _ in range(3))
     places = []
     for row, numbers in enumerate(rows):
