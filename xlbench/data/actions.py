@@ -167,5 +167,3 @@ def find(phrase: str, tokens: Sequence[str], start: int = 0) -> Span | None:
         if lower[first : first + len(words)] == words:
             return first, first + len(words)
     return None
-
-

@@ -161,9 +161,7 @@ def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Wor
         yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
 
 
-def _conll_words(
-    block: list[tuple[int, str]], word_column: int, tag_column: int
-) -> Iterator[Word]:
+def _conll_words(block: list[tuple[int, str]], word_column: int, tag_column: int) -> Iterator[Word]:
     lines = [line for _, line in block]
     width = len(_columns(lines[-1]))
     for place, columns in conll_words(lines):

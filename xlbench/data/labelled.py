@@ -167,39 +167,34 @@ def _read_pairs(
     # The row with which the language begins in a file of all languages.
     first = _first_number(task, lang, split) if task == 'xnli' else 0
     pick, before = None, 1  # Numbers of lines begin at 1, rows at 0.
-    for number, line in enumerate(readers.lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
+
+    def pair(number: int, line: str) -> Iterator[Record]:
+        nonlocal pick, before
         columns = line.split('\t')
         if number == 1 and columns[0] in headers:
             pick, before = headers[columns[0]], first + 2
-            continue
-        try:
-            if pick:
-                columns = pick(columns)
-            if columns is None:
-                continue
-            if len(columns) != 3:
-                raise ValueError(f'{len(columns)} TAB-separated columns instead of 3')
-            yield _record(task, lang, split, number - before, *columns)
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
+            return
+        if pick:
+            columns = pick(columns)
+        if columns is None:
+            return
+        if len(columns) != 3:
+            raise ValueError(f'{len(columns)} TAB-separated columns instead of 3')
+        yield _record(task, lang, split, number - before, *columns)
+
+    return readers.convert(path, readers.numbered(path), pair)
 
 
 def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
     """Reads MLDoc: label TAB text; English lines may have more columns, which are not used."""
-    for number, line in enumerate(readers.lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
+
+    def document(number: int, line: str) -> Iterator[Record]:
         label, *texts = line.split('\t')
-        try:
-            if not texts:
-                raise ValueError('no TAB; a line is label TAB text')
-            yield _record('mldoc', lang, split, number - 1, texts[0], '', label)
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
+        if not texts:
+            raise ValueError('no TAB; a line is label TAB text')
+        yield _record('mldoc', lang, split, number - 1, texts[0], '', label)
+
+    return readers.convert(path, readers.numbered(path), document)
 
 
 def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
@@ -208,18 +203,14 @@ def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
       "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
     """
-    for line in readers.json_lines(path):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
-        number, review = line
-        try:
-            readers.check_keys(review, ('stars', *_MARC_TEXTS))
-            title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
-            text_b = f'{title} . {category}'
-            yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
+
+    def of_object(number: int, review: dict[str, readers.Json]) -> Iterator[Record]:
+        readers.check_keys(review, ('stars', *_MARC_TEXTS))
+        title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
+        text_b = f'{title} . {category}'
+        yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
+
+    return readers.convert(path, readers.json_lines(path), of_object)
 
 
 _MARC_TEXTS = ('review_title', 'review_body', 'product_category')

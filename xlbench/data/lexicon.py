@@ -25,7 +25,7 @@ _UNSPACED = r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}
 # A run of Chinese, a character of another script without spaces, a word of other letters, numbers
 # and marks, also with an apostrophe inside, or one sign.
 _TOKEN = regex.compile(
-    rf"\p{{Han}}+|[{_UNSPACED}]"
+    rf'\p{{Han}}+|[{_UNSPACED}]'
     rf"|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+(?:['’][[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+)*"
     r'|\S',
     regex.V1,
@@ -87,9 +87,7 @@ def _numbers(words: Sequence[str], known: dict[str, int]) -> np.ndarray:
     return np.array([known.setdefault(word, len(known)) for word in words], np.int64)
 
 
-def _likeliest(
-    texts: Sequence[tuple[np.ndarray, np.ndarray]], num_targets: int
-) -> dict[int, int]:
+def _likeliest(texts: Sequence[tuple[np.ndarray, np.ndarray]], num_targets: int) -> dict[int, int]:
     """The target word with the highest probability given each source word but the empty one.
 
     Args:

@@ -203,9 +203,7 @@ def window_size(
     return max(1, round(size / layout.rows[-1])) * layout.rows[-1]
 
 
-def task_window_sizes(
-    window: int | None, examples: Examples, layout: packing.Layout
-) -> list[int]:
+def task_window_sizes(window: int | None, examples: Examples, layout: packing.Layout) -> list[int]:
     """Returns how many examples of each task fill about equally many rows.
 
     Args:

@@ -36,9 +36,7 @@ def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
     return [action_spans(_words(line)[1], actions) for line in _lines(dialogue)[0]]
 
 
-def infill_spans(
-    dialogue: str, spans: Sequence[Iterable[Span]], numbers: random.Random
-) -> str:
+def infill_spans(dialogue: str, spans: Sequence[Iterable[Span]], numbers: random.Random) -> str:
     """Masks spans of the actions in the utterances, SHARE of all tokens where they suffice.
 
     An utterance loses SHARE of the tokens up to its end, less those that are masked already; what

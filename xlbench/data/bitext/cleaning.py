@@ -141,9 +141,7 @@ class Seen:
         return is_new
 
 
-def clean(
-    inputs: Sequence[Input], output: str, chosen: rules.Rules, workers: int = 1
-) -> Report:
+def clean(inputs: Sequence[Input], output: str, chosen: rules.Rules, workers: int = 1) -> Report:
     """Writes the pairs that break no rule, normalised and each once, in the order of the inputs.
 
     The output is source, TAB, target on each line, packed if its name ends in .gz, and the same

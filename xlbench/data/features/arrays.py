@@ -177,9 +177,7 @@ def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> 
     return tokens
 
 
-def language_ids(
-    place: 'Placement', examples: Sequence[Record], side: int
-) -> np.ndarray:
+def language_ids(place: 'Placement', examples: Sequence[Record], side: int) -> np.ndarray:
     """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
 
     Args:

@@ -30,15 +30,13 @@ from xlbench.data.readers.json_files import (
     kind_of,
     parse_json,
     read_jsonl,
+    read_squad,
     text_field,
 )
 from xlbench.data.readers.parallel import (
     read_parallel,
     read_tmx,
     read_tsv,
-)
-from xlbench.data.readers.squad import (
-    read_squad,
 )
 from xlbench.data.readers.text_lines import (
     BROKEN,
@@ -50,10 +48,13 @@ from xlbench.data.readers.text_lines import (
     Record,
     as_bad_record,
     broken,
+    convert,
     count_lines,
     decoded,
     find,
+    good,
     lines,
+    numbered,
     open_binary,
     raw_lines,
     read_whole,
@@ -71,14 +72,17 @@ __all__ = [
     'as_bad_record',
     'broken',
     'check_keys',
+    'convert',
     'count_lines',
     'decoded',
     'find',
+    'good',
     'json_document',
     'json_items',
     'json_lines',
     'kind_of',
     'lines',
+    'numbered',
     'open_binary',
     'parse_json',
     'raw_lines',

@@ -16,7 +16,16 @@ from xlbench.data.readers.json_files import (
     text_field,
 )
 from xlbench.data.readers.parallel import fields, unequal_lines
-from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, as_bad_record, lines
+from xlbench.data.readers.text_lines import (
+    BadRecord,
+    Item,
+    LeftOut,
+    Record,
+    as_bad_record,
+    convert,
+    lines,
+    numbered,
+)
 from xlbench.system.errors import shortened
 
 
@@ -35,19 +44,17 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
       {'dialogue': '0', 'message': 'Hi .', 'reply': 'Hello !'},
       {'dialogue': '0', 'message': 'Hello !', 'reply': 'Bye .'}; dialogue counts from 0.
     """
-    for number, line in enumerate(lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
+
+    def pairs(number: int, line: str) -> Iterator[Record]:
         utterances = _utterances(line, separator)
         if '' in utterances:
-            yield BadRecord(path, number, f'utterance {utterances.index("") + 1} is empty')
-        elif len(utterances) == 1:
-            reason = f'has no {separator!r} with something on both sides: no reply'
-            yield BadRecord(path, number, reason)
-        else:
-            for message, reply in itertools.pairwise(utterances):
-                yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
+            raise ValueError(f'utterance {utterances.index("") + 1} is empty')
+        if len(utterances) == 1:
+            raise ValueError(f'has no {separator!r} with something on both sides: no reply')
+        for message, reply in itertools.pairwise(utterances):
+            yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
+
+    return convert(path, numbered(path), pairs)
 
 
 def _utterances(line: str, separator: str) -> list[str]:
@@ -168,11 +175,11 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
     Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
       drei.'}
     """
-    for number, line in enumerate(lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
-        else:
-            yield fields(path, number, line, ('message', 'reply'), unused=2, strip=True)
+
+    def of_line(_: int, line: str) -> Iterator[Record]:
+        yield fields(line, ('message', 'reply'), unused=2, strip=True)
+
+    return convert(path, numbered(path), of_line)
 
 
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
@@ -191,8 +198,8 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
         return
     first: dict[str, int] = {}
     shown = lines(mapping) if mapping else itertools.repeat(None)
-    for number, (line, other) in enumerate(zip(lines(path), shown, strict=False), 1):
-        record = line if isinstance(line, BadRecord) else _response(path, number, line)
+    for number, (line, other) in enumerate(zip(numbered(path), shown, strict=False), 1):
+        record = next(convert(path, [line], _response))
         if isinstance(record, BadRecord):
             yield record
             continue
@@ -210,29 +217,28 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
             yield record | display
 
 
-def _response(path: str, number: int, line: str) -> Record | BadRecord:
-    """Returns one line of a response set."""
+def _response(_: int, line: str) -> Iterator[Record]:
+    """Yields one line of a response set."""
     columns = ('lm_score', 'reply', 'cluster')
     unused = max(line.count('\t') + 1 - len(columns), 0)
-    record = fields(path, number, line, columns, unused=unused, strip=True)
-    if isinstance(record, BadRecord):
-        return record
+    record = fields(line, columns, unused=unused, strip=True)
     try:
         finite = math.isfinite(float(record['lm_score']))
     except ValueError:
         finite = False
     if not finite:
-        return BadRecord(path, number, f'lm_score is {shortened(record["lm_score"])}, not a number')
-    return record
+        raise ValueError(f'lm_score is {shortened(record["lm_score"])}, not a number')
+    yield record
 
 
 def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record | BadRecord:
     """Returns the text to show for a response, from one line of the mapping."""
     if isinstance(line, BadRecord):
         return line
-    record = fields(path, number, line, ('response', 'display'), strip=True)
-    if isinstance(record, BadRecord):
-        return record
+    try:
+        record = fields(line, ('response', 'display'), strip=True)
+    except ValueError as error:
+        return BadRecord(path, number, str(error))
     if record['response'] != text:
         reason = f'maps {record["response"]!r}, but this line of the response set has {text!r}'
         return BadRecord(path, number, reason, fatal=True)
@@ -350,25 +356,19 @@ def read_triples(path: str) -> Iterator[Record | BadRecord]:
     Example, its first columns, | for TAB: f|0|I|send|it|2|3|4|5|5|6|1.0|Sure , I will send it ->
       {'subject': 'I', 'relation': 'send', 'object': 'it', 'sentence': 'Sure , I will send it'}
     """
-    for number, line in enumerate(lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
+
+    def of_line(_: int, line: str) -> Iterator[Record]:
         parts = line.split('\t')
         if len(parts) != _NUM_COLUMNS:
-            yield BadRecord(
-                path,
-                number,
+            raise ValueError(
                 f'{len(parts)} TAB-separated columns instead of {_NUM_COLUMNS}; OpenIE prints them '
-                'with -format reverb',
+                'with -format reverb'
             )
-            continue
-        wrong = [place for place in _NUMBERS if not parts[place].removeprefix('-').isdecimal()]
-        if wrong:
-            yield BadRecord(
-                path, number, f'column {wrong[0] + 1} is {parts[wrong[0]]!r}, not a whole number'
-            )
-        elif not parts[_COLUMNS['sentence']].strip():
-            yield BadRecord(path, number, 'the sentence (column 13) is empty')
-        else:
-            yield {name: parts[place] for name, place in _COLUMNS.items()}
+        for place in _NUMBERS:
+            if not parts[place].removeprefix('-').isdecimal():
+                raise ValueError(f'column {place + 1} is {parts[place]!r}, not a whole number')
+        if not parts[_COLUMNS['sentence']].strip():
+            raise ValueError('the sentence (column 13) is empty')
+        yield {name: parts[place] for name, place in _COLUMNS.items()}
+
+    return convert(path, numbered(path), of_line)

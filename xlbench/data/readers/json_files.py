@@ -1,4 +1,4 @@
-"""JSON lines, documents and arrays: their values, checked."""
+"""JSON lines, documents, arrays, and questions about passages as SQuAD has them: checked values."""
 
 import codecs
 import json
@@ -12,8 +12,10 @@ from xlbench.data.readers.text_lines import (
     UTF16,
     BadRecord,
     Record,
+    as_bad_record,
     broken,
-    lines,
+    convert,
+    numbered,
     open_binary,
 )
 from xlbench.system import errors, untrusted
@@ -68,10 +70,11 @@ def parse_json(text: str) -> Json:
 
 def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
     """Yields the JSON object on each line with the line's number, or a BadRecord."""
-    for number, line in enumerate(lines(path), 1):
-        if isinstance(line, BadRecord):
-            yield line
+    for item in numbered(path):
+        if isinstance(item, BadRecord):
+            yield item
             continue
+        number, line = item
         try:
             if not line.strip():
                 raise ValueError('the line is empty')
@@ -110,19 +113,15 @@ def read_jsonl(
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    for line in json_lines(path):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
-        number, value = line
-        try:
-            check_keys(value, fields.values())
-            yield {
-                name: text_field(value[key], key, may_be_empty=name in may_be_empty)
-                for name, key in fields.items()
-            }
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
+
+    def texts(_: int, value: dict[str, Json]) -> Iterator[Record]:
+        check_keys(value, fields.values())
+        yield {
+            name: text_field(value[key], key, may_be_empty=name in may_be_empty)
+            for name, key in fields.items()
+        }
+
+    return convert(path, json_lines(path), texts)
 
 
 def json_document(path: str) -> Json:
@@ -146,6 +145,87 @@ def items(value: Json, key: str, place: str) -> list[Json]:
     if not isinstance(value[key], list):
         raise ValueError(f'{key!r} of {place} is {kind_of(value[key])}, not a list')
     return value[key]
+
+
+def read_squad(path: str) -> Iterator[Record | BadRecord]:
+    """Reads question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
+
+    Reasons name the place by article, paragraph and question, counted from 1, because a JSON file
+    has no useful lines. Every text must be there, the passage must hold the answer at
+    `answer_start`, in code points, and no two questions may have the same id.
+
+    Example: {"data": [{"title": "Rome", "paragraphs": [{"context": "Rome is old.", "qas": [
+      {"id": "q1", "question": "What is old?", "answers": [{"text": "Rome", "answer_start": 0}]}
+      ]}]}]} ->
+      {'id': 'q1', 'title': 'Rome', 'article': '0', 'paragraph': '0', 'context': 'Rome is old.',
+       'question': 'What is old?', 'answer': 'Rome'}; article and paragraph (of the article) count
+      from 0.
+    """
+    try:
+        articles = items(json_document(path), 'data', 'the file')
+    except ValueError as error:
+        yield as_bad_record(path, error)
+        return
+    first: dict[str, str] = {}
+    for article_index, article in enumerate(articles):
+        place = f'article {article_index + 1}'
+        try:
+            paragraphs = items(article, 'paragraphs', place)
+            title = text_field(article.get('title') or '-', f'title of {place}')
+            title = title if article.get('title') else ''
+        except ValueError as error:
+            yield BadRecord(path, 0, str(error))
+            continue
+        for paragraph_index, paragraph in enumerate(paragraphs):
+            inner = f'{place} {errors.shortened(title)}, paragraph {paragraph_index + 1}'
+            common = {
+                'title': title,
+                'article': str(article_index),
+                'paragraph': str(paragraph_index),
+            }
+            yield from _squad_questions(path, paragraph, inner, common, first)
+
+
+def _squad_questions(
+    path: str, paragraph: Json, place: str, common: Record, first: dict[str, str]
+) -> Iterator[Record | BadRecord]:
+    """Yields the records of one paragraph; `first` has the place of each id so far."""
+    try:
+        questions = items(paragraph, 'qas', place)
+        context = text_field(paragraph.get('context'), f'context of {place}')
+    except ValueError as error:
+        yield BadRecord(path, 0, str(error))
+        return
+    for index, question in enumerate(questions):
+        inner = f'{place}, question {index + 1}'
+        try:
+            record = _squad_question(question, context, inner)
+            there = first.setdefault(record['id'], inner)
+            if there != inner:
+                raise ValueError(f'{inner} has the id {errors.shortened(record["id"])} of {there}')
+            yield common | record
+        except ValueError as error:
+            yield BadRecord(path, 0, str(error))
+
+
+def _squad_question(question: Json, context: str, place: str) -> Record:
+    """Returns the fields of one question; ValueError names the place."""
+    answers = items(question, 'answers', place)
+    record = {
+        'id': text_field(question.get('id'), f'id of {place}'),
+        'context': context,
+        'question': text_field(question.get('question'), f'question of {place}'),
+    }
+    if not answers or not isinstance(answers[0], dict):
+        raise ValueError(f'{place} has no answer')
+    answer = text_field(answers[0].get('text'), f'answer of {place}')
+    start = answers[0].get('answer_start')
+    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+        raise ValueError(f'answer_start of {place} is {errors.shortened(start)}, not a position')
+    if not context.startswith(answer, start):
+        start = errors.shortened(start)
+        raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
+    return record | {'answer': answer}
 
 
 _BLOCK = 1 << 20  # Bytes that are read at once.

@@ -17,44 +17,38 @@ from xlbench.data.readers.text_lines import (
     LeftOut,
     Record,
     broken,
+    convert,
     count_lines,
     lines,
+    numbered,
     open_binary,
 )
 from xlbench.system import errors, untrusted
 
 
-def fields(
-    path: str,
-    number: int,
-    line: str,
-    columns: Sequence[str],
-    *,
-    unused: int = 0,
-    strip: bool = False,
-) -> Record | BadRecord:
+def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Record:
     """Returns one line as TAB-separated columns; a single column may hold TABs.
 
     Args:
-      path, number: where the line stands.
       line: the line.
       columns: names of the columns; none may be empty.
       unused: how many more columns there are behind them; they may hold anything.
       strip: whether spaces around a text are taken off.
+
+    Raises:
+      ValueError: the line is not like that.
     """
     num_columns = len(columns) + unused
     parts = [line] if num_columns == 1 else line.split('\t')
     if len(parts) != num_columns:
         names = [*columns, *['unused'] * unused]
-        return BadRecord(
-            path,
-            number,
-            f'{len(parts)} TAB-separated columns instead of {num_columns} ({", ".join(names)})',
+        raise ValueError(
+            f'{len(parts)} TAB-separated columns instead of {num_columns} ({", ".join(names)})'
         )
     record = {}
     for name, part in zip(columns, parts, strict=False):
         if not part.strip():
-            return BadRecord(path, number, f'{name} is empty')
+            raise ValueError(f'{name} is empty')
         record[name] = part.strip() if strip else part
     return record
 
@@ -106,11 +100,14 @@ def read_parallel(
             (source_path, source, source_columns),
             (target_path, target, target_columns),
         ):
-            part = fields(path, number, line, columns) if isinstance(line, str) else line
-            if isinstance(part, BadRecord):
-                yield part
+            if isinstance(line, BadRecord):
+                yield line
                 break
-            record |= part
+            try:
+                record |= fields(line, columns)
+            except ValueError as error:
+                yield BadRecord(path, number, str(error))
+                break
         else:
             yield record
 
@@ -129,14 +126,13 @@ def read_tsv(
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    numbered: Iterator[tuple[int, str | BadRecord]] = enumerate(lines(path), 1)
-    names = list(columns)
+    rows, names = numbered(path), list(columns)
     if header:
-        _, line = next(numbered, (1, ''))
-        if isinstance(line, BadRecord):
-            yield dataclasses.replace(line, fatal=True)
+        first = next(rows, (1, ''))
+        if isinstance(first, BadRecord):
+            yield dataclasses.replace(first, fatal=True)
             return
-        names = line.split('\t')
+        names = first[1].split('\t')
         for name in columns:
             if names.count(name) != 1:
                 count = 'no' if name not in names else 'more than one'
@@ -145,22 +141,17 @@ def read_tsv(
                     path, 1, f'{count} column {name!r}; the header has {there}', fatal=True
                 )
                 return
-    for number, line in numbered:
-        if isinstance(line, BadRecord):
-            yield line
-            continue
+
+    def of_line(_: int, line: str) -> Iterator[Record]:
         parts = line.split('\t')
         if len(parts) != len(names):
-            yield BadRecord(
-                path, number, f'{len(parts)} TAB-separated columns instead of {len(names)}'
-            )
-            continue
+            raise ValueError(f'{len(parts)} TAB-separated columns instead of {len(names)}')
         record = dict(zip(names, parts, strict=True))
-        empty = [name for name in columns if not record[name].strip()]
-        if empty:
-            yield BadRecord(path, number, f'{empty[0]} is empty')
-        else:
-            yield {name: record[name] for name in columns}
+        if empty := [name for name in columns if not record[name].strip()]:
+            raise ValueError(f'{empty[0]} is empty')
+        yield {name: record[name] for name in columns}
+
+    yield from convert(path, rows, of_line)
 
 
 _BLOCK = 1 << 16

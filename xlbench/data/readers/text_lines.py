@@ -7,8 +7,8 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from typing import IO
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, TypeVar
 
 from xlbench.system import errors, untrusted
 
@@ -71,6 +71,8 @@ class BadRecords:
 
 Record = dict[str, str]
 Item = Record | BadRecord | LeftOut  # What a reader yields.
+Value = TypeVar('Value')
+Made = TypeVar('Made')
 
 
 def as_bad_record(path: str, error: ValueError) -> BadRecord:
@@ -198,6 +200,45 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
                     yield BadRecord(path, number, str(error), fatal=whole)
     except BROKEN as error:
         yield BadRecord(path, number + 1, broken(error), fatal=True)
+
+
+def numbered(path: str) -> Iterator[tuple[int, str] | BadRecord]:
+    """Yields the lines of a file with their numbers, from 1; a BadRecord for each that is none."""
+    for number, line in enumerate(lines(path), 1):
+        yield line if isinstance(line, BadRecord) else (number, line)
+
+
+def convert(
+    path: str,
+    values: Iterable[tuple[int, Value] | BadRecord],
+    make: Callable[[int, Value], Iterable[Made]],
+) -> Iterator[Made | BadRecord]:
+    """Yields what is made of each value: all of it, or one BadRecord for a value that is wrong.
+
+    Args:
+      path: of the file.
+      values: with the numbers of their lines, such as `numbered` gives them.
+      make: (number, value) -> records; ValueError says what is wrong with the value.
+    """
+    for item in values:
+        if isinstance(item, BadRecord):
+            yield item
+            continue
+        try:
+            made = list(make(*item))
+        except ValueError as error:
+            yield BadRecord(path, item[0], str(error))
+        else:
+            yield from made
+
+
+def good(items: Iterable[Value | BadRecord | LeftOut]) -> Iterator[Value]:
+    """Yields what can be used; the first BadRecord is a UserError."""
+    for item in items:
+        if isinstance(item, BadRecord):
+            raise errors.UserError(str(item))
+        if not isinstance(item, LeftOut):
+            yield item
 
 
 def broken(error: Exception) -> str:

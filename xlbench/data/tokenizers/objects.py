@@ -160,8 +160,7 @@ def _checked_settings(
             proto = sentencepiece_models.parse(path, data)
             if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
                 raise errors.UserError(
-                    f'{path} is not a unigram model, as those of this family '
-                    'are'
+                    f'{path} is not a unigram model, as those of this family are'
                 )
             if proto.trainer_spec.unk_id != chosen.unk_id:
                 raise errors.UserError(
