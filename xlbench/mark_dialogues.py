@@ -131,10 +131,8 @@ def _objects(path: str) -> Iterator[tuple[int, dict[str, Json]]]:
     from xlbench.data import readers
 
     array = path.removesuffix('.gz').endswith('.json')
-    for item in (readers.json_items if array else readers.json_lines)(path):
-        if isinstance(item, readers.BadRecord):
-            raise UserError(str(item))
-        number, value = item
+    items = (readers.json_items if array else readers.json_lines)(path)
+    for number, value in readers.good(items):
         if not isinstance(value, dict):
             raise UserError(f'{path}: object {number}: {readers.kind_of(value)}, not an object')
         yield number, value

@@ -88,9 +88,7 @@ def dialogues_of(path: str, args: argparse.Namespace) -> list[list[str]]:
       UserError: there is no such file, or a record of it has no dialogue.
     """
     dialogues = []
-    for row in rows.read(path, [args.dialogue], rows.Layout(None)):
-        if isinstance(row, readers.BadRecord):
-            raise UserError(str(row))
+    for row in readers.good(rows.read(path, [args.dialogue], rows.Layout(None))):
         try:
             text = rows.dialogue(row.values[args.dialogue], args.dialogue, args.speaker, args.text)
         except ValueError as error:

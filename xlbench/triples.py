@@ -125,10 +125,7 @@ def write(
 def _sentences(path: str, field: str) -> Iterator[Sentence]:
     """The sentences of all dialogues of a file; UserError for what is none."""
     number = 0
-    for item in readers.json_items(path):
-        if isinstance(item, readers.BadRecord):
-            raise UserError(str(item))
-        place, value = item
+    for place, value in readers.good(readers.json_items(path)):
         for speaker, text in _turns(path, place, value, field):
             for tokens in actions.sentences(text):
                 yield Sentence(number, speaker, tokens)

@@ -307,12 +307,7 @@ def sha256(path: str) -> str:
 
 def _lines(path: str) -> list[tuple[int, str]]:
     """Returns (number, text) of each line, without its end."""
-    lines = []
-    for number, line in enumerate(readers.lines(path), 1):
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
-        lines.append((number, line))
-    return lines
+    return list(readers.good(readers.numbered(path)))
 
 
 def _records(path: str) -> list[dict[str, Json]]:
@@ -323,13 +318,7 @@ def _records(path: str) -> list[dict[str, Json]]:
 
 def _tags(path: str, format: str) -> list[str]:
     """Returns the tags of each sentence, with spaces between them."""
-    tags = []
-    for record in _TAGGED[format](path):
-        if isinstance(record, readers.BadRecord):
-            raise UserError(str(record))
-        if not isinstance(record, readers.LeftOut):
-            tags.append(record['tags'])
-    return tags
+    return [record['tags'] for record in readers.good(_TAGGED[format](path))]
 
 
 def _texts(place: str, value: Json) -> list[str]:

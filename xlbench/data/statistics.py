@@ -114,9 +114,7 @@ def of_file(
     """
     counts = Statistics()
     source, target = keys
-    for row in rows.read(path, list(dict.fromkeys(keys)), rows.Layout()):
-        if isinstance(row, readers.BadRecord):
-            raise errors.UserError(str(row))
+    for row in readers.good(rows.read(path, list(dict.fromkeys(keys)), rows.Layout())):
         try:
             text = rows.dialogue(row.values[source], source)
             summary = rows.text(row.values[target], target)

@@ -270,14 +270,11 @@ def read_rows(
 
     def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:
         check = _check_of(labels) if labels else lambda record: record
-        for row in rows.read(path, list(dict.fromkeys(keys)), layout):
-            if isinstance(row, readers.BadRecord):
-                yield row
-                continue
-            try:
-                yield check(record_of(row.values))
-            except ValueError as error:
-                yield readers.BadRecord(path, row.number, str(error))
+
+        def record(_: int, values: rows.Values) -> Iterator[readers.Record]:
+            yield check(record_of(values))
+
+        return readers.convert(path, rows.read(path, list(dict.fromkeys(keys)), layout), record)
 
     return read
 

@@ -5,17 +5,16 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
 from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
-from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.data.readers import Record
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 
-Good = TypeVar('Good')
 TAGGING = ('panx', 'udpos')
 TASKS = (*labelled.LABELS, *TAGGING)
 COUNT = 40
@@ -104,7 +103,7 @@ def read(path: str) -> list[Bucket]:
             examples = _pairs(task, files.parse_json(data, _Examples, path), path)
         return [Bucket(task, shots, lang, index, tuple(examples))]
     buckets: dict[int, Bucket] = {}
-    for number, line in enumerate(_good(readers.lines(path)), 1):
+    for number, line in readers.good(readers.numbered(path)):
         place = f'{path}:{number}'
         if task in TAGGING:
             content: Any = files.parse_json(line, _Tagged, place)
@@ -173,7 +172,7 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
 
 def _sentences(place: str, lines: Iterable[conllu.Numbered]) -> Iterator[Record]:
     """Returns the records of a bucket for tagging."""
-    return _good(conllu.read_tagged_lines(place, lines))
+    return readers.good(conllu.read_tagged_lines(place, lines))
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
@@ -200,15 +199,6 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
             if texts_of.setdefault(example.uid, texts) != texts:
                 raise UserError(f'{place}: {uid} is there twice, with different texts or labels')
             yield texts
-
-
-def _good(records: Iterable[Good | BadRecord | LeftOut]) -> Iterator[Good]:
-    """Yields records, or lines; the first bad one is a UserError."""
-    for record in records:
-        if isinstance(record, BadRecord):
-            raise UserError(str(record))
-        if not isinstance(record, LeftOut):
-            yield record
 
 
 def _absolute(path: str) -> str:

@@ -78,12 +78,11 @@ def write_views(path: str, views: Iterable[Views]) -> None:
 
 def read_views(path: str) -> Iterator[Views | readers.BadRecord]:
     """Reads the output of `write_views`, dialogue by dialogue."""
-    for row in rows.read(path, KEYS, rows.Layout('jsonl')):
-        if isinstance(row, readers.BadRecord):
-            yield row
-            continue
-        lists = [row.values[key] for key in KEYS]
-        if all(isinstance(x, list) and all(type(n) is int for n in x) for x in lists):
-            yield Views(*lists)
-        else:
-            yield readers.BadRecord(path, row.number, 'topics and stages are no lists of numbers')
+
+    def views(_: int, values: rows.Values) -> Iterator[Views]:
+        lists = [values[key] for key in KEYS]
+        if not all(isinstance(x, list) and all(type(n) is int for n in x) for x in lists):
+            raise ValueError('topics and stages are no lists of numbers')
+        yield Views(*lists)
+
+    return readers.convert(path, rows.read(path, KEYS, rows.Layout('jsonl')), views)

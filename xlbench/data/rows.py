@@ -1,0 +1,494 @@
+"""Rows of any common file: JSON, CSV, TSV, Parquet, and what the library `datasets` writes.
+
+  jsonl     a JSON object on each line
+  json      a JSON array of objects
+  csv, tsv  a header and rows, quoted as pandas, Excel and the csv module quote
+  parquet   also with the names of labels that `datasets` keeps in it
+  arrow     the files in a folder of `Dataset.save_to_disk`, and those of its cache
+
+They follow xlbench/data/readers: a generator of rows, with a `BadRecord` in place of each that
+cannot be used. The formats of benchmarks are elsewhere, because their official code reads
+them in its own way: a quote means nothing in the TSV of XNLI.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord, Json
+from xlbench.system import errors, untrusted
+
+if TYPE_CHECKING:
+    import pyarrow  # Loaded where a file needs it.
+
+FORMATS = ('jsonl', 'json', 'csv', 'tsv', 'parquet', 'arrow')
+_ENDINGS = {ending: name for name in FORMATS for ending in (f'.{name}', f'.{name}.gz')}
+_ENDINGS |= {'.ndjson': 'jsonl', '.ndjson.gz': 'jsonl'}
+
+
+Values = Mapping[str, Json]  # Of a row, by key.
+
+
+class Row(NamedTuple):
+    """One row.
+
+    Attributes:
+        number: Its line, 1-based; of json, parquet and arrow, its place among the rows.
+        values: Those of the keys that were asked for.
+    """
+
+    number: int
+    values: Values
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Format of a file, where its name does not say it.
+
+    Attributes:
+        format: One of FORMATS; by default what the file's name ends in.
+        columns: Of csv and tsv, the names of all columns if the first line does not have them.
+        separator: Of csv and tsv, what stands between two cells; by default ',' and a TAB.
+        quotes: Of csv and tsv, whether a quote at the start of a cell opens one that may hold
+            separators and line breaks, and "" in it is a quote.
+        where: Key -> the value of the rows that count; others are as if they were not there.
+    """
+
+    format: str | None = None
+    columns: Sequence[str] | None = None
+    separator: str | None = None
+    quotes: bool = True
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.format is not None and self.format not in FORMATS:
+            raise errors.unknown('format', self.format, FORMATS)
+        if self.separator is not None and len(self.separator) != 1:
+            raise errors.UserError(f'separator {self.separator!r} is not one character, as ";" is')
+
+    def format_of(self, path: str) -> str:
+        """Returns the format of a file; UserError if nothing says it."""
+        if self.format:
+            return self.format
+        for ending, name in _ENDINGS.items():
+            if path.endswith(ending):
+                return name
+        raise errors.UserError(
+            f'the name of {path} does not say its format; it may end in '
+            f'{", ".join(f".{name}" for name in FORMATS)}, or give format='
+        )
+
+    def between(self, path: str) -> str:
+        """Returns the separator of two cells."""
+        return self.separator or {'csv': ',', 'tsv': '\t'}[self.format_of(path)]
+
+
+_UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
+
+
+def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
+    """Reads the rows of a file.
+
+    Args:
+        path: The file, .gz or not.
+        keys: The values that are needed of each row; one that lacks a key is a BadRecord.
+        layout: How the file is written.
+
+    Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
+      Row(2, {'label': 'bad', 'text': 'Well, no'})
+    """
+    if layout.where:
+        every, asked = dataclasses.replace(layout, where={}), (*keys, *layout.where)
+        for row in read(path, list(dict.fromkeys(asked)), every):
+            if isinstance(row, BadRecord) or all(
+                str(row.values[key]) == value for key, value in layout.where.items()
+            ):
+                yield row
+        return
+    kind = layout.format_of(path)
+    if path.endswith('.gz') and kind in _UNPACKED:
+        yield BadRecord(path, 0, f'{kind} is compressed inside; unpack the file', fatal=True)
+        return
+    if kind in ('csv', 'tsv'):
+        yield from _read_cells(path, keys, layout)
+    else:
+        rows_of = {'jsonl': _read_jsonl, 'json': _read_json}.get(kind, _read_columns)
+        yield from rows_of(path, keys)
+
+
+def count(path: str, layout: Layout) -> int:
+    """Returns the number of rows, bad ones included."""
+    kind = layout.format_of(path)
+    if kind == 'jsonl' and not layout.where:
+        return readers.count_lines(path)
+    if kind in ('csv', 'tsv') and not layout.where:
+        rows = sum(1 for _ in _lines(path, layout)) if layout.quotes else readers.count_lines(path)
+        return max(rows - (layout.columns is None), 0)
+    return sum(1 for _ in read(path, (), layout))
+
+
+def columns(path: str, layout: Layout) -> list[str]:
+    """Returns the names of all columns of a csv, tsv, parquet or arrow file, in their order.
+
+    Raises:
+        UserError: There are none, or two of one name, or the file cannot be read.
+    """
+    if layout.format_of(path) in _UNPACKED:
+        found = _column_names(path)
+    else:
+        found = list(layout.columns or ()) or _header(path, layout, _lines(path, layout))
+    if isinstance(found, BadRecord):
+        raise errors.UserError(str(found))
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise errors.UserError(f'{path}: two columns are called {twice[0]!r}')
+    return found
+
+
+def in_folder(path: str) -> str:
+    """Finds a pattern for the files of a folder with one split; another path stays.
+
+    Example: corpus/train with data-00000-of-00002.arrow in it -> corpus/train/*.arrow
+    """
+    if os.path.isdir(path):
+        # No json: `save_to_disk` writes such files about the data beside it.
+        for kind in ('arrow', 'parquet', 'jsonl', 'csv', 'tsv'):
+            if readers.find(pattern := os.path.join(path, f'*.{kind}')):
+                return pattern
+    return path
+
+
+def _read_jsonl(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
+    def row(number: int, value: Json) -> Iterator[Row]:
+        yield Row(number, _of_object(value, keys))
+
+    return readers.convert(path, readers.json_lines(path), row)
+
+
+def _read_json(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
+    try:
+        rows = readers.json_document(path)
+        if not isinstance(rows, list):
+            raise ValueError(f'the file is {readers.kind_of(rows)}, not a list of objects')
+    except ValueError as error:
+        yield readers.as_bad_record(path, error)
+        return
+    for number, value in enumerate(rows, 1):
+        try:
+            yield Row(number, _of_object(value, keys))
+        except ValueError as error:
+            yield BadRecord(path, 0, f'object {number}: {error}')
+
+
+def _of_object(value: Json, keys: Sequence[str]) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise ValueError(f'{readers.kind_of(value)}, not an object')
+    readers.check_keys(value, keys)
+    return {key: value[key] for key in keys}
+
+
+def text(value: Json, key: str) -> str:
+    """Checks a value that must be a text with something in it; ValueError says what it is."""
+    return readers.text_field(value, key)
+
+
+def label(value: Json, key: str) -> str:
+    """Checks a value that must be the name of a label: a text, a whole number, true or false."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float):
+        raise ValueError(f'{key} is {value}; a label is a text or a whole number')
+    return str(value) if isinstance(value, int) else text(value, key).strip()
+
+
+def texts(value: Json, key: str) -> list[Json]:
+    """Checks a value that must be a list with items; of csv and tsv, words between spaces."""
+    if isinstance(value, str):
+        value = value.split()
+    if not isinstance(value, list) or not value:
+        raise ValueError(f'{key} is not a list with something in it')
+    return value
+
+
+def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text') -> str:
+    """Returns a dialogue as one text, a line for each turn; ValueError says what is wrong with it.
+
+    Args:
+        value: A text, which stays as it is, or a list of turns. A turn is a text, such as
+            'Anna: Hi!', or an object with speaker and utterance. Line breaks inside a turn
+            become spaces.
+        key: The name of the value, for messages.
+        speaker, words: The keys of a turn that is an object.
+
+    Example: [{'speaker': 'Anna', 'text': 'Hi!'}, 'Ben: Hello.'] -> 'Anna: Hi!\nBen: Hello.'
+    """
+    if not isinstance(value, list):
+        return text(value, key)
+    if not value:
+        raise ValueError(f'{key} has no turns')
+    lines = []
+    for number, turn in enumerate(value, 1):
+        place = f'turn {number} of {key}'
+        if isinstance(turn, dict):
+            try:
+                readers.check_keys(turn, (speaker, words))
+            except ValueError as error:
+                raise ValueError(f'{place}: {error}') from None
+            parts = [text(turn[name], f'{name} of {place}') for name in (speaker, words)]
+        else:
+            parts = [text(turn, place)]
+        lines.append(': '.join(' '.join(part.split()) for part in parts))
+    return '\n'.join(lines)
+
+
+_UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
+
+
+def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
+    """Reads the rows of a CSV or TSV file, with the values of some columns."""
+    separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
+    if names is None:
+        names = _header(path, layout, numbered)
+        if isinstance(names, BadRecord):
+            yield names
+            return
+    for key in keys:
+        if list(names).count(key) != 1:
+            there = 'more than one' if key in names else 'no'
+            reason = f'{there} column {key!r}; the columns are {errors.shortened(list(names), 400)}'
+            yield BadRecord(path, 1, reason + _other_separator(names), fatal=True)
+            return
+    places = {key: list(names).index(key) for key in keys}
+
+    def row(number: int, line: str) -> Iterator[Row]:
+        cells = _cells(line, separator, layout.quotes)
+        if cells is None:
+            raise ValueError(f'a quote where none can be; {_UNQUOTED}')
+        if len(cells) != len(names):
+            columns = '1 column' if len(cells) == 1 else f'{len(cells)} columns'
+            raise ValueError(
+                f'{columns} instead of {len(names)}' if line.strip() else 'the line is empty'
+            )
+        yield Row(number, {key: cells[place] for key, place in places.items()})
+
+    yield from readers.convert(path, numbered, row)
+
+
+def _header(
+    path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
+) -> list[str] | BadRecord:
+    """Returns the names of the columns, which the first line has."""
+    first = next(numbered, BadRecord(path, 1, 'the file is empty'))
+    if isinstance(first, BadRecord):
+        return dataclasses.replace(first, fatal=True)
+    (number, head), separator = first, layout.between(path)
+    names = _cells(head, separator, layout.quotes)
+    if names is None:
+        # As of "text";"label", where no cell ends behind its quote.
+        other = _other_separator([head]) if separator not in head else ''
+        reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
+        return BadRecord(path, number, reason, fatal=True)
+    return names
+
+
+def _other_separator(names: Sequence[str]) -> str:
+    """Suggests another separator if the header is one cell with such separators in it."""
+    for separator in (';', '\t', ',', '|'):
+        if len(names) == 1 and separator in names[0]:
+            return f'; try separator={separator!r}'
+    return ''
+
+
+def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
+    """Yields the rows of a file as text, with the number of the first line of each.
+
+    With quotes, a row goes on as long as the number of its quotes is odd, and a \\r may stand in a
+    cell with quotes around it, which is how pandas and the csv module write one.
+    """
+    pending: list[str] = []
+    first, is_open, size = 0, False, 0
+    for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
+        if isinstance(line, BadRecord):
+            yield dataclasses.replace(line, fatal=line.fatal or is_open)
+            continue
+        if not is_open:
+            pending, first, size = [], number, 0
+        pending.append(line)
+        size += len(line)
+        is_open ^= layout.quotes and line.count('"') % 2 == 1
+        if not is_open:
+            row = '\n'.join(pending)
+            is_bad = '\r' in row and '\r' in re.sub('"[^"]*"', '', row)
+            yield BadRecord(path, first, readers.CR_INSIDE) if is_bad else (first, row)
+        elif size > untrusted.LINE_BYTES.value:
+            break
+    if is_open:
+        reason = f'a quote is opened here and never closed; {_UNQUOTED}'
+        yield BadRecord(path, first, reason, fatal=True)
+
+
+def _cells(row: str, separator: str, quotes: bool) -> list[str] | None:
+    """Splits a row into cells; None if its quotes are not those of RFC 4180.
+
+    Python's csv module would take quotes inside a cell for text, and so could not tell a file in
+    which they mean nothing.
+    """
+    if not quotes:
+        return row.split(separator)
+    cells, place, pattern = [], 0, _cell(separator)
+    while match := pattern.match(row, place):
+        quoted, plain, after = match.groups()
+        cells.append(plain if quoted is None else quoted.replace('""', '"'))
+        if not after:
+            return cells
+        place = match.end()
+    return None
+
+
+@functools.cache
+def _cell(separator: str) -> re.Pattern[str]:
+    mark = re.escape(separator)
+    return re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|([^"\n{mark}]*))({mark}|\Z)')
+
+
+_BATCH = 1024
+_BROKEN = (OSError, ValueError, OverflowError)
+
+
+def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
+    """Reads the rows of a Parquet or Arrow file, with the values of some columns."""
+    import pyarrow
+
+    try:
+        # A pipe, a folder or nothing at all is another error than what is in a file.
+        with readers.open_binary(path):
+            pass
+        number, size = 0, os.path.getsize(path)
+        expansion = untrusted.Expansion('the file')
+        for batch in _batches(path):
+            expansion.add(batch.nbytes, size)
+            if batch.nbytes > (most := untrusted.LINE_BYTES.value):
+                _check_cells(batch, keys, most)
+            batch.validate(full=True)  # Offsets may lead out of what was read.
+            names = _label_names(batch.schema)
+            missing = [key for key in keys if key not in batch.schema.names]
+            if missing:
+                there = errors.shortened(batch.schema.names, 400)
+                reason = f'no column {missing[0]!r}; the columns are {there}'
+                yield BadRecord(path, 0, reason, fatal=True)
+                return
+            columns = [_named(batch[key].to_pylist(), names.get(key)) for key in keys]
+            for i in range(batch.num_rows):
+                number += 1
+                yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
+    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+        yield _unreadable(path, error)
+
+
+def _column_names(path: str) -> list[str] | BadRecord:
+    """Returns the names of the columns; none if there are no rows."""
+    import pyarrow
+
+    try:
+        with readers.open_binary(path):
+            pass
+        batch = next(_batches(path), None)
+        return [] if batch is None else batch.schema.names
+    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
+        return _unreadable(path, error)
+
+
+def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
+    """Returns the types of the columns of a table, as its rows are read.
+
+    Those of Parquet are the file's, but named labels are strings; those of CSV and TSV are strings.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    if layout.format_of(path) != 'parquet':
+        return dict.fromkeys(columns(path, layout), pyarrow.string())
+    schema = parquet.read_schema(path)
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    for name in _label_names(schema):
+        is_list = pyarrow.types.is_list(kinds[name])
+        kinds[name] = pyarrow.list_(pyarrow.string()) if is_list else pyarrow.string()
+    return kinds
+
+
+def _unreadable(path: str, error: Exception) -> BadRecord:
+    reason = f'{error}'
+    if not isinstance(error, untrusted.Exceeded):
+        reason = f'cannot be read: {" ".join(reason.split())[:200]}'
+    return BadRecord(path, 0, reason, fatal=True)
+
+
+def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -> None:
+    """Raises Exceeded for a cell with a text of more than `most` bytes."""
+    import pyarrow
+    from pyarrow import compute
+
+    for key in keys:
+        kind = batch[key].type if key in batch.schema.names else None
+        if kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.binary()):
+            longest = compute.max(compute.binary_length(batch[key])).as_py() or 0
+            if longest > most:
+                raise untrusted.LINE_BYTES.exceeded(
+                    f'a cell of column {key!r} has {longest:,} bytes'
+                )
+
+
+def _batches(path: str) -> Iterator['pyarrow.RecordBatch']:
+    """Yields the record batches of a Parquet file, or of an Arrow stream or file."""
+    import pyarrow
+    from pyarrow import ipc, parquet
+
+    with open(path, 'rb') as file:
+        start = file.read(6)
+    if start[:4] == b'PAR1':
+        with parquet.ParquetFile(path) as source:
+            about = source.metadata
+            sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            untrusted.Expansion('the file').add(sum(sizes), os.path.getsize(path))
+            yield from source.iter_batches(_BATCH)
+        return
+    with pyarrow.memory_map(path) as file:
+        if start == b'ARROW1':
+            source = ipc.open_file(file)
+            yield from map(source.get_batch, range(source.num_record_batches))
+        else:
+            yield from ipc.open_stream(file)
+
+
+def _label_names(schema: 'pyarrow.Schema') -> dict[str, list[str]]:
+    """Returns the names of each column's numbers, where `datasets` wrote them."""
+    try:
+        about = readers.parse_json((schema.metadata or {}).get(b'huggingface', b'{}').decode())
+        features = about['info']['features']
+        # One label for each row, or a list of them.
+        kinds = {key: f.get('feature', f) for key, f in features.items() if isinstance(f, dict)}
+        return {
+            key: [str(name) for name in kind['names']]
+            for key, kind in kinds.items()
+            if kind.get('_type') == 'ClassLabel' and kind.get('names')
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _named(values: list[Json], names: Sequence[str] | None) -> list[Json]:
+    """Returns values with names in place of numbers; a number that has none stays, such as -1."""
+    if names is None:
+        return values
+
+    def name(value: Json) -> Json:
+        if isinstance(value, list):
+            return [name(one) for one in value]
+        known = isinstance(value, int) and 0 <= value < len(names)
+        return names[value] if known else value
+
+    return [name(value) for value in values]
