@@ -1,4 +1,4 @@
-"""Tests of xlbench/data/bitext: what is done to parallel texts before a translator learns them."""
+"""Tests of data/bitext.py: what is done to parallel texts before a translator learns them."""
 
 import gzip
 import json
@@ -9,7 +9,6 @@ import pytest
 import warm
 
 from xlbench.data import bitext
-from xlbench.data.bitext import cleaning, texts
 from xlbench.system import errors
 
 GOOD = [
@@ -55,7 +54,7 @@ def test_rules_in_their_order():
     assert chinese.verdicts([(GOOD[0][0], '河上的老桥今天关闭了。'), ('Hello.', 'Hallo.')]) == [
         '', 'script',
     ]  # fmt: skip
-    assert texts.length('河上的老桥今天关闭了。', 'zh') == 11 / 1.6
+    assert bitext.length('河上的老桥今天关闭了。', 'zh') == 11 / 1.6
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_impossible_rules(change, message):
 def test_what_was_there_before_is_known():
     """Against a set, over many additions, with repetitions inside and between them."""
     numbers = np.random.default_rng(0).integers(0, 5000, 20_000).astype(np.uint64)
-    known, before = cleaning.Seen(), set()
+    known, before = bitext.Seen(), set()
     for part in np.split(numbers, 100):
         new = known.add(part)
         for number, is_new in zip(part.tolist(), new.tolist(), strict=True):
@@ -83,7 +82,7 @@ def test_what_was_there_before_is_known():
             before.add(number)
     assert len(known._arrays) < 20
     assert not known.add(numbers).any() and known.add(numbers[:0]).shape == (0,)
-    same = cleaning.hashes([('Ja!', 'Yes'), ('ja', 'yes.'), ('ja', 'no'), ('jay', 'es')])
+    same = bitext.hashes([('Ja!', 'Yes'), ('ja', 'yes.'), ('ja', 'no'), ('jay', 'es')])
     assert len(set(same.tolist())) == 3
 
 
@@ -99,7 +98,7 @@ def write_inputs(folder):
 
 
 def test_files_of_any_form_become_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(cleaning, '_CHUNK', 2)
+    monkeypatch.setattr(bitext, '_CHUNK', 2)
     inputs = [bitext.Input.parse(name) for name in write_inputs(tmp_path)]
     rules = bitext.Rules('en', 'de')
     report = bitext.clean(inputs, str(tmp_path / 'out' / 'train.tsv'), rules)
@@ -116,8 +115,6 @@ def test_files_of_any_form_become_one(tmp_path, monkeypatch):
     assert about['kept'] == 5 and about['dropped']['duplicate'] == 1
     bitext.clean(inputs, str(tmp_path / 'packed.tsv.gz'), rules)
     assert gzip.decompress((tmp_path / 'packed.tsv.gz').read_bytes()).decode() == written
-    results = [cleaning._Result(number, [], [], np.zeros(0, np.uint64)) for number in (2, 0, 1)]
-    assert [result.number for result in cleaning._in_order(results)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""Tests of xlbench/data/lexicon.py and of the baseline that translates by it."""
+"""Tests of the lexicon in xlbench/data/baselines.py and of the baseline that translates by it."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from xlbench.data import baselines, lexicon
+from xlbench.data import baselines
 from xlbench.system import errors
 
 PAIRS = [
@@ -27,29 +27,30 @@ def test_words_and_signs_are_taken_apart_and_put_together():
         'ใช่ 3': ['ใ', 'ช', '่', '3'],
     }
     for text, words in cases.items():
-        assert lexicon.tokens(text) == words
+        assert baselines.words_and_signs(text) == words
         if not text.startswith('ใ'):
-            assert lexicon.join(words) == text
-    assert lexicon.tokens('') == [] and lexicon.join([]) == ''
+            assert baselines.join_words(words) == text
+    assert baselines.words_and_signs('') == [] and baselines.join_words([]) == ''
 
 
 def test_a_lexicon_knows_what_each_word_becomes():
-    learnt = lexicon.learn(PAIRS)
+    learnt = baselines.learn_lexicon(PAIRS)
     assert learnt['house'] == 'Haus' and learnt['child'] == 'Kind' and learnt['big'] == 'groß'
-    assert lexicon.translate('Is the child old.', learnt) == 'ist das Kind alt.'
-    assert lexicon.translate('blue', learnt) == 'blue'
-    assert lexicon.learn([]) == {}
-    chinese = lexicon.learn([('tea', '茶'), ('good tea', '好茶'), ('good', '好')])
-    assert lexicon.translate('good tea', chinese) == '好茶'
+    assert baselines.translate_words('Is the child old.', learnt) == 'ist das Kind alt.'
+    assert baselines.translate_words('blue', learnt) == 'blue'
+    assert baselines.learn_lexicon([]) == {}
+    chinese = baselines.learn_lexicon([('tea', '茶'), ('good tea', '好茶'), ('good', '好')])
+    assert baselines.translate_words('good tea', chinese) == '好茶'
 
 
 def test_probabilities_are_those_of_model_1():
     """Expectation maximisation by loops over a dictionary, as the paper writes it."""
     texts = [
-        (['', *lexicon.tokens(source.lower())], lexicon.tokens(target)) for source, target in PAIRS
+        (['', *baselines.words_and_signs(source.lower())], baselines.words_and_signs(target))
+        for source, target in PAIRS
     ]
     table = {(s, t): 1.0 for source, target in texts for s in source for t in target}
-    for _ in range(lexicon.ROUNDS):
+    for _ in range(baselines.ROUNDS):
         counts = dict.fromkeys(table, 0.0)
         for source, target in texts:
             for word in target:
@@ -58,7 +59,7 @@ def test_probabilities_are_those_of_model_1():
                     counts[other, word] += table[other, word] / total
         sums = {s: sum(c for (x, _), c in counts.items() if x == s) for s, _ in counts}
         table = {(s, t): count / sums[s] for (s, t), count in counts.items()}
-    learnt = lexicon.learn(PAIRS)
+    learnt = baselines.learn_lexicon(PAIRS)
     for word, others in itertools.groupby(sorted(table), key=lambda pair: pair[0]):
         best = max(table[pair] for pair in others)
         assert word == '' or np.isclose(table[word, learnt[word]], best)

@@ -7,7 +7,6 @@
   bitext        parallel texts, cleaned
   chinese       where Chinese words end
   identification  which language a text is in
-  lexicon       what a word becomes in another language, learnt from parallel texts
   conllu        CoNLL and CoNLL-U
   labelled      records of labelled texts
   buckets       the fixed examples of few-shot transfer
@@ -43,7 +42,6 @@ __all__ = [
     'features',
     'identification',
     'labelled',
-    'lexicon',
     'mixing',
     'noise',
     'orders',
