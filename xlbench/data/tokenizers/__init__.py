@@ -20,11 +20,12 @@ spells bytes. The path of the spiece.model itself gives the bytes.
 From the hub only the named small files below are fetched, never weights, pickles or code.
 """
 
-from xlbench.data.tokenizers.added import split_spec
 from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
     VOCABULARY_FILES,
     HuggingFaceTokenizer,
+    MarianTokenizer,
+    XlmTokenizer,
 )
 from xlbench.data.tokenizers.loading import (
     CONVERTED,
@@ -38,9 +39,7 @@ from xlbench.data.tokenizers.loading import (
     load,
     of_workdir,
     path_of_workdir,
-)
-from xlbench.data.tokenizers.marian import (
-    MarianTokenizer,
+    split_spec,
 )
 from xlbench.data.tokenizers.sentencepieces import (
     PairTokenizer,
@@ -58,7 +57,6 @@ from xlbench.data.tokenizers.tokenizer import (
     limit_threads,
     num_threads,
 )
-from xlbench.data.tokenizers.xlm import XlmTokenizer
 
 __all__ = [
     'ANSWER_SEPARATOR',

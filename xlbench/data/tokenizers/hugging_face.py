@@ -1,6 +1,16 @@
-"""Hugging Face's fast tokenizers, from their files."""
+"""Vocabularies in the files of Hugging Face.
 
+Most are run by its library. Marian's (SentencePiece for each side) and XLM's (arXiv:1901.07291: the
+words of Moses, cut by byte-pair encoding), whose tokenisers are in Python there, are run here.
+"""
+
+import functools
+import itertools
+import math
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +22,13 @@ from xlbench.data.tokenizers.tokenizer import (
     Tokenizer,
     digest,
     model_vocab_size,
+    num_threads,
 )
-from xlbench.system import errors
+from xlbench.huggingface import sentencepiece_models
+from xlbench.system import errors, untrusted
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
 
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
 HUB_NAMES = {
@@ -171,3 +186,239 @@ class HuggingFaceTokenizer(Tokenizer):
             special_tokens=[(copy.id_to_token(i), i) for i in dict.fromkeys(ids)],
         )
         return copy.to_str()
+
+
+# Codes in Marian's vocabularies beside ISO 639-1 and ISO 639-3, as in `>>cmn_Hans<<`.
+_MARIAN_CODES = {'zh': ('cmn_Hans', 'cmn'), 'no': ('nob',), 'fa': ('pes',), 'ms': ('zsm_Latn',)}
+
+
+class _ListedTokenizer(HuggingFaceTokenizer):
+    """A vocabulary whose pieces are those of its vocab.json; what cuts texts into them is ours."""
+
+    has_bytes = False
+
+    def _set_pieces(
+        self, files: vocabulary_files.Files, name: str, more: Mapping[str, int] = {}
+    ) -> None:
+        """Sets the pieces: those of the folder's vocab.json, and `more` of them, by their ids."""
+        self.name, self._path = name, files.path('vocab.json')
+        listed = vocabulary_files.read_json(files.folder, 'vocab.json', dict[str, int])
+        self._vocab = listed | more
+        self.num_pieces = len(self._vocab)
+        if sorted(self._vocab.values()) != list(range(self.num_pieces)):
+            raise errors.UserError(f'{self._path} does not number its pieces from 0 without gaps')
+        self._pieces = sorted(self._vocab, key=self._vocab.get)
+        self.vocab_size = model_vocab_size(files.model, self.num_pieces)
+
+    def _set_special(
+        self,
+        files: vocabulary_files.Files,
+        to_id: Callable[[str], int | None],
+        names: Mapping[str, str],
+    ) -> None:
+        super()._set_special(files, to_id, names)
+        if self.unk_id < 0:
+            raise errors.UserError(f'{self._path} has no <unk>; it is of another model')
+
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return list(self._pieces)
+
+
+class MarianTokenizer(_ListedTokenizer):
+    """Marian's two SentencePiece models, one for each side, over one list of pieces.
+
+    Ids equal those of transformers' tokeniser, which is in Python and takes three times as long.
+    Text that begins with `>>xxx<<` gives that token, or the unknown one.
+
+    Args:
+      files: the folder with source.spm, target.spm and vocab.json.
+      name: what to call it.
+    """
+
+    uses_cores = True
+
+    family = 'marian'
+
+    def __init__(self, files: vocabulary_files.Files, name: str):
+        import sentencepiece
+
+        if files.setting('separate_vocabs'):
+            raise errors.UserError(
+                f'{files.folder} has separate vocabularies of source and target (separate_vocabs); '
+                'Marian models with one vocab.json are supported'
+            )
+        paths = [files.path(file) for file in vocabularies.FAMILIES['marian'].files]
+        added = files.tokenizer.added_tokens_decoder or {}
+        numbers = {token.content: number for number, token in added.items()}
+        self._set_pieces(files, name, files.added | numbers)
+        named = vocabularies.FAMILIES['marian'].named
+        tokens = (files.setting(key, text) for key, text in named.items())
+        special = {*map(vocabulary_files.content, tokens), *files.added, *numbers}
+        languages_here = {
+            lang: f'>>{code}<<'
+            for lang, row in languages.LANGUAGES.items()
+            for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
+            if f'>>{code}<<' in self._vocab
+        }
+        self._set_special(files, self._vocab.get, languages_here)
+        self._silent += [n for piece, n in self._vocab.items() if re.fullmatch('>>.+<<', piece)]
+        self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
+        data = b''.join(untrusted.read_bytes(path) for path in paths)
+        self.sha256 = digest(self, files, data, sorted(special))
+        self._sides = []  # Source and target: the model, and its ids -> ours.
+        for path in paths[:2]:
+            sentencepiece_models.read(path)
+            try:
+                model = sentencepiece.SentencePieceProcessor(model_file=path)
+            except (RuntimeError, OSError) as error:
+                raise errors.UserError(f'{path} is not a SentencePiece model') from error
+            pieces = (model.id_to_piece(i) for i in range(len(model)))
+            ours = [self._vocab.get(piece, self.unk_id) for piece in pieces]
+            self._sides.append((model, np.array(ours, np.int32)))
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Encodes texts as ids, each [length] int32, over all cores."""
+        model, ours = self._sides[target]
+        texts = list(texts)
+        if not texts:
+            return []
+        rows = model.encode(texts, return_type='numpy', num_threads=num_threads())
+        unk_id = model.unk_id()
+        # Unknown text of one side's model may be a piece of the other's, so its letters count.
+        return [
+            self._encode_parts(text, model)
+            if text.startswith('>>') or (ids == unk_id).any() or self._special.search(text)
+            else ours[ids]
+            for text, ids in zip(texts, rows, strict=True)
+        ]
+
+    def _encode_parts(self, text: str, model: 'SentencePieceProcessor') -> np.ndarray:
+        """Encodes one text that may hold special tokens, language tokens and unknown pieces."""
+        tokens: list[str] = []
+        start = 0
+        for match in [*self._special.finditer(text), None]:
+            part = text[start : match.start() if match else None]
+            code = re.match('>>.*?<<', part, re.DOTALL)
+            tokens += [code[0]] if code else []
+            tokens += model.encode(part[code.end() :] if code else part, out_type=str)
+            if match:
+                tokens.append(match[0])
+                start = match.end()
+        return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
+
+
+_END = '</w>'  # Of a word.
+_CACHED_WORDS = 2**17
+# What Moses puts in place of other marks (scripts/tokenizer/replace-unicode-punctuation.perl), but
+# for the two stops below; and the digits of full width, which it writes as ASCII.
+_MARKS = str.maketrans(
+    dict(zip('，、∶：？！（）；～’━〈〉％”“《》」「【】', ',,::?!();~\'-<>%""""""[]', strict=True))
+    | {chr(0xFF10 + digit): str(digit) for digit in range(10)}
+    | {'…': '...'}
+)
+_STOPS = re.compile(r'[。．]\s*')
+
+
+class XlmTokenizer(_ListedTokenizer):
+    """XLM's vocab.json and merges.txt, over the words of Moses.
+
+    Ids equal those of transformers' tokeniser, which is not told a language either and takes
+    Moses's rules of English for all texts. Unless tokenizer_config.json says otherwise, letters are
+    small and lose their accents.
+
+    Args:
+      files: the folder with vocab.json and merges.txt.
+      name: what to call it.
+    """
+
+    family = 'xlm'
+
+    def __init__(self, files: vocabulary_files.Files, name: str):
+        paths = [files.path(file) for file in vocabularies.FAMILIES['xlm'].files]
+        self._set_pieces(files, name)
+        contents = [untrusted.read_bytes(path) for path in paths]
+        self._ranks = _ranks(paths[1], contents[1])
+        self._set_special(files, self._vocab.get, {})
+        further = files.tokenizer.listed() or files.special.listed()
+        listed = {*map(vocabulary_files.content, further)}
+        special = {piece for piece in self._vocab if re.fullmatch(r'<special\d+>', piece)}
+        special |= {self._pieces[i] for i in self._silent} | listed & self._vocab.keys()
+        self._silent = sorted(self._vocab[piece] for piece in special)
+        longest_first = sorted(special, key=lambda piece: (-len(piece), piece))
+        self._special = re.compile('(' + '|'.join(map(re.escape, longest_first)) + ')')
+        self.language_rows = files.setting('lang2id') or {}
+        if sorted(self.language_rows.values()) != list(range(len(self.language_rows))):
+            raise errors.UserError(
+                f'{files.folder}: lang2id does not number its languages from 0 without gaps'
+            )
+        self._is_plain = files.setting('do_lowercase_and_remove_accent') is not False
+        self.sha256 = digest(self, files, b''.join(contents), [*longest_first, str(self._is_plain)])
+        self._ids_of = functools.lru_cache(_CACHED_WORDS)(self._cut)
+
+    @functools.cached_property
+    def _moses(self) -> Callable[[str], list[str]]:
+        """Cuts a text into words, as Moses finds them with the rules of English."""
+        import sacremoses
+
+        normalize = sacremoses.MosesPunctNormalizer(lang='en').normalize
+        tokenize = sacremoses.MosesTokenizer(lang='en').tokenize
+
+        def words(text: str) -> list[str]:
+            text = normalize(_STOPS.sub('. ', text.translate(_MARKS)))
+            text = ''.join(c for c in text if not unicodedata.category(c).startswith('C'))
+            return tokenize(text, return_str=False, escape=False)
+
+        return words
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Encodes texts as ids, each [length] int32."""
+        return [np.array(self._encode(text), np.int32) for text in texts]
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        # Special tokens are the parts with odd numbers.
+        for i, part in enumerate(self._special.split(text)):
+            if i % 2:
+                ids.append(self._vocab[part])
+                continue
+            words = self._moses(part) if part.strip() else []
+            for word in _plain(words) if self._is_plain else words:
+                ids += self._ids_of(word) if word else ()
+        return ids
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        """Cuts a word into pieces: of its pairs, the one that was learnt first is joined first."""
+        pieces = [*word[:-1], word[-1] + _END]
+        while len(pieces) > 1:
+            pairs = list(itertools.pairwise(pieces))
+            best = min(pairs, key=lambda pair: self._ranks.get(pair, math.inf))
+            if best not in self._ranks:
+                break
+            joined, start = [], 0
+            while start < len(pieces):
+                is_pair = tuple(pieces[start : start + 2]) == best
+                joined.append(''.join(best) if is_pair else pieces[start])
+                start += 1 + is_pair
+            pieces = joined
+        return tuple(self._vocab.get(piece, self.unk_id) for piece in pieces)
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return [''.join(self._pieces[i] for i in row).replace(_END, ' ').strip() for row in ids]
+
+
+def _ranks(path: str, data: bytes) -> dict[tuple[str, str], int]:
+    """Maps each pair of pieces to its place in a merges.txt, whose lines may go on with a count."""
+    lines = [line.split()[:2] for line in data.decode(errors='replace').split('\n')[:-1]]
+    if not all(len(pair) == 2 for pair in lines if pair):
+        raise errors.UserError(f'{path} has lines that are no pairs of pieces; fetch it again')
+    return {(pair[0], pair[1]): rank for rank, pair in enumerate(lines) if pair}
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """Writes small letters without accents; example: ['Über', 'Öl'] -> ['uber', 'ol']."""
+    text = unicodedata.normalize('NFD', ' '.join(words).lower())
+    return ''.join(c for c in text if unicodedata.category(c) != 'Mn').lower().split(' ')

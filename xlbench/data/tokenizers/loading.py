@@ -2,29 +2,29 @@
 
 import dataclasses
 import functools
+import json
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from xlbench.data import vocabularies, vocabulary_files
-from xlbench.data.tokenizers import added
-from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
-from xlbench.data.tokenizers.marian import MarianTokenizer
+from xlbench.data.tokenizers.hugging_face import (
+    HUB_NAMES,
+    VOCABULARY_FILES,
+    HuggingFaceTokenizer,
+    MarianTokenizer,
+    XlmTokenizer,
+)
 from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
-from xlbench.data.tokenizers.xlm import XlmTokenizer
-from xlbench.system import errors, locks, untrusted
+from xlbench.system import errors, files as files_lib, locks, untrusted
 from xlbench.system.files import Json
 
-# The vocabularies of the sample corpora: files in the data root, and how many ids they have.
-SAMPLE_FILES = {
-    'sample': 'sample.model',
-    'sample_mrs': 'sample_mrs.model',
-    'sample_fewshot': 'sample_fewshot.model',
-    'sample_clidsum': 'sample_clidsum.model',
-    'sample_translation': 'sample_translation.model',
-}
+# The vocabularies of the sample corpora: how many ids they have, and files in the data root.
 SAMPLE_SIZES = {
     'sample': 4000,
     'sample_mrs': 4000,
@@ -32,6 +32,7 @@ SAMPLE_SIZES = {
     'sample_clidsum': 2003,
     'sample_translation': 1500,
 }
+SAMPLE_FILES = {name: f'{name}.model' for name in SAMPLE_SIZES}
 COPY = 'vocabulary'  # The folder of a workdir with a run's copy of its vocabulary.
 CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
 # A SentencePiece model that is run by SentencePiece itself, in such a copy; by another name in a
@@ -91,7 +92,7 @@ def load(spec: str, root: str) -> Tokenizer:
       spec: see the top of this file.
       root: the data root, where `sample` looks.
     """
-    base, words = added.split_spec(spec)
+    base, words = split_spec(spec)
     path = _find(base, root)
     return _load(path, spec, _stamp(path), words)
 
@@ -133,7 +134,7 @@ def check_name(spec: str) -> None:
     """
     if not isinstance(spec, str) or not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
-    spec, _ = added.split_spec(spec)
+    spec, _ = split_spec(spec)
     path = os.path.expanduser(spec)
     if spec == BYTES or spec in SAMPLE_FILES or os.path.exists(path):
         return
@@ -159,7 +160,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     target = pathlib.Path(workdir) / COPY
     if spec == BYTES or target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
         return
-    base, words = added.split_spec(spec)
+    base, words = split_spec(spec)
     path = pathlib.Path(_find(base, root))
     folder = path if path.is_dir() else path.parent
     names = [*vocabulary_files.CONFIG_FILES, vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES]
@@ -173,7 +174,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
         if words:
-            added.write(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
+            _write_words(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
@@ -194,7 +195,7 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
             return str(next(filter(None, copies), folder))
     data = about['config']['data']
     try:
-        return _find(added.split_spec(data['vocabulary'])[0], data['root'])
+        return _find(split_spec(data['vocabulary'])[0], data['root'])
     except errors.UserError as error:
         raise errors.UserError(
             f'{workdir} has no copy of its vocabulary, and {error}; start the command in the '
@@ -209,7 +210,7 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
       UserError: it is not there, or it is another one now.
     """
     path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
-    tokenizer = _load(path, name, _stamp(path), added.split_spec(name)[1])
+    tokenizer = _load(path, name, _stamp(path), split_spec(name)[1])
     expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
     if tokenizer.sha256 != expected:
         raise errors.UserError(
@@ -255,10 +256,58 @@ def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] =
         tokenizer = _load_folder(path, name)
         if not (further := _further(tokenizer, words) if words else {}):
             return tokenizer
-        return _from_files(added.with_words(vocabulary_files.Files.read(path), further), name)
+        return _from_files(_with_words(vocabulary_files.Files.read(path), further), name)
     files = vocabulary_files.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)
     kind = PairTokenizer if path.endswith('.spm') else SentencePieceTokenizer
     return kind(path, name, files.model)
+
+
+# ---------------------------------------------------------------------------------------------
+# Words that a vocabulary is given beyond its own, such as mDialBART's token of summaries.
+#
+# A vocabulary is then named `NAME+[word]`, or `NAME+[one]+[two]`: the files of NAME with the words
+# behind all pieces, as `tokenizer.add_tokens(['[word]'])` of transformers has them. They are plain
+# tokens, which stay in decoded text; text around them is tokenised as before.
+
+_SPEC = re.compile(r'(.+?)((?:\+\[\w+\])+)')
+
+
+def split_spec(spec: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the name of a vocabulary, and the words that it is given.
+
+    Example: 'facebook/mbart-large-50+[summarize]' -> 'facebook/mbart-large-50', ('[summarize]',)
+    """
+    match = None if os.path.exists(os.path.expanduser(spec)) else _SPEC.fullmatch(spec)
+    return (match[1], tuple(match[2][1:].split('+'))) if match else (spec, ())
+
+
+def _with_words(files: vocabulary_files.Files, words: Mapping[str, int]) -> vocabulary_files.Files:
+    """Returns the files of a folder as they would be with these words, by their ids."""
+    if tokens := files.tokenizer.added_tokens_decoder:
+        tokens = tokens | {number: _token(word) for word, number in words.items()}
+        settings = msgspec.structs.replace(files.tokenizer, added_tokens_decoder=tokens)
+        return dataclasses.replace(files, tokenizer=settings)
+    return dataclasses.replace(files, added={**files.added, **words})
+
+
+def _write_words(folder: str | os.PathLike, words: Mapping[str, int]) -> None:
+    """Writes words, by their ids, into the files of a folder, where transformers reads them."""
+    folder = os.fspath(folder)
+    files = vocabulary_files.Files.read(folder)
+    name, content = vocabulary_files.ADDED_TOKENS, {**files.added, **words}
+    if files.tokenizer.added_tokens_decoder:
+        name = vocabulary_files.TOKENIZER_CONFIG
+        content = files_lib.read_json(files.path(name), dict)
+        more = {str(n): msgspec.to_builtins(_token(word)) for word, n in words.items()}
+        content['added_tokens_decoder'] |= more
+    text = json.dumps(content, ensure_ascii=False, indent=2)
+    files_lib.write(files.path(name), text + '\n')
+
+
+def _token(word: str) -> vocabulary_files.Token:
+    return vocabulary_files.Token(
+        word, lstrip=False, rstrip=False, normalized=True, single_word=False, special=False
+    )
