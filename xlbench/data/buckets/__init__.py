@@ -14,16 +14,14 @@ from xlbench.data.buckets.bucket_files import (
     load,
     read,
 )
-from xlbench.data.buckets.checks import (
+from xlbench.data.buckets.rules import (
     KINDS,
     Criteria,
+    MinimumIncluding,
     Problem,
     criteria,
-    problems,
-)
-from xlbench.data.buckets.sampling import (
-    MinimumIncluding,
     n_way,
+    problems,
     read_examples,
     sample,
     shortages,

@@ -6,6 +6,7 @@ computes for every example what it would compute alone.
 """
 
 from xlbench.data.features.arrays import (
+    Conventions,
     pair_types,
     tag_places,
     trim,
@@ -13,7 +14,6 @@ from xlbench.data.features.arrays import (
     trim_passage,
     trim_views,
 )
-from xlbench.data.features.conventions import Conventions
 from xlbench.data.features.views import (
     VIEWS,
     Layout,

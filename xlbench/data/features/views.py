@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.data.features.arrays import (
+    Conventions,
     Placement,
     Row,
     decoder_arrays,
@@ -22,7 +23,6 @@ from xlbench.data.features.arrays import (
     trim_passage,
     trim_views,
 )
-from xlbench.data.features.conventions import Conventions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,23 +13,21 @@ Prepared data may have been downloaded, so nothing in it is trusted: JSON, msgpa
 only, every size is checked, and no name in it can lead out of its folder.
 """
 
-from xlbench.data.prepared.columns import (
-    Columns,
-    Ids,
-    Packed,
-    pack,
-    records,
-)
 from xlbench.data.prepared.format import (
     FORMAT,
     LENGTHS,
     MANIFEST,
     MAX_RECORD_BYTES,
+    Columns,
+    Ids,
     NotPrepared,
+    Packed,
     Record,
     decode,
     encode,
     folder,
+    pack,
+    records,
     vocabulary_folder,
 )
 from xlbench.data.prepared.freshness import (

@@ -14,7 +14,7 @@ from types import TracebackType
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench.data.prepared import columns, freshness
+from xlbench.data.prepared import freshness
 from xlbench.data.prepared.format import (
     FORMAT,
     LENGTHS,
@@ -22,9 +22,11 @@ from xlbench.data.prepared.format import (
     MIXTURE_KEYS,
     SIDES,
     NotPrepared,
+    Packed,
     Record,
     hash_file,
     json_bytes,
+    pack,
     safe_name,
     shard_path,
     vocabulary_path,
@@ -115,13 +117,13 @@ class _Shard:
 
     def __init__(self, path: str, first: int, vocabulary_size: int):
         self.path = path
-        self.lengths: list[np.ndarray] = []  # Of each batch, see `columns.Packed`.
+        self.lengths: list[np.ndarray] = []  # Of each batch, see `Packed`.
         self.examples = 0
         self._first = first
         self._size = vocabulary_size
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
-    def write(self, packed: columns.Packed) -> None:
+    def write(self, packed: Packed) -> None:
         """Appends examples."""
         for side, (name, largest) in enumerate(zip(SIDES, packed.largest, strict=True)):
             sizes = packed.lengths[:, side]
@@ -155,11 +157,11 @@ class _Shard:
         }
 
 
-def _batches(records: Iterable[Record]) -> Iterator[columns.Packed]:
+def _batches(records: Iterable[Record]) -> Iterator[Packed]:
     """Records packed together, as many as it is worth."""
     iterator = iter(records)
     while batch := list(itertools.islice(iterator, _BATCH)):
-        yield columns.pack(batch)
+        yield pack(batch)
 
 
 def _joined(lengths: Sequence[np.ndarray]) -> np.ndarray:
@@ -261,8 +263,8 @@ class Writer:
         for packed in _batches(records):
             self.write_packed(packed)
 
-    def write_packed(self, packed: columns.Packed) -> None:
-        """Appends what `columns.pack` has made of examples."""
+    def write_packed(self, packed: Packed) -> None:
+        """Appends what `pack` has made of examples."""
         start = 0
         while start < len(packed):
             if not self._shards or self._shards[-1].examples == self._shard_examples:

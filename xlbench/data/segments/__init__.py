@@ -13,26 +13,26 @@ BART(D_ALL) reads marks in a dialogue: see marks.py.
 """
 
 from xlbench.data.segments import marks
-from xlbench.data.segments.files import (
-    Views,
-    read_views,
-    views_of,
-    views_path,
-    write_views,
-)
-from xlbench.data.segments.stages import StageModel, fit_stages, initial_stages
-from xlbench.data.segments.texts import (
-    MARK,
-    joined_views,
-    parted_views,
-    utterances,
-    with_segments,
-    word_vectors,
-)
-from xlbench.data.segments.topics import (
+from xlbench.data.segments.cuts import (
+    StageModel,
+    fit_stages,
+    initial_stages,
     official_topic_segments,
     rank_matrix,
     topic_segments,
+)
+from xlbench.data.segments.texts import (
+    MARK,
+    Views,
+    joined_views,
+    parted_views,
+    read_views,
+    utterances,
+    views_of,
+    views_path,
+    with_segments,
+    word_vectors,
+    write_views,
 )
 
 __all__ = [

@@ -1,19 +1,143 @@
-"""A hidden Markov model of the stages of conversations: opening, intention, discussion, end.
+"""Dialogues cut into segments: topics by C99, stages by a hidden Markov model.
 
-MV-BART (arXiv:2010.01672): four states with a diagonal Gaussian each; a conversation begins in the
-first and stays, goes one on, or leaves one out. Baum-Welch fits all numbers; transitions that are
-zero remain zero. What is computed equals hmmlearn's GaussianHMM. Its authors let k-means choose the
-first means without a seed, so that their model cannot be made again; here they are those of the
-four quarters of the conversations.
+Topics: a text is cut where its topic changes (Choi 2000, aclanthology.org/A00-2004). Settings are
+those of MV-BART (arXiv:2010.01672): a window of 4 and one standard deviation. Its authors' object
+keeps the window that the shortest dialogue so far has left, so that their result depends on the
+order of the dialogues (`official_topic_segments`); here each is cut by itself.
+
+Stages of conversations: opening, intention, discussion, end. MV-BART has four states with a
+diagonal Gaussian each; a conversation begins in the first and stays, goes one on, or leaves one
+out. Baum-Welch fits all numbers; transitions that are zero remain zero. What is computed equals
+hmmlearn's GaussianHMM. Its authors let k-means choose the first means without a seed, so that their
+model cannot be made again; here they are those of the four quarters of the conversations.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from xlbench.system import errors
+
+WINDOW = 4
+DEVIATIONS = 1.0
+_FEWEST = 3  # Utterances of a dialogue that can be cut.
+
+
+def topic_segments(
+    vectors: np.ndarray, window: int = WINDOW, deviations: float = DEVIATIONS
+) -> list[int]:
+    """Returns the topic of each utterance, counted from 1.
+
+    Args:
+      vectors: [utterances, dimensions] of numbers: of what an encoder gives, or counts of words.
+      window: ranks compare cells that are less than this apart, in rows and in columns.
+      deviations: standard deviations by which a cut's gain must exceed the mean cut's.
+    """
+    vectors = np.asarray(vectors, np.float64)
+    if vectors.ndim != 2:
+        raise errors.UserError(f'vectors have the shape {vectors.shape}, not utterances x numbers')
+    count = len(vectors)
+    if count < _FEWEST:
+        return [1] * count
+    cuts, densities = _splits(rank_matrix(vectors, window))
+    gains = _smoothed(np.diff(densities))
+    above = np.flatnonzero(gains >= gains.mean() + deviations * gains.std())
+    kept = cuts[: above[-1] + 1] if above.size else []
+    ends = np.zeros(count + 1, bool)
+    for cut in kept:
+        if not ends[cut - 1] and not ends[cut + 1]:  # The last of ends stands before the first.
+            ends[cut] = True
+    return (1 + np.concatenate([[0], np.cumsum(ends[: count - 1])])).tolist()
+
+
+def official_topic_segments(
+    dialogues: Iterable[np.ndarray], window: int = WINDOW, deviations: float = DEVIATIONS
+) -> Iterator[list[int]]:
+    """The topics of dialogues one after another, as the object of MV-BART's authors cuts them.
+
+    Its window shrinks to the shortest dialogue so far that has three utterances or more.
+
+    Args:
+      dialogues: of each, [utterances, dimensions].
+      window, deviations: see `topic_segments`.
+    """
+    for vectors in dialogues:
+        if len(vectors) >= _FEWEST:
+            window = min(window, len(vectors))
+        yield topic_segments(vectors, window, deviations)
+
+
+def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
+    """Ranks the similarity of two utterances among the cells around them.
+
+    Args:
+      vectors: [utterances, dimensions].
+      window: see `topic_segments`; at most the number of utterances is used.
+
+    Returns:
+      [utterances, utterances], the share of the cells around each, itself among them, whose cosine
+      is smaller.
+    """
+    norms = np.sqrt((vectors * vectors).sum(1))
+    # Row by row, not as a product of matrices, whose sums round differently from cell to cell: a
+    # vector would not be as similar to itself as another one is to itself.
+    products = np.stack([(vectors * vector).sum(1) for vector in vectors])
+    sizes = norms[:, None] * norms
+    cosines = np.divide(products, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    reach = min(window, len(cosines)) - 1
+    count, smaller = len(cosines), np.zeros(cosines.shape)
+    wide = np.pad(cosines, reach, constant_values=np.nan)  # Not smaller than anything.
+    for row, column in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        smaller += wide[row : row + count, column : column + count] < cosines
+    places = np.arange(count)
+    sizes = np.minimum(places, reach) + np.minimum(places[::-1], reach) + 1  # Of each window.
+    return smaller / (sizes[:, None] * sizes)
+
+
+def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """Cuts segments in two, the best cut first, until each is one utterance.
+
+    Returns:
+      The last utterance before each cut, and [cuts + 1], the mean rank inside segments, before the
+      first cut and after each.
+    """
+    count = len(ranks)
+    sums = np.zeros((count + 1, count + 1))
+    sums[1:, 1:] = ranks.cumsum(0).cumsum(1)
+    total, area = sums[-1, -1], count * count
+    densities = [total / area]
+    # Of each place to cut, where its segment begins and ends.
+    places = np.arange(1, count)
+    begins, ends = np.zeros(count - 1, int), np.full(count - 1, count)
+    free = np.ones(count - 1, bool)
+    cuts = []
+    for _ in places:
+        # Ranks are no more symmetric than their windows: both corners are summed.
+        lost = sums[places, ends] - sums[begins, ends] - sums[places, places] + sums[begins, places]
+        lost += sums[ends, places] - sums[ends, begins] - sums[places, places]
+        lost += sums[places, begins]
+        lost_area = 2 * (places - begins) * (ends - places)
+        density = np.where(free, (total - lost) / np.maximum(area - lost_area, 1), -1)
+        best = int(density.argmax())
+        total, area = total - lost[best], area - lost_area[best]
+        densities.append(total / area)
+        cut, begin, end = places[best], begins[best], ends[best]
+        free[best] = False
+        begins[cut : end - 1] = cut
+        ends[begin : cut - 1] = cut
+        cuts.append(int(cut) - 1)
+    return cuts, np.array(densities)
+
+
+def _smoothed(gains: np.ndarray) -> np.ndarray:
+    """Returns means with the neighbours: 1, 2, 1 parts; 2, 1 at the ends."""
+    around = np.pad(gains, 1)
+    weights = np.full(len(gains), 4.0)
+    weights[[0, -1]] = 3
+    return (around[:-2] + 2 * gains + around[2:]) / weights
+
 
 STAGES = 4
 _START = (1.0, 0.0, 0.0, 0.0)
