@@ -501,7 +501,7 @@ def test_steps_do_the_same_with_texts_and_tensors(root):
         functools.partial(pipeline.format_text, inputs=one, targets=other, keep=('id',))
         for one, other in itertools.product(TEMPLATES, repeat=2)
     ]
-    on_texts = pipeline.text_steps.on_texts
+    on_texts = pipeline.preprocessors.on_texts
     made = [(step, on_texts(step)(records), step(dataset)) for step in steps]
     tag = functools.partial(pipeline.tag_target_language, lang='de')
     made += [(tag, on_texts(tag)(texts), tag(tensors)) for _, texts, tensors in made]
@@ -511,7 +511,7 @@ def test_steps_do_the_same_with_texts_and_tensors(root):
             k: v.tolist() for k, v in expected.items()
         }, step
     assert texts['inputs'][0].startswith('<de> ')
-    assert pipeline.text_steps.on_texts(upper) is None
+    assert pipeline.preprocessors.on_texts(upper) is None
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):

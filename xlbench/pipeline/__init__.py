@@ -17,22 +17,33 @@ from xlbench.pipeline.binding import (
     ANSWER_SEPARATOR,
     bad_records,
     bound,
+    label_features,
+    labels,
     retrieval_features,
     root,
     text_features,
     tokenizer,
     use_root,
     use_vocabulary,
+    view,
     vocabulary,
 )
 from xlbench.pipeline.declarations import DeclaredTask
-from xlbench.pipeline.dialogues import PAIR, REPLY_FIELDS, add_reply_tasks, register_dialogue_tasks
-from xlbench.pipeline.labels import label_features, labels, view
+from xlbench.pipeline.dialogues import (
+    PAIR,
+    REPLY_FIELDS,
+    add_reply_tasks,
+    register_dialogue_tasks,
+    register_summarisation_tasks,
+)
 from xlbench.pipeline.mixtures import add_mixture, mixing_rate, mixture_rates, seqio_class
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
+    format_text,
     retrieval_preprocessors,
+    tag_target_language,
     tagging_preprocessors,
+    text_map,
     text_preprocessors,
     view_preprocessors,
 )
@@ -51,8 +62,6 @@ from xlbench.pipeline.scoring import (
     translation_metrics,
 )
 from xlbench.pipeline.sources import RecordSource
-from xlbench.pipeline.summaries import register_summarisation_tasks
-from xlbench.pipeline.text_steps import format_text, tag_target_language, text_map
 from xlbench.pipeline.translations import add_translation_task, register_translation_tasks
 from xlbench.pipeline.user_files import Files, Hub, Shots
 

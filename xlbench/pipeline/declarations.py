@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlbench.pipeline import late, text_steps
+from xlbench.pipeline import late, preprocessors
 from xlbench.pipeline.binding import Feature, PlainVocabulary
 from xlbench.pipeline.sources import RecordSource
 from xlbench.system import errors
@@ -174,7 +174,7 @@ def _register(
         entry.name,
         source=entry.source,
         preprocessors=[
-            seqio.CacheDatasetPlaceholder() if step is text_steps.cache_here else step
+            seqio.CacheDatasetPlaceholder() if step is preprocessors.cache_here else step
             for step in entry.preprocessors
         ],
         output_features=entry.output_features,

@@ -48,20 +48,6 @@ def seqio_class() -> type:
     return Mixture
 
 
-class _Counted:
-    """A task whose source does not know its number of examples: they are counted, once."""
-
-    cache_dir = None
-
-    def __init__(self, task: DeclaredTask, split: str):
-        self.name, self._task, self._split = task.name, task, split
-
-    def num_input_examples(self, split: str) -> int:
-        """Returns the number of examples of the split that was counted."""
-        assert split == self._split
-        return _count(self._task, split, root())
-
-
 @functools.lru_cache(maxsize=256)
 def _count(task: DeclaredTask, split: str, root: str) -> int:
     del root  # Another one has other files.
@@ -98,12 +84,12 @@ def mixing_rate(
 
     def rate(task: DeclaredTask) -> float:
         split = _split.get()
-        if not task.cache_dir and task.num_input_examples(split) is None:
-            task = _Counted(task, split)
         if task.cache_dir:
             seqio = late.seqio()
             return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
         count = task.num_input_examples(split)  # As seqio.mixing_rate_num_examples.
+        if count is None:  # The source does not know it.
+            count = _count(task, split, root())
         if kind in ('equal', 'capped'):
             return float(min(count, arguments[kind]['maximum']))
         return count ** (1.0 / temperature) if kind == 'temperature' else float(count)

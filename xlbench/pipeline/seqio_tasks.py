@@ -16,8 +16,7 @@ from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.data.readers import Json
 from xlbench.pipeline import late
-from xlbench.pipeline.binding import Feature, PlainVocabulary, Vocabulary
-from xlbench.pipeline.labels import Labels
+from xlbench.pipeline.binding import Feature, Labels, PlainVocabulary, Vocabulary
 from xlbench.system import errors
 
 if TYPE_CHECKING:

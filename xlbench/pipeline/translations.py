@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declarations import DeclaredTask
-from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, translation_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
-from xlbench.pipeline.user_files import Hub, ParallelFiles, is_pair, read_rows
+from xlbench.pipeline.user_files import Hub, ParallelFiles, check_new, declares, is_pair, read_rows
 from xlbench.system import errors
 
 TMX = ('.tmx', '.tmx.gz')  # What the names of translation memories end in.
@@ -132,9 +131,7 @@ class _Texts:
             return place.paths()
         return list(place) if is_pair(place) else [rows.in_folder(below_root(place))]
 
-    def _records(
-        self, sides: tuple[str, str], split: str, *paths: str
-    ) -> Iterator[readers.Item]:
+    def _records(self, sides: tuple[str, str], split: str, *paths: str) -> Iterator[readers.Item]:
         if is_pair(self.files[split]):
             if len(paths) != 2:
                 raise errors.UserError(

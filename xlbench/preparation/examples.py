@@ -15,7 +15,6 @@ from xlbench.pipeline import (
     late,
     preprocessors,
     seqio_tasks,
-    text_steps as steps_lib,
 )
 from xlbench.preparation.encoding import Encoding, Side
 from xlbench.system import errors
@@ -74,7 +73,7 @@ def text_steps(task: DeclaredTask) -> TextSteps | None:
         and seqio_tasks.is_plain(feature)
         for name, feature in task.output_features.items()
     )
-    if not plain or not steps or not steps_lib.is_one_of(steps[-1], steps_lib.append_eos):
+    if not plain or not steps or not preprocessors.is_one_of(steps[-1], preprocessors.append_eos):
         return None
     steps.pop()
     if steps and steps[-1] == preprocessors.cut_passage:  # Examples are prepared whole.
@@ -82,13 +81,14 @@ def text_steps(task: DeclaredTask) -> TextSteps | None:
     if steps and isinstance(steps[-1], preprocessors.TokenizeViews):
         return TextSteps(steps[:-1], steps[-1].prefix, has_views=True)
     prefix = steps.pop() if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
-    if not steps or not steps_lib.is_one_of(steps.pop(), steps_lib.tokenize):
+    if not steps or not preprocessors.is_one_of(steps.pop(), preprocessors.tokenize):
         return None
     return TextSteps(steps, prefix)
 
 
 def _steps(task: DeclaredTask) -> list[Preprocessor]:
-    return [s for s in task.preprocessors if not steps_lib.is_one_of(s, steps_lib.cache_here)]
+    here = preprocessors.cache_here
+    return [step for step in task.preprocessors if not preprocessors.is_one_of(step, here)]
 
 
 def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
@@ -101,7 +101,7 @@ def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
 def _on_batches(task: DeclaredTask, steps: list[Preprocessor]) -> bool:
     """Returns whether steps make one text of each record, for a whole batch at once."""
     return isinstance(task.source, pipeline.RecordSource) and all(
-        steps_lib.works_on_batches(step) for step in steps
+        preprocessors.works_on_batches(step) for step in steps
     )
 
 
@@ -145,13 +145,13 @@ def _text_dataset(
 
 def _text_function(
     task: DeclaredTask, steps: Sequence[Preprocessor]
-) -> Callable[[steps_lib.Texts], steps_lib.Texts] | None:
+) -> Callable[[preprocessors.Texts], preprocessors.Texts] | None:
     """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
-    functions = [steps_lib.on_texts(step) for step in steps]
+    functions = [preprocessors.on_texts(step) for step in steps]
     if not isinstance(task.source, pipeline.RecordSource) or None in functions:
         return None
 
-    def apply(texts: steps_lib.Texts) -> steps_lib.Texts:
+    def apply(texts: preprocessors.Texts) -> preprocessors.Texts:
         for function in functions:
             texts = function(texts)
         return texts
@@ -165,7 +165,7 @@ def _text_function(
 
 def _read_texts(
     task: DeclaredTask, split: str, steps: Sequence[Preprocessor]
-) -> Iterator[steps_lib.Texts] | None:
+) -> Iterator[preprocessors.Texts] | None:
     """The texts of a task after some steps, in batches; None if they are not plain by then."""
     if (function := _text_function(task, steps)) is not None:
         return map(function, task.source.chunks(split, task.source.paths(split)))
@@ -173,7 +173,7 @@ def _read_texts(
     return None if dataset is None else _decoded(dataset)
 
 
-def _decoded(dataset: 'tf.data.Dataset') -> Iterator[steps_lib.Texts]:
+def _decoded(dataset: 'tf.data.Dataset') -> Iterator[preprocessors.Texts]:
     """Batches of TensorFlow as texts."""
     for batch in dataset.as_numpy_iterator():
         yield {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
@@ -181,7 +181,7 @@ def _decoded(dataset: 'tf.data.Dataset') -> Iterator[steps_lib.Texts]:
 
 def encoded_texts(
     task: DeclaredTask, split: str
-) -> tuple[Encoding, Iterator[steps_lib.Texts]] | None:
+) -> tuple[Encoding, Iterator[preprocessors.Texts]] | None:
     """The texts of a task in order, in batches, and how they become the examples.
 
     None for a task that does more than that; see `examples`.
@@ -192,7 +192,7 @@ def encoded_texts(
 
 
 def _text_examples(
-    encoding: Encoding, batches: Iterable[steps_lib.Texts]
+    encoding: Encoding, batches: Iterable[preprocessors.Texts]
 ) -> Iterator[list[Example]]:
     """Tokenises batches of texts."""
     tokenizer = pipeline.tokenizer()
@@ -311,7 +311,7 @@ def text_rows(task: DeclaredTask, split: str) -> Iterator[Record]:
             yield dict(zip(batch, values, strict=True))
 
 
-def _plain_texts(task: DeclaredTask, split: str) -> Iterator[steps_lib.Texts] | None:
+def _plain_texts(task: DeclaredTask, split: str) -> Iterator[preprocessors.Texts] | None:
     """The texts of a task before tokenisation, in batches; None if it does not end in that."""
     steps = text_steps(task)
     return None if steps is None else _read_texts(task, split, steps.before)
