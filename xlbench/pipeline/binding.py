@@ -137,6 +137,19 @@ def tokenizer() -> tokenizers.Tokenizer:
     return chosen
 
 
+def plain_text(text: bytes | np.ndarray) -> str:
+    """Returns a text that TensorFlow gives to a function of numpy."""
+    return (text.item() if isinstance(text, np.ndarray) else text).decode()  # Eager: an array [].
+
+
+def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tensor':
+    """Returns what a function of numpy makes of a tensor, ids [length] int32."""
+    tf = late.tensorflow()
+    ids = tf.numpy_function(function, [tensor], tf.int32)
+    ids.set_shape([None])
+    return ids
+
+
 class PlainVocabulary:
     """A vocabulary in SeqIO's sense, without importing SeqIO, that leaves ids as they are.
 
@@ -231,15 +244,12 @@ class Vocabulary(PlainVocabulary):
         """The ids of a text, [length] int32, as TensorFlow has it."""
         # Not TensorFlow Text's own operation: another release of SentencePiece breaks ties between
         # equally likely pieces in another way (l+ll or ll+l), and one text has one list of ids.
-        tf, chosen = late.tensorflow(), tokenizer()
+        chosen = tokenizer()
 
         def encode(text: bytes | np.ndarray) -> np.ndarray:
-            data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
-            return chosen.encode(data.decode(), self.is_target)
+            return chosen.encode(plain_text(text), self.is_target)
 
-        ids = tf.numpy_function(encode, [s], tf.int32)
-        ids.set_shape([None])
-        return ids
+        return ids_by(encode, s)
 
     def decode_tf(self, ids: 'tf.Tensor') -> 'tf.Tensor':
         """The texts of ids [..., length], likewise."""

@@ -264,54 +264,39 @@ def register_summarisation_tasks(
             f'{name}: keep has {min(taken)!r}, which is the name of what a model reads or writes; '
             'give that key of the files another name'
         )
-    source = _Source(lang, files, files.layout, summaries, dialogue, speaker, text, keep)
+    layout = files.layout
+
+    def source(kind: str, target: str) -> RecordSource:
+        inputs = dialogue if kind == 'summary' else summaries[lang]
+        summary = summaries[target]
+
+        def record_of(row: rows.Values) -> readers.Record:
+            if kind == 'summary':
+                source = rows.dialogue(row[inputs], inputs, speaker, text)
+            else:
+                source = rows.text(row[inputs], inputs)
+            kept = {key: rows.text(row[key], key) for key in keep}
+            return kept | {'inputs': source, 'targets': rows.text(row[summary], summary)}
+
+        return file_source(
+            files,
+            read_rows([inputs, summary, *keep], layout, record_of),
+            functools.partial(rows.count, layout=layout),
+            [*keep, 'inputs', 'targets'],
+            source_lang=lang,
+            target_lang=target,
+        )
+
     pairs = [('summary', target) for target in summaries]
     if lang in summaries:
         pairs += [('translation', target) for target in summaries if target != lang]
     tasks = []
     for kind, target in pairs:
         task = f'{name}_{kind}_{lang}_{target}'
-        check_new(task, files, source.layout)
+        check_new(task, files, layout)
         steps = text_preprocessors('{inputs}', '{targets}', target, keep, lang)
         scores, default = with_own(metrics, text_metrics(target), 'rouge_l')
         tasks.append(
             add_task(task, source(kind, target), steps, text_features(), scores, headline, default)
         )
     return tasks
-
-
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    """Files of dialogues and summaries; see `register_summarisation_tasks`."""
-
-    lang: str
-    files: Files
-    layout: rows.Layout
-    summaries: Mapping[str, str]
-    dialogue: str
-    speaker: str
-    text: str
-    keep: Sequence[str]
-
-    def __call__(self, kind: str, target: str) -> RecordSource:
-        """The records of one task, whose kind is 'summary' or 'translation'."""
-        inputs = self.dialogue if kind == 'summary' else self.summaries[self.lang]
-        summary = self.summaries[target]
-
-        def record_of(row: rows.Values) -> readers.Record:
-            source = (
-                rows.dialogue(row[inputs], inputs, self.speaker, self.text)
-                if kind == 'summary'
-                else rows.text(row[inputs], inputs)
-            )
-            kept = {key: rows.text(row[key], key) for key in self.keep}
-            return kept | {'inputs': source, 'targets': rows.text(row[summary], summary)}
-
-        return file_source(
-            self.files,
-            read_rows([inputs, summary, *self.keep], self.layout, record_of),
-            functools.partial(rows.count, layout=self.layout),
-            [*self.keep, 'inputs', 'targets'],
-            source_lang=self.lang,
-            target_lang=target,
-        )

@@ -12,7 +12,14 @@ import numpy as np
 from xlbench.data import features, vocabularies
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.pipeline import late
-from xlbench.pipeline.binding import Feature, Labels, as_labels, tokenizer
+from xlbench.pipeline.binding import (
+    Feature,
+    Labels,
+    as_labels,
+    ids_by,
+    plain_text,
+    tokenizer,
+)
 from xlbench.system import errors
 
 if TYPE_CHECKING:
@@ -236,19 +243,16 @@ class TokenizeViews:
         tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefix.prefixes()
 
         def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
-            data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
             if side == 'inputs':
-                (ids,) = chosen.encode_views([data.decode()], [prefixes[side]])
+                (ids,) = chosen.encode_views([plain_text(text)], [prefixes[side]])
             else:
-                ids = chosen.encode(data.decode(), target=True)
+                ids = chosen.encode(plain_text(text), target=True)
             return np.concatenate([prefixes[side], ids]).astype(np.int32)
 
         def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
             made = dict(record)
             for side in ('inputs', 'targets'):
-                call = functools.partial(encode, side=side)
-                made[side] = tf.numpy_function(call, [record[side]], tf.int32)
-                made[side].set_shape([None])
+                made[side] = ids_by(functools.partial(encode, side=side), record[side])
                 made[f'{side}_pretokenized'] = record[side]
             return made
 
@@ -279,9 +283,7 @@ def cut_passage(
         return features.trim_passage(whole, limit, chosen.eos_id, mark)[:-1]
 
     def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
-        ids = tf.numpy_function(cut, [record['inputs']], tf.int32)
-        ids.set_shape([None])
-        return record | {'inputs': ids}
+        return record | {'inputs': ids_by(cut, record['inputs'])}
 
     return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
 
@@ -464,9 +466,7 @@ class EncodeLabelled:
         shown = ('inputs_pretokenized', 'targets_pretokenized')
 
         def call(*values: bytes | np.ndarray) -> list[np.ndarray]:
-            # Eager, a text is an array [].
-            data = [value.item() if isinstance(value, np.ndarray) else value for value in values]
-            encoded = encode({name: text.decode() for name, text in zip(fields, data, strict=True)})
+            encoded = encode(dict(zip(fields, map(plain_text, values), strict=True)))
             return [encoded[name] for name in ids] + [
                 np.array(encoded[name].encode(), object) for name in shown
             ]

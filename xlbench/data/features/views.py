@@ -3,7 +3,6 @@
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -67,8 +66,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       encoder_segment_ids    1 1 2 2 2 0     decoder_input_tokens   0 8 0 9
       encoder_positions      0 1 0 1 2 0     decoder_loss_weights   1 1 1 1
     """
-    features, _ = _both_sides(rows, layout)
-    return features
+    return _both_sides(rows, layout)[0]
 
 
 def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -81,8 +79,7 @@ def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
     Example: targets [8, 5, 1] -> decoder_input_tokens 8 5, decoder_target_tokens 5 1
     """
-    features, _ = _both_sides(rows, layout, from_language=True)
-    return features
+    return _both_sides(rows, layout, from_language=True)[0]
 
 
 def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -104,9 +101,9 @@ def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
       prompt_target_tokens  6 1 0     decoder_target_tokens  8 1
       prompt_loss_weights   1 1 0     decoder_loss_weights   1 1
     """
-    features, inputs = _both_sides(rows, layout, continued=True)
-    following = [part[1:] for part in inputs.parts]
-    place = Placement(following, inputs.counts, layout.lengths['inputs'])
+    features, parts, counts = _both_sides(rows, layout, continued=True)
+    following = [part[1:] for part in parts]
+    place = Placement(following, counts, layout.lengths['inputs'])
     tokens = joined(following, 'inputs', layout.conventions)
     return features | {
         'prompt_target_tokens': place.fill(tokens, layout.conventions.pad_id),
@@ -114,19 +111,15 @@ def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     }
 
 
-class _Inputs(NamedTuple):
-    """The trimmed inputs of a batch's examples, and how many examples each row has."""
-
-    parts: list[np.ndarray]
-    counts: np.ndarray
-
-
 def _both_sides(
     rows: Sequence[Row], layout: Layout, continued: bool = False, from_language: bool = False
-) -> tuple[dict[str, np.ndarray], _Inputs]:
+) -> tuple[dict[str, np.ndarray], list[np.ndarray], np.ndarray]:
     """Makes the features of `generation`; `continued` targets follow inputs without their last.
 
     With `from_language`, they are those of `language_start`.
+
+    Returns:
+      The features, the trimmed inputs of the examples, and how many examples each row has.
     """
     lengths, conventions = layout.lengths, layout.conventions
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
@@ -137,7 +130,7 @@ def _both_sides(
     parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
     if conventions.language_last:
         parts = [np.roll(part, -1) for part in parts]
-    inputs = _Inputs(parts, counts)
+    inputs = parts
     starts: int | list[int] = conventions.decoder_start_id
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
@@ -160,7 +153,7 @@ def _both_sides(
         written = Placement(targets, counts, lengths['targets'])
         more['encoder_language_ids'] = language_ids(place, examples, 0)
         more['decoder_language_ids'] = language_ids(written, examples, 1)
-    return encoder | more | decoder, inputs
+    return encoder | more | decoder, inputs, counts
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
