@@ -47,6 +47,14 @@ def take(tasks, count: int, **kwargs) -> list[dict]:
         return [next(stream) for _ in range(count)]
 
 
+def joined(parts) -> list[dict]:
+    """The batches of several processes as those of one."""
+    return [
+        {name: np.concatenate([part[name] for part in step]) for name in step[0]}
+        for step in zip(*parts, strict=True)
+    ]
+
+
 def window_ids(tasks, windows: int, **kwargs) -> list[list[int]]:
     with feed(tasks, **kwargs) as stream:
         found: list[list[int]] = [[] for _ in range(windows)]
@@ -94,11 +102,7 @@ def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
             ) as stream:
                 parts.append([next(stream) for _ in range(steps)])
                 end = stream.position()
-        joined = [
-            {name: np.concatenate([part[name] for part in step]) for name in step[0]}
-            for step in zip(*parts, strict=True)
-        ]
-        return joined, end
+        return joined(parts), end
 
     one, end = run(1)
     for count in (2, 4):
@@ -478,11 +482,7 @@ def test_a_view_decides_what_a_batch_holds(pairs):
         take(pairs, 9, rates=[40, 21], process_index=i, process_count=2, **options)
         for i in range(2)
     ]
-    joined = [
-        {name: np.concatenate([part[name] for part in step]) for name in step[0]}
-        for step in zip(*parts, strict=True)
-    ]
-    assert_equal_batches(joined, whole)
+    assert_equal_batches(joined(parts), whole)
     seen = []
     for batch in whole[:8]:  # 5 batches of demo_a and 3 of demo_b are a pass.
         real = batch['row_weights'] > 0
@@ -577,11 +577,7 @@ def test_evaluation_is_shared_row_by_row(tasks, count):
     whole = list(evaluate(tasks[1]))
     parts = [evaluate(tasks[1], process_index=i, process_count=count) for i in range(count)]
     assert all(part.shapes == evaluate(tasks[1]).shapes for part in parts)
-    joined = [
-        {name: np.concatenate([part[name] for part in step]) for name in step[0]}
-        for step in zip(*parts, strict=True)
-    ]
-    assert_equal_batches(joined, whole)
+    assert_equal_batches(joined(parts), whole)
 
 
 def test_evaluation_of_the_first_examples(tasks):

@@ -23,6 +23,13 @@ def generation(rows, inputs: int, targets: int, conventions=IDS, **kwargs) -> di
     return features.generation(rows, features.Layout(lengths, conventions, **kwargs))
 
 
+def assert_features(batch, expected) -> None:
+    assert batch.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(batch[name], value, name)
+        assert batch[name].dtype == (np.float32 if name.endswith('weights') else np.int32)
+
+
 def test_a_packed_row_by_hand():
     start = features.Conventions(pad_id=9, eos_id=1, decoder_start_id=2, vocab_size=100)
     batch = generation(
@@ -41,11 +48,7 @@ def test_a_packed_row_by_hand():
         'decoder_positions': [[0, 1, 0, 0], [0, 1, 2, 0], [0] * 4],
         'decoder_loss_weights': [[1, 1, 1, 0], [1, 1, 1, 0], [0] * 4],
     }
-    assert batch.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(batch[name], value, name)
-        wanted = np.float32 if name == 'decoder_loss_weights' else np.int32
-        assert batch[name].dtype == wanted
+    assert_features(batch, expected)
 
 
 def test_the_language_of_targets_is_the_first_input_alone():
@@ -239,10 +242,7 @@ def test_pairs_by_hand():
         'row_weights': [1, 0, 1, 1],
     }
     keys = batch.pop('reply_key')
-    assert batch.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(batch[name], value, name)
-        assert batch[name].dtype == (np.float32 if name == 'row_weights' else np.int32)
+    assert_features(batch, expected)
     assert keys.dtype == np.int32 and keys[1] == -1
     assert keys[0] == keys[3] != keys[2] and (keys[[0, 2, 3]] >= 0).all()
 
@@ -275,13 +275,6 @@ def labelled(inputs, targets, piece_counts) -> dict:
 
 def label_features(view: str, rows, inputs: int, **kwargs) -> dict:
     return features.VIEWS[view](rows, features.Layout({'inputs': inputs}, IDS, **kwargs))
-
-
-def assert_features(batch, expected) -> None:
-    assert batch.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(batch[name], value, name)
-        assert batch[name].dtype == (np.float32 if name.endswith('weights') else np.int32)
 
 
 def test_classified_texts_by_hand():

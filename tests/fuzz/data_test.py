@@ -262,21 +262,26 @@ def harmed(whole: bytes, rng: random.Random, folder: pathlib.Path, name: str) ->
     return said, str(path)
 
 
-def test_corpora(tmp_path):
-    names = list(CORPORA)
-    with cases.reader('corpora', 80) as reader:
+def each_harmed(title: str, count: int, table: dict, folder: pathlib.Path):
+    """Yields names of a table, each with a harmed file of its content, and the case to read it."""
+    names = list(table)
+    with cases.reader(title, count) as reader:
         for seed in reader.seeds:
             name = names[seed % len(names)]
-            whole, read = CORPORA[name]
-            said, path = harmed(whole, random.Random(seed), tmp_path, name)
-            ids = set()
-            with reader.case(seed, f'{name}: {said}'):
-                for record in read(path):
-                    check_record(record)
-                    if name == 'squad.json':
-                        assert record['id'] not in ids, 'two questions of one id'
-                        ids.add(record['id'])
+            said, path = harmed(table[name][0], random.Random(seed), folder, name)
+            yield name, path, reader.case(seed, f'{name}: {said}')
             os.unlink(path)
+
+
+def test_corpora(tmp_path):
+    for name, path, case in each_harmed('corpora', 80, CORPORA, tmp_path):
+        ids = set()
+        with case:
+            for record in CORPORA[name][1](path):
+                check_record(record)
+                if name == 'squad.json':
+                    assert record['id'] not in ids, 'two questions of one id'
+                    ids.add(record['id'])
 
 
 @pytest.mark.parametrize('name', CORPORA)
@@ -353,22 +358,16 @@ SCORED = {
 
 
 def test_scored_files(tmp_path):
-    names = list(SCORED)
     gold = tmp_path / 'gold.jsonl'
     gold.write_bytes(json_lines(*IDS))
-    with cases.reader('scored files', 25) as reader:
-        for seed in reader.seeds:
-            name = names[seed % len(names)]
-            whole, options = SCORED[name]
-            said, path = harmed(whole, random.Random(seed), tmp_path, name)
-            with reader.case(seed, f'{name}: {said}'):
-                found = outputs.read_outputs(path, **options)
-                assert found.ids is None or len(set(found.ids)) == len(found.n_best)
-                if name == 'out.jsonl':
-                    references = outputs.read_references([path])
-                    assert len(set(references.ids)) == len(references.targets)
-                    found.for_references(outputs.read_references([str(gold)]))
-            os.unlink(path)
+    for name, path, case in each_harmed('scored files', 25, SCORED, tmp_path):
+        with case:
+            found = outputs.read_outputs(path, **SCORED[name][1])
+            assert found.ids is None or len(set(found.ids)) == len(found.n_best)
+            if name == 'out.jsonl':
+                references = outputs.read_references([path])
+                assert len(set(references.ids)) == len(references.targets)
+                found.for_references(outputs.read_references([str(gold)]))
 
 
 def parse(line: str):
@@ -377,28 +376,22 @@ def parse(line: str):
 
 
 INPUTS = {
-    'jsonl': (json_lines(*IDS), parse),
-    'text': (TEXTS, lambda line: ({}, line)),
-    'conll': (b'-DOCSTART- O\n\nIm ADP\nHaus NOUN\n\n', lambda block: ({}, block)),
+    'in.jsonl': (json_lines(*IDS), parse),
+    'in.text': (TEXTS, lambda line: ({}, line)),
+    'in.conll': (b'-DOCSTART- O\n\nIm ADP\nHaus NOUN\n\n', lambda block: ({}, block)),
 }
 
 
 def test_inputs(tmp_path):
-    names = list(INPUTS)
-    with cases.reader('inputs of predict', 20) as reader:
-        for seed in reader.seeds:
-            kind = names[seed % len(names)]
-            whole, to_example = INPUTS[kind]
-            said, path = harmed(whole, random.Random(seed), tmp_path, f'in.{kind}')
-            with reader.case(seed, f'{kind}: {said}'), readers.open_binary(path) as file:
-                inputs = answer_lines.Inputs(file, 'in', kind, to_example, 4)
-                for example in inputs:
-                    if example is not None:
-                        example.encode()
-                        answer_lines._json_line(inputs.records.popleft(), {}).encode()
-                if inputs.error:
-                    raise inputs.error
-            os.unlink(path)
+    for name, path, case in each_harmed('inputs of predict', 20, INPUTS, tmp_path):
+        with case, readers.open_binary(path) as file:
+            inputs = answer_lines.Inputs(file, 'in', name[3:], INPUTS[name][1], 4)
+            for example in inputs:
+                if example is not None:
+                    example.encode()
+                    answer_lines._json_line(inputs.records.popleft(), {}).encode()
+            if inputs.error:
+                raise inputs.error
 
 
 COPY = json_lines(
@@ -412,17 +405,12 @@ RESPONSES = {
 
 
 def test_response_sets(tmp_path):
-    names, tokenizer = list(RESPONSES), tokenizers.load('bytes', '/')
-    with cases.reader('response sets', 20) as reader:
-        for seed in reader.seeds:
-            name = names[seed % len(names)]
-            whole, read = RESPONSES[name]
-            said, path = harmed(whole, random.Random(seed), tmp_path, name)
-            with reader.case(seed, f'{name}: {said}'):
-                responses = read(path, tokenizer)
-                assert len(set(responses.texts)) == len(responses.texts) == len(responses.ids)
-                assert np.isfinite(responses.lm_scores).all()
-            os.unlink(path)
+    tokenizer = tokenizers.load('bytes', '/')
+    for name, path, case in each_harmed('response sets', 20, RESPONSES, tmp_path):
+        with case:
+            responses = RESPONSES[name][1](path, tokenizer)
+            assert len(set(responses.texts)) == len(responses.texts) == len(responses.ids)
+            assert np.isfinite(responses.lm_scores).all()
 
 
 # -------------------------------------------------------------------------------- preparations
