@@ -43,21 +43,8 @@ from collections.abc import Sequence
 from xlbench.benchmarks import languages
 from xlbench.config.arguments import whole
 from xlbench.data import readers
-from xlbench.data.buckets import (
-    COUNT,
-    KINDS,
-    TAGGING,
-    TASKS,
-    Bucket,
-    Problem,
-    encode,
-    find,
-    problems,
-    read,
-    read_examples,
-    sample,
-    shortages,
-)
+from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
+from xlbench.data.buckets.rules import KINDS, Problem, problems, read_examples, sample, shortages
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
 

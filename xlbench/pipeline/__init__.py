@@ -18,17 +18,15 @@ from xlbench.pipeline.binding import (
     bad_records,
     bound,
     label_features,
-    labels,
     retrieval_features,
     root,
     text_features,
     tokenizer,
     use_root,
     use_vocabulary,
-    view,
     vocabulary,
 )
-from xlbench.pipeline.declarations import DeclaredTask
+from xlbench.pipeline.declarations import DeclaredTask, labels, view
 from xlbench.pipeline.dialogues import (
     PAIR,
     REPLY_FIELDS,

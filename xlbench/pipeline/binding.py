@@ -25,8 +25,6 @@ from xlbench.system import errors, work
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from xlbench.pipeline.declarations import DeclaredTask
-
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
 SIDES = ('inputs', 'targets')
 Item = TypeVar('Item')
@@ -383,19 +381,3 @@ def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Featu
 def as_labels(labels: Sequence[str] | Labels, view: str) -> Labels:
     """Names of labels as the vocabulary of a feature."""
     return labels if isinstance(labels, Labels) else Labels(labels, view)
-
-
-def labels(task: 'DeclaredTask') -> tuple[str, ...]:
-    """The labels of a task, () where it has texts to write."""
-    targets = task.output_features.get('targets')
-    return getattr(targets and targets.vocabulary, 'labels', ())
-
-
-def view(task: 'DeclaredTask') -> str:
-    """How the examples of a task are read.
-
-    'classification' or 'tagging' where it has labels; 'retrieval' if its targets are written like
-    inputs; else 'generation'.
-    """
-    targets = task.output_features.get('targets')
-    return getattr(targets and targets.vocabulary, 'view', 'generation')

@@ -99,6 +99,27 @@ class DeclaredMixture:
         return late.seqio().MixtureRegistry.get(self.name).get_dataset(*args, **kwargs)
 
 
+def labels(task: DeclaredTask) -> tuple[str, ...]:
+    """The labels of a task, () where it has texts to write."""
+    targets = task.output_features.get('targets')
+    return getattr(targets and targets.vocabulary, 'labels', ())
+
+
+def view(task: DeclaredTask) -> str:
+    """How the examples of a task are read.
+
+    'classification' or 'tagging' where it has labels; 'retrieval' if its targets are written like
+    inputs; else 'generation'.
+    """
+    targets = task.output_features.get('targets')
+    return getattr(targets and targets.vocabulary, 'view', 'generation')
+
+
+def has_views(task: DeclaredTask) -> bool:
+    """Returns whether the inputs of a task have two views."""
+    return any(isinstance(step, preprocessors.TokenizeViews) for step in task.preprocessors)
+
+
 _waiting: dict[str, DeclaredTask | DeclaredMixture] = {}  # What SeqIO does not have yet, in order.
 
 

@@ -25,8 +25,6 @@ from xlbench.system import errors
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from xlbench.pipeline.declarations import DeclaredTask
-
 Texts = dict[str, Sequence[str]]  # {field: the text of each record}.
 
 
@@ -257,11 +255,6 @@ class TokenizeViews:
             return made
 
         return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
-
-
-def has_views(task: 'DeclaredTask') -> bool:
-    """Returns whether the inputs of a task have two views."""
-    return any(isinstance(step, TokenizeViews) for step in task.preprocessors)
 
 
 def cut_passage(

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from xlbench.data.readers import Json
 from xlbench.pipeline import declarations, registry
-from xlbench.pipeline.binding import labels, view
-from xlbench.pipeline.declarations import DeclaredTask, Metric
+from xlbench.pipeline.declarations import DeclaredTask, Metric, labels, view
 from xlbench.system import errors
 
 HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.

@@ -12,7 +12,7 @@ from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
-from xlbench.pipeline import late, preprocessors, registry, scoring, seqio_tasks
+from xlbench.pipeline import declarations, late, registry, scoring, seqio_tasks
 from xlbench.preparation import encoding, examples
 from xlbench.preparation.workers import Shared
 from xlbench.system import errors
@@ -120,7 +120,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         },
         'vocabulary': tokenizer.manifest(),
         'answer_mark': tokenizer.answer_mark(),
-        **({'segment_marks': tokenizer.segment_marks()} if preprocessors.has_views(task) else {}),
+        **({'segment_marks': tokenizer.segment_marks()} if declarations.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(

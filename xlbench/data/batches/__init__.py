@@ -20,14 +20,13 @@ rows are fuller.
 
 from xlbench.data.batches.checks import check_view
 from xlbench.data.batches.evaluation import EvalBatches, best_shapes
-from xlbench.data.batches.training import Batch, TaskShare, TrainBatches
+from xlbench.data.batches.training import Batch, TrainBatches
 
 train_batches, eval_batches = TrainBatches, EvalBatches
 
 __all__ = [
     'Batch',
     'EvalBatches',
-    'TaskShare',
     'TrainBatches',
     'best_shapes',
     'check_view',

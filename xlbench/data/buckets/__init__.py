@@ -16,7 +16,6 @@ from xlbench.data.buckets.bucket_files import (
 )
 from xlbench.data.buckets.rules import (
     KINDS,
-    Criteria,
     MinimumIncluding,
     Problem,
     criteria,
@@ -33,7 +32,6 @@ __all__ = [
     'TAGGING',
     'TASKS',
     'Bucket',
-    'Criteria',
     'MinimumIncluding',
     'Problem',
     'criteria',

@@ -12,7 +12,6 @@ from xlbench.data.features.arrays import (
     trim,
     trim_pair,
     trim_passage,
-    trim_views,
 )
 from xlbench.data.features.views import (
     VIEWS,
@@ -24,7 +23,6 @@ from xlbench.data.features.views import (
     language_start,
     multi_view,
     retrieval,
-    tagging,
 )
 from xlbench.data.prepared import Record as Example
 
@@ -42,9 +40,7 @@ __all__ = [
     'pair_types',
     'retrieval',
     'tag_places',
-    'tagging',
     'trim',
     'trim_pair',
     'trim_passage',
-    'trim_views',
 ]

@@ -14,10 +14,6 @@ only, every size is checked, and no name in it can lead out of its folder.
 """
 
 from xlbench.data.prepared.format import (
-    FORMAT,
-    LENGTHS,
-    MANIFEST,
-    MAX_RECORD_BYTES,
     Columns,
     Ids,
     NotPrepared,
@@ -32,7 +28,6 @@ from xlbench.data.prepared.format import (
 )
 from xlbench.data.prepared.freshness import (
     code_fingerprint,
-    stale_reason,
 )
 from xlbench.data.prepared.manifest import (
     InputEntry,
@@ -65,10 +60,6 @@ from xlbench.data.prepared.writer import (
 )
 
 __all__ = [
-    'FORMAT',
-    'LENGTHS',
-    'MANIFEST',
-    'MAX_RECORD_BYTES',
     'SHARD_EXAMPLES',
     'Columns',
     'Ids',
@@ -98,7 +89,6 @@ __all__ = [
     'records',
     'scratch',
     'stale_at_once',
-    'stale_reason',
     'vocabulary_folder',
     'wait_for',
     'write_mixture',

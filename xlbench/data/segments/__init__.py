@@ -24,7 +24,6 @@ from xlbench.data.segments.cuts import (
 from xlbench.data.segments.texts import (
     MARK,
     Views,
-    joined_views,
     parted_views,
     read_views,
     utterances,
@@ -41,7 +40,6 @@ __all__ = [
     'Views',
     'fit_stages',
     'initial_stages',
-    'joined_views',
     'marks',
     'official_topic_segments',
     'parted_views',

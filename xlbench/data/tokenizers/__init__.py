@@ -22,18 +22,15 @@ From the hub only the named small files below are fetched, never weights, pickle
 
 from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
-    VOCABULARY_FILES,
     HuggingFaceTokenizer,
     MarianTokenizer,
     XlmTokenizer,
 )
 from xlbench.data.tokenizers.loading import (
     CONVERTED,
-    COPY,
     PAIR_COPY,
     SAMPLE_FILES,
     SAMPLE_SIZES,
-    SENTENCEPIECE_COPY,
     check_name,
     copy_files,
     load,
@@ -64,13 +61,10 @@ __all__ = [
     'BYTES_CLASS',
     'BYTES_SENTINELS',
     'CONVERTED',
-    'COPY',
     'HUB_NAMES',
     'PAIR_COPY',
     'SAMPLE_FILES',
     'SAMPLE_SIZES',
-    'SENTENCEPIECE_COPY',
-    'VOCABULARY_FILES',
     'ByteTokenizer',
     'HuggingFaceTokenizer',
     'MarianTokenizer',
