@@ -23,13 +23,3 @@ from xlbench.data.batches.evaluation import EvalBatches, best_shapes
 from xlbench.data.batches.training import Batch, TrainBatches
 
 train_batches, eval_batches = TrainBatches, EvalBatches
-
-__all__ = [
-    'Batch',
-    'EvalBatches',
-    'TrainBatches',
-    'best_shapes',
-    'check_view',
-    'eval_batches',
-    'train_batches',
-]

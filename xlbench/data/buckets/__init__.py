@@ -25,24 +25,3 @@ from xlbench.data.buckets.rules import (
     sample,
     shortages,
 )
-
-__all__ = [
-    'COUNT',
-    'KINDS',
-    'TAGGING',
-    'TASKS',
-    'Bucket',
-    'MinimumIncluding',
-    'Problem',
-    'criteria',
-    'dev_rows',
-    'encode',
-    'find',
-    'load',
-    'n_way',
-    'problems',
-    'read',
-    'read_examples',
-    'sample',
-    'shortages',
-]

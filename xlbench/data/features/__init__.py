@@ -25,22 +25,3 @@ from xlbench.data.features.views import (
     retrieval,
 )
 from xlbench.data.prepared import Record as Example
-
-__all__ = [
-    'VIEWS',
-    'Conventions',
-    'Example',
-    'Layout',
-    'View',
-    'classification',
-    'generation',
-    'language_model',
-    'language_start',
-    'multi_view',
-    'pair_types',
-    'retrieval',
-    'tag_places',
-    'trim',
-    'trim_pair',
-    'trim_passage',
-]

@@ -33,23 +33,3 @@ from xlbench.data.segments.texts import (
     word_vectors,
     write_views,
 )
-
-__all__ = [
-    'MARK',
-    'StageModel',
-    'Views',
-    'fit_stages',
-    'initial_stages',
-    'marks',
-    'official_topic_segments',
-    'parted_views',
-    'rank_matrix',
-    'read_views',
-    'topic_segments',
-    'utterances',
-    'views_of',
-    'views_path',
-    'with_segments',
-    'word_vectors',
-    'write_views',
-]
