@@ -8,9 +8,9 @@ How a training batch comes about:
    parts, and a window is of one part.
 2. Plan (`packing.py`). From the lengths alone (lengths.npy): which examples of the window share a
    row, which rows share a batch, and in which order the batches come.
-3. Read. A process reads the examples of its own rows, and only those, in Grain's prefetch thread.
+3. Read. A process reads the examples of its own rows, and only those, in a thread that is ahead.
 
-Grain has packers of its own. They pack as examples arrive: the rows still open are part of the
+Grain has packers, too. They pack as examples arrive: the rows still open are part of the
 state, every process packs its own part, and a row closes before its best partner has come. Here
 the position is two numbers, window and batch; resuming plans one window and reads nothing before
 the next batch; one process or many make the same global batches, also when their number changes

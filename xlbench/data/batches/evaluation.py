@@ -1,12 +1,14 @@
 """Evaluation batches: every example of a task once, none packed."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from xlbench.data import features, mixing, packing
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
+from xlbench.system import work
 
 Batch = dict[str, np.ndarray]
 
@@ -91,16 +93,14 @@ class EvalBatches:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        import grain  # It takes half a second.
-
-        reader = _EvalReader(self)
-        batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, self._prefetch)
-        # Before the `try`: a Ctrl-C amid a thread's start leaves one that cannot be joined.
-        batches.start_prefetch()
+        thread = ThreadPoolExecutor(1, 'xlbench-read')
+        numbers = range(len(self))
+        begun = work.in_flight(numbers, lambda n: thread.submit(self.build, n), self._prefetch)
         try:
-            yield from batches
+            for _, batch in begun:
+                yield batch.result()
         finally:
-            batches.close()
+            thread.shutdown(cancel_futures=True)
 
     def build(self, index: int) -> Batch:
         """Returns batch `index`: this process's rows."""
@@ -135,27 +135,3 @@ def best_shapes(
     chains = [packing.best_chain(of_all, largest, count) for count in range(1, MOST_SHAPES + 1)]
     least = chains[-1][1]
     return next(shapes for shapes, cost in chains if cost <= NEAR * least)
-
-
-class _EvalReader:
-    """One pass over EvalBatches, for the prefetch thread."""
-
-    def __init__(self, batches: EvalBatches):
-        self._batches = batches
-        self._next = 0
-
-    def __iter__(self) -> '_EvalReader':
-        return self
-
-    def __next__(self) -> Batch:
-        if self._next == len(self._batches):
-            raise StopIteration
-        batch = self._batches.build(self._next)
-        self._next += 1
-        return batch
-
-    def get_state(self) -> dict[str, int]:
-        return {'batch': self._next}
-
-    def set_state(self, state: Mapping[str, int]) -> None:
-        self._next = state['batch']

@@ -1,12 +1,12 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
 import functools
-import importlib
+import itertools
 import types
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, orders, packing as packing_lib
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
+from xlbench.system import work
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
-
-if TYPE_CHECKING:
-    import grain
 
 Batch = dict[str, np.ndarray]
 
@@ -36,44 +34,6 @@ class TaskShare(NamedTuple):
 def _default_row_multiple(batch_size: int) -> int:
     """Returns the largest divisor of the batch size up to an eighth: fine for all shapes."""
     return next(n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
-
-
-@functools.cache
-def _grain() -> Future[types.ModuleType]:
-    """Returns grain, which a thread imports while the first steps run: that takes half a second."""
-    thread = ThreadPoolExecutor(1, 'grain')
-    imported = thread.submit(importlib.import_module, 'grain')
-    thread.shutdown(wait=False)
-    return imported
-
-
-class _Reader:
-    """The batches of one process in order, with a position; what the prefetch thread runs."""
-
-    def __init__(
-        self,
-        planner: mixing.Planner,
-        build: Callable[[mixing.Window, int], Batch],
-        position: Mapping[str, int],
-    ):
-        self._planner = planner
-        self._build = build
-        self.set_state(position)
-
-    def __next__(self) -> Batch:
-        window = self._planner(self._window, then_next=True)
-        batch = self._build(window, self._batch)
-        # Only now, so that a failed read can be tried again.
-        self._batch += 1
-        if self._batch == len(window.batches):
-            self._window, self._batch = self._window + 1, 0
-        return batch
-
-    def get_state(self) -> dict[str, int]:
-        return {'window': self._window, 'batch': self._batch}
-
-    def set_state(self, state: Mapping[str, int]) -> None:
-        self._window, self._batch = state['window'], state['batch']
 
 
 class TrainBatches:
@@ -154,13 +114,13 @@ class TrainBatches:
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
         self._feed = self._fingerprint(seed, kind, parts)
-        self._reader = _Reader(self._planner, self._build, self._check_position(position))
+        # Where the next batch stands that is taken, and the next one that is read.
+        self._place = self._reading = self._check_position(position)
         self._prefetch = options.prefetch
-        # What `first` has read, with its place, until it is taken.
-        self._first: tuple[dict[str, int], Batch] | None = None
-        self._has_begun = self._is_closed = False
-        # In whose thread the reader runs, as soon as Grain is imported.
-        self._ahead: grain.DatasetIterator[Batch] | None = None
+        self._first: tuple[Batch, dict[str, int]] | None = None  # What `first` has read.
+        self._is_closed = False
+        self._thread: ThreadPoolExecutor | None = None  # It reads ahead.
+        self._ahead: Iterator[tuple[int, Future[tuple[Batch, dict[str, int]]]]] = iter(())
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
@@ -215,28 +175,46 @@ class TrainBatches:
         return self
 
     def __next__(self) -> Batch:
-        """Returns the next batch: this process's rows.
-
-        The first few are read at once, until there is Grain, whose thread reads the others ahead.
-        """
+        """Returns the next batch: this process's rows. A thread reads those behind it."""
         if self._is_closed:
             raise ValueError('the feed is closed')
-        if not self._has_begun:
-            batch = self.first()
-            self._first, self._has_begun = None, True
+        if self._first is not None or not self._prefetch:
+            (batch, self._place), self._first = self._first or self._read(), None
             return batch
-        if self._ahead is None:
-            if not self._prefetch or not _grain().done():
-                return next(self._reader)
-            of_thread = _grain().result().experimental.ThreadPrefetchDatasetIterator
-            self._ahead = of_thread(self._reader, self._prefetch)
-        return next(self._ahead)
+        if self._thread is None:
+            self._thread = thread = ThreadPoolExecutor(1, 'xlbench-read')
+            self._ahead = work.in_flight(
+                itertools.count(), lambda _: thread.submit(self._read), self._prefetch
+            )
+        try:
+            _, read = next(self._ahead)
+            batch, self._place = read.result()
+        except BaseException:  # What was read behind it is out of order now.
+            self._end_thread()
+            self._reading = self._place
+            raise
+        return batch
 
     def first(self) -> Batch:
         """Returns the first batch, which stays the next one; to be called before it is taken."""
         if self._first is None:
-            self._first = self._reader.get_state(), next(self._reader)
-        return self._first[1]
+            self._first = self._read()
+        return self._first[0]
+
+    def _read(self) -> tuple[Batch, dict[str, int]]:
+        """Reads a batch; returns it, and where the one behind it stands."""
+        number, index = self._reading['window'], self._reading['batch']
+        window = self._planner(number, then_next=True)
+        batch = self._build(window, index)
+        is_last = index + 1 == len(window.batches)
+        # Only now, so that a failed read can be tried again.
+        self._reading = {'window': number + is_last, 'batch': 0 if is_last else index + 1}
+        return batch, self._reading
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
 
     def position(self) -> dict[str, int]:
         """Returns where the next batch stands; `position=` of a new feed continues there.
@@ -244,11 +222,7 @@ class TrainBatches:
         `window` and `batch` are the place; `feed` is a fingerprint of data and settings, so that
         continuing with others is refused.
         """
-        if self._first is not None:
-            place, _ = self._first
-        else:
-            place = (self._ahead or self._reader).get_state()
-        return place | {'feed': self._feed}
+        return self._place | {'feed': self._feed}
 
     def _build(self, window: mixing.Window, index: int) -> Batch:
         planned = window.batches[index]
@@ -360,8 +334,7 @@ class TrainBatches:
     def close(self) -> None:
         """Stops the threads; the feed gives no further batch."""
         self._is_closed = True
-        if self._ahead is not None:
-            self._ahead.close()
+        self._end_thread()
         self._planner.close()
 
     def __enter__(self) -> 'TrainBatches':
