@@ -50,7 +50,7 @@ def test_a_working_machine(capsys):
 def test_every_declared_package_is_shown():
     facts = ' '.join(fact for _, fact in doctor.examine().lines)
     needed, extras = doctor.requirements()
-    assert {'jax', 'grain', 'sacrebleu'} <= set(needed)
+    assert {'jax', 'optax', 'sacrebleu'} <= set(needed)
     assert needed['flax'] == '0.12'
     assert extras['tpu'] == ['libtpu']
     assert all(f'{name} ' in facts for name in needed)
@@ -71,11 +71,11 @@ def test_requirements_of_an_uninstalled_source_tree(monkeypatch):
 
 
 def test_missing_and_old_packages_are_problems_that_come_first(monkeypatch, capsys):
-    _without(monkeypatch, 'grain', flax='0.9.1')
+    _without(monkeypatch, 'optax', flax='0.9.1')
     assert doctor.main([]) == 1
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.startswith('problem: ')
-    assert 'grain is missing' in first
+    assert 'optax is missing' in first
     assert 'flax is 0.9.1, at least 0.12 is needed' in first
     assert 'pip install' in first
     assert 'cannot run here yet' in rest[0]

@@ -20,7 +20,7 @@ from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
 PROJECT = pathlib.Path(__file__).parent.parent
-SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'grain', 'tensorflow', 'seqio', 'transformers')
+SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'transformers')
 
 
 def parse(*argv):

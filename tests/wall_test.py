@@ -15,7 +15,7 @@ PROJECT = pathlib.Path(__file__).parent.parent
 TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', 'keras', 't5'}
 SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
 # What training imports after its first step, what only some of its parts need.
-LATER = {'orbax', 'tensorstore', 'grain', 'nltk', 'matplotlib', 'tensorboardX'}
+LATER = {'orbax', 'tensorstore', 'nltk', 'matplotlib', 'tensorboardX'}
 BEYOND_THE_WALL = ('xlbench.preparation.beam',)
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
@@ -98,7 +98,7 @@ def test_texts_scores_and_tables_need_no_jax(tiny_root):
         f'task = prepared.open_task({str(tiny_root)!r}, "sample", "mtg_qg_en_en", "test")',
         'assert task[3]["inputs"].size',
     )
-    assert not found & (TENSORFLOW | SLOW | {'jax', 'flax', 'grain', 'optax'})
+    assert not found & (TENSORFLOW | SLOW | {'jax', 'flax', 'optax'})
 
 
 def test_the_tests_of_the_wall_can_fail():

@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 LIBRARIES = (
-    'flax.linen', 'grain.python', 'jax', 'ml_collections.config_flags', 'nltk', 'optax',
+    'flax.linen', 'jax', 'ml_collections.config_flags', 'nltk', 'optax',
     'orbax.checkpoint', 'pyarrow.parquet', 'rouge_score.rouge_scorer', 'sacrebleu',
     'scipy.sparse', 'scipy.stats', 'sentencepiece', 'tensorboardX', 'tokenizers',
 )  # fmt: skip

@@ -99,12 +99,11 @@ def own_memory() -> float:
 def measure_batches(folder: str, names: list[str]) -> dict[str, float]:
     """From opening the sets of these names to batches of them mixed."""
     import array_record.python.array_record_module
-    import grain
     import numpy as np
 
     from xlbench.data import batches, prepared
 
-    del array_record, grain, np  # Their import is not what is measured.
+    del array_record, np  # Their import is not what is measured.
     settings = dict(batch_size=32, lengths=dict(inputs=64, targets=32), packing=True, seed=0)
     before, began = own_memory(), time.perf_counter()
     tasks = [prepared.open_task(folder, 'made_up', name, 'train') for name in names]

@@ -8,7 +8,7 @@ from importlib import metadata
 
 from xlbench.system.files import Json
 
-VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
+VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 
 
 def facts() -> dict[str, Json]:
