@@ -206,5 +206,6 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def latex_text(plain: str) -> str:
-    """Text that means itself in LaTeX."""
-    return ''.join(_TEX.get(char, char) for char in clean(plain))
+    """Text that means itself in LaTeX; what stands before a negative number is a minus."""
+    text = ''.join(_TEX.get(char, char) for char in clean(plain))
+    return re.sub(r'(?<![^\s(])-(?=[0-9.])', '$-$', text)
