@@ -62,8 +62,9 @@ def test_ranks_with_many_ties(block, devices):
 def test_large_blocks_are_searched_by_their_maxima():
     queries, responses = integers(3, 4, 0, 9), integers(20_000, 4, 1, 9)
     _, order = reference(queries, responses)
+    index = exact_search.index(responses)
     for block in (None, 8_000):
-        found = exact_search.top_k(queries, responses, 15, block=block)
+        found = exact_search.top_k(queries, index, 15, block=block)
         np.testing.assert_array_equal(found.ids, order[:, :15])
 
 
@@ -83,10 +84,11 @@ def test_more_queries_than_one_chunk(monkeypatch, count):
     monkeypatch.setattr(exact_search, 'QUERIES', 32)
     queries, responses = integers(count, 3, 0), integers(50, 3, 1)
     scores, order = reference(queries, responses)
-    np.testing.assert_array_equal(exact_search.top_k(queries, responses, 4).ids, order[:, :4])
+    index = exact_search.index(responses)
+    np.testing.assert_array_equal(exact_search.top_k(queries, index, 4).ids, order[:, :4])
     gold = np.arange(count) % 50
     expected = last_of_equals(scores, gold)
-    np.testing.assert_array_equal(exact_search.ranks(queries, responses, gold), expected)
+    np.testing.assert_array_equal(exact_search.ranks(queries, index, gold), expected)
 
 
 def test_bias_decides_and_real_numbers_agree():
@@ -94,17 +96,17 @@ def test_bias_decides_and_real_numbers_agree():
     queries = rng.standard_normal((20, 64), np.float32)
     responses = rng.standard_normal((900, 64), np.float32)
     scores, order = reference(queries, responses)
-    found = exact_search.top_k(queries, responses, 9, block=256)
+    index = exact_search.index(responses)
+    found = exact_search.top_k(queries, index, 9, block=256)
     np.testing.assert_allclose(found.values, np.take_along_axis(scores, found.ids, 1), rtol=2e-5)
     np.testing.assert_array_equal(found.ids, order[:, :9])
     np.testing.assert_array_equal(
-        exact_search.ranks(queries, responses, found.ids[:, 4], block=256), np.full(20, 5)
+        exact_search.ranks(queries, index, found.ids[:, 4], block=256), np.full(20, 5)
     )
     bias = np.zeros(900)
     bias[[7, 3]] = 1e3
-    assert {*map(tuple, exact_search.top_k(queries, responses, 2, bias=bias).ids.tolist())} <= {
-        (7, 3), (3, 7)
-    }  # fmt: skip
+    ids = exact_search.top_k(queries, exact_search.with_bias(index, bias), 2).ids
+    assert {*map(tuple, ids.tolist())} <= {(7, 3), (3, 7)}
 
 
 def test_an_encoder_that_tells_nothing_apart_ranks_last():
@@ -126,4 +128,4 @@ def test_an_encoder_that_tells_nothing_apart_ranks_last():
 @pytest.mark.parametrize('k', [0, 12])
 def test_impossible_k(k):
     with pytest.raises(ValueError, match=f'k is {k}, but there are 11 responses'):
-        exact_search.top_k(integers(2, 3, 0), integers(11, 3, 1), k)
+        exact_search.top_k(integers(2, 3, 0), exact_search.index(integers(11, 3, 1)), k)

@@ -46,91 +46,71 @@ class Index:
       vectors: [rows, dim] float32, of all devices; rows beyond `count` are padding.
       bias: [rows] float32, -inf for padding.
       count: of the responses.
-      mesh: whose devices share the rows; None: one device has them all.
+      mesh: whose devices share the rows.
     """
 
     vectors: jax.Array
     bias: jax.Array
     count: int
-    mesh: Mesh | None
+    mesh: Mesh
 
 
 def index(responses: ArrayLike, bias: ArrayLike | None = None, mesh: Mesh | None = None) -> Index:
-    """Puts responses [n, dim] and their bias [n] (default 0) onto the devices, cut along n."""
+    """Puts responses [n, dim] and their bias [n] (default 0) onto the devices, cut along n.
+
+    Without a mesh one device has them all.
+    """
     vectors = np.asarray(responses, np.float32)
     count = len(vectors)
-    bias = np.zeros(count, np.float32) if bias is None else np.asarray(bias, np.float32)
-    if mesh is None:
-        return Index(jnp.asarray(vectors), jnp.asarray(bias), count, None)
-    padding = -count % mesh.size
-    vectors = np.pad(vectors, ((0, padding), (0, 0)))
-    bias = np.pad(bias, (0, padding), constant_values=-np.inf)
-    spec = PartitionSpec(mesh.axis_names)
-    return Index(_put(vectors, mesh, spec), _put(bias, mesh, spec), count, mesh)
+    mesh = mesh or Mesh(jax.devices()[:1], ('data',))
+    padded = np.pad(vectors, ((0, -count % mesh.size), (0, 0)))
+    stored = _put(padded, mesh, PartitionSpec(mesh.axis_names))
+    without = Index(stored, jnp.zeros(0), count, mesh)
+    return with_bias(without, np.zeros(count) if bias is None else bias)
 
 
 def with_bias(responses: Index, bias: ArrayLike) -> Index:
     """The same responses with another bias [n], which is put onto the devices."""
-    bias = np.asarray(bias, np.float32)
-    if responses.mesh is None:
-        return dataclasses.replace(responses, bias=jnp.asarray(bias))
     padding = len(responses.vectors) - responses.count
-    bias = np.pad(bias, (0, padding), constant_values=-np.inf)
+    bias = np.pad(np.asarray(bias, np.float32), (0, padding), constant_values=-np.inf)
     spec = PartitionSpec(responses.mesh.axis_names)
     return dataclasses.replace(responses, bias=_put(bias, responses.mesh, spec))
 
 
-def top_k(
-    queries: ArrayLike,
-    responses: ArrayLike | Index,
-    k: int,
-    *,
-    bias: ArrayLike | None = None,
-    block: int | None = None,
-) -> Top:
+def top_k(queries: ArrayLike, responses: Index, k: int, *, block: int | None = None) -> Top:
     """The k responses with the largest scores for each query, largest first.
 
     Args:
       queries: [m, dim].
-      responses: [n, dim], or an Index.
+      responses: n of them.
       k: at most n.
-      bias: [n], added to the scores of each query; part of an Index.
       block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
 
     Returns:
       values [m, k] float32 and ids [m, k] int32, numpy.
     """
-    searched = responses if isinstance(responses, Index) else index(responses, bias)
-    if not 1 <= k <= searched.count:
-        raise ValueError(f'k is {k}, but there are {searched.count} responses')
-    values, ids = _in_chunks(_top_k_program(searched.mesh, k, block), searched, queries)
-    return Top(values, ids)
+    if not 1 <= k <= responses.count:
+        raise ValueError(f'k is {k}, but there are {responses.count} responses')
+    return Top(*_in_chunks(_top_k_program(responses.mesh, k, block), responses, queries))
 
 
 def ranks(
-    queries: ArrayLike,
-    responses: ArrayLike | Index,
-    gold_ids: ArrayLike,
-    *,
-    bias: ArrayLike | None = None,
-    block: int | None = None,
+    queries: ArrayLike, responses: Index, gold_ids: ArrayLike, *, block: int | None = None
 ) -> np.ndarray:
     """Ranks one response for each query among all: 1 + the responses that score higher.
 
     Args:
       queries: [m, dim].
-      responses: [n, dim], or an Index.
+      responses: n of them.
       gold_ids: [m], the response that is looked for. Every other response that scores as high, up
         to rounding (ROUNDING), comes before it, so that an encoder that tells no texts apart gets
         no more than chance; the candidates of xlbench/evaluators/retrieval.py have the same rule.
-      bias: [n], added to the scores of each query; part of an Index.
       block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
 
     Returns:
       [m] int64, numpy.
     """
-    searched = responses if isinstance(responses, Index) else index(responses, bias)
-    (before,) = _in_chunks(_ranks_program(searched.mesh, block), searched, queries, gold_ids)
+    (before,) = _in_chunks(_ranks_program(responses.mesh, block), responses, queries, gold_ids)
     return 1 + before.astype(np.int64)
 
 
@@ -149,8 +129,7 @@ def _in_chunks(
         padded = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
         for place, array in zip(padded, arrays, strict=True):
             place[: stop - start] = array[start:stop]
-        if searched.mesh is not None:
-            padded = [_put(array, searched.mesh, PartitionSpec()) for array in padded]
+        padded = [_put(array, searched.mesh, PartitionSpec()) for array in padded]
         return program(searched.vectors, searched.bias, *padded)
 
     parts = [
@@ -174,10 +153,8 @@ def _put(array: np.ndarray, mesh: Mesh, spec: PartitionSpec) -> jax.Array:
     return jax.make_array_from_callback(array.shape, sharding, lambda part: array[part])
 
 
-def _over(mesh: Mesh | None, local: _Program, columns: int) -> _Program:
+def _over(mesh: Mesh, local: _Program, columns: int) -> _Program:
     """jit of `local(vectors, bias, queries, columns...)`, on the rows of each device."""
-    if mesh is None:
-        return jax.jit(local)
     rows, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
     specs = (rows, rows, *[whole] * (1 + columns))
     # What comes out is the same on all devices, which the checker cannot see of a gather.
@@ -187,11 +164,9 @@ def _over(mesh: Mesh | None, local: _Program, columns: int) -> _Program:
 
 
 @functools.cache
-def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> _Program:
+def _top_k_program(mesh: Mesh, k: int, block: int | None) -> _Program:
     def local(vectors, bias, queries):
         values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)), block)
-        if mesh is None:
-            return values, ids
         ids += lax.axis_index(mesh.axis_names) * len(vectors)
         values, ids = (
             lax.all_gather(x, mesh.axis_names, axis=1, tiled=True) for x in (values, ids)
@@ -202,10 +177,8 @@ def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> _Program:
 
 
 @functools.cache
-def _ranks_program(mesh: Mesh | None, block: int | None) -> _Program:
+def _ranks_program(mesh: Mesh, block: int | None) -> _Program:
     def local(vectors, bias, queries, gold_ids):
-        if mesh is None:
-            return (_count_before(vectors, bias, queries, gold_ids, block, lambda x: x),)
         axes = mesh.axis_names
         gold_ids -= lax.axis_index(axes) * len(vectors)
         largest = functools.partial(lax.pmax, axis_name=axes)
