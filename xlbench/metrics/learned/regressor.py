@@ -66,18 +66,14 @@ class Regressor:
         config = vocabulary_files.read_json(str(folder), name, _Config)
         own = vocabulary_files.read_json(str(folder), 'bleurt_config.json', _Config)
         params = tf_variables.read(folder / _VARIABLES) if is_tensorflow else _of_port(folder)
-        self._num_layers = _check(params, config.num_attention_heads, folder)
+        heads, epsilon = config.num_attention_heads, config.layer_norm_eps
+        num_layers = _check(params, heads, folder)
         positions = params['bert/embeddings/position_embeddings'].shape[0]
         self._max_length = min(own.max_seq_length or positions, positions)
         self._widths = sorted({min(width, self._max_length) for width in _WIDTHS})
         self._load_vocabulary()
         self._mesh = partitioning.make_mesh(devices=jax.local_devices())
         self._params = jax.device_put(params, partitioning.replicated(self._mesh))
-        heads, epsilon, num_layers = (
-            config.num_attention_heads,
-            config.layer_norm_eps,
-            self._num_layers,
-        )
 
         def rate(params: Params, tokens, types, mask) -> jax.Array:
             with jax.default_matmul_precision('float32'):
