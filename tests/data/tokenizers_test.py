@@ -20,7 +20,7 @@ import tokenizers as hf
 from sentencepiece import sentencepiece_model_pb2
 
 from xlbench.benchmarks import languages
-from xlbench.data import features, tokenizers, vocabularies, vocabulary_files
+from xlbench.data import features, tokenizers, vocabularies
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
@@ -122,7 +122,7 @@ def test_sizes_of_public_models(root, tmp_path):
         ('{"encoder": {"vocab_size": 99}}', 90, 99),
         ('{"vocab_size": 99}', 100, 100),
     ):
-        settings = msgspec.json.decode(config, type=vocabulary_files.Settings)
+        settings = msgspec.json.decode(config, type=vocabularies.Settings)
         assert tokenizers.tokenizer.model_vocab_size(settings, pieces) == rows
 
 
@@ -609,7 +609,7 @@ def test_a_piece_that_is_there_twice_makes_no_id_beyond_the_vocabulary(tmp_path)
     assert max(found._tokenizer.get_vocab().values()) < found.vocab_size
 
 
-def test_vocabulary_files_keep_to_the_limit(tmp_path, monkeypatch):
+def test_vocabularies_keep_to_the_limit(tmp_path, monkeypatch):
     for family in ('t5', 'bart', 'marian'):
         folder = tokenizer_files.write(tmp_path / family, family)
         monkeypatch.setenv('XLBENCH_MAX_CONFIG_BYTES', '1000')

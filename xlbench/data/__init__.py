@@ -11,8 +11,7 @@
   labelled      records of labelled texts
   buckets       the fixed examples of few-shot transfer
   tokenizers    the vocabulary of every model
-  vocabularies  the families of vocabularies
-  vocabulary_files  the JSON files beside a vocabulary
+  vocabularies  the families of vocabularies, and the JSON files beside one
   prepared      the format of prepared tasks
   actions       who does what in a sentence
   noise         what is done to dialogues that a model restores
@@ -55,6 +54,5 @@ __all__ = [
     'statistics',
     'tokenizers',
     'vocabularies',
-    'vocabulary_files',
     'work_folders',
 ]

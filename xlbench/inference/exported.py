@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from xlbench import config as config_lib, names
 from xlbench.config import signatures
 from xlbench.config.decoding import Options
-from xlbench.data import tokenizers, vocabularies, vocabulary_files
+from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
@@ -125,11 +125,11 @@ def write_tokenizer(
     if isinstance(tokenizer, tokenizers.ByteTokenizer):
         about = {'tokenizer_class': tokenizers.BYTES_CLASS, 'extra_ids': tokenizers.BYTES_SENTINELS}
         about |= {'model_max_length': max_length} if max_length else {}
-        tensors.write_json(folder / vocabulary_files.TOKENIZER_CONFIG, about)
+        tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
         return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
         shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
-    config = folder / vocabulary_files.TOKENIZER_CONFIG
+    config = folder / vocabularies.TOKENIZER_CONFIG
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
@@ -173,9 +173,9 @@ def _write_sentencepiece(
             'AutoTokenizer may cut texts into other ids: a tokenizer.json is written for unigram '
             'and BPE models only; encode texts with the package sentencepiece'
         ]
-    tensors.write_json(folder / vocabulary_files.TOKENIZER_CONFIG, content)
+    tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
     tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
-    tensors.write_json(folder / vocabulary_files.SPECIAL_TOKENS, tokens)
+    tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
     return remarks
 
 
@@ -194,9 +194,7 @@ def _write_json(
     }
 
 
-def _languages(
-    tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]
-) -> dict[str, Json]:
+def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> dict[str, Json]:
     """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.

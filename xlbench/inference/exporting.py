@@ -13,7 +13,7 @@ from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, runs
-from xlbench.data import tokenizers, vocabulary_files
+from xlbench.data import tokenizers, vocabularies
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
 from xlbench.inference import cards, exported, loading
@@ -171,7 +171,7 @@ def _write_beside(
         max_length=lengths.get('inputs'),
     )
     if getattr(model.config, 'variant', '') == 'distilbert':  # transformers' class takes no types.
-        file = folder / vocabulary_files.TOKENIZER_CONFIG
+        file = folder / vocabularies.TOKENIZER_CONFIG
         about = tensors.read_json(file) if file.is_file() else {}
         tensors.write_json(file, about | {'model_input_names': ['input_ids', 'attention_mask']})
     if not lengths:  # Of xlbench.convert, which has not trained it.

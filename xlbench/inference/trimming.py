@@ -21,7 +21,7 @@ import numpy as np
 from flax import traverse_util
 
 from xlbench import models
-from xlbench.data import tokenizers, vocabulary_files
+from xlbench.data import tokenizers, vocabularies
 from xlbench.data.prepared import ensure, open_mixture
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exporting
@@ -79,9 +79,9 @@ def trim(source: str, target: pathlib.Path, mixtures: Sequence[str], root: str) 
 
 
 def _tokenizer_json(folder: pathlib.Path) -> dict[str, Json]:
-    path = untrusted.file(folder, vocabulary_files.TOKENIZER_FILE)
+    path = untrusted.file(folder, vocabularies.TOKENIZER_FILE)
     if not path:
-        raise UserError(f'{folder} has no {vocabulary_files.TOKENIZER_FILE}, which is trimmed')
+        raise UserError(f'{folder} has no {vocabularies.TOKENIZER_FILE}, which is trimmed')
     return tensors.read_json(path)
 
 
@@ -149,8 +149,8 @@ def _write_tokenizer(
     _renumber(content.get('post_processor'), kept.__getitem__)
     if content.get('padding'):
         content['padding']['pad_id'] = kept[content['padding']['pad_id']]
-    tensors.write_json(folder / vocabulary_files.TOKENIZER_FILE, content)
-    for name in (vocabulary_files.TOKENIZER_CONFIG, vocabulary_files.SPECIAL_TOKENS):
+    tensors.write_json(folder / vocabularies.TOKENIZER_FILE, content)
+    for name in (vocabularies.TOKENIZER_CONFIG, vocabularies.SPECIAL_TOKENS):
         if path := untrusted.file(source, name):
             about = tensors.read_json(path)
             if added := about.get('added_tokens_decoder'):

@@ -16,9 +16,13 @@ only, every size is checked, and no name in it can lead out of its folder.
 from xlbench.data.prepared.format import (
     Columns,
     Ids,
+    InputEntry,
+    Manifest,
     NotPrepared,
     Packed,
     Record,
+    ShardEntry,
+    SkippedEntry,
     decode,
     encode,
     folder,
@@ -28,12 +32,6 @@ from xlbench.data.prepared.format import (
 )
 from xlbench.data.prepared.freshness import (
     code_fingerprint,
-)
-from xlbench.data.prepared.manifest import (
-    InputEntry,
-    Manifest,
-    ShardEntry,
-    SkippedEntry,
 )
 from xlbench.data.prepared.on_demand import (
     ensure,

@@ -15,8 +15,7 @@ import tokenize
 
 from xlbench import tasks
 from xlbench.data import readers
-from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
-from xlbench.data.prepared.manifest import InputEntry, Manifest
+from xlbench.data.prepared.format import FORMAT, InputEntry, Manifest, hash_file, safe_name
 from xlbench.system import errors
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything

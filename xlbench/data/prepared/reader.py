@@ -15,15 +15,17 @@ from xlbench.data.prepared.format import (
     LENGTHS,
     MANIFEST,
     MIXTURE_KEYS,
+    Manifest,
     NotPrepared,
     Record,
+    checked_manifest,
     decode,
     folder,
     hash_file,
+    read_json,
     safe_name,
     vocabulary_path,
 )
-from xlbench.data.prepared.manifest import Manifest, checked_manifest, read_json
 from xlbench.system import errors, untrusted
 
 _READER_OPTIONS = 'readahead_buffer_size:0'

@@ -21,17 +21,19 @@ from xlbench.data.prepared.format import (
     MANIFEST,
     MIXTURE_KEYS,
     SIDES,
+    Manifest,
     NotPrepared,
     Packed,
     Record,
+    ShardEntry,
     hash_file,
     json_bytes,
     pack,
+    read_json,
     safe_name,
     shard_path,
     vocabulary_path,
 )
-from xlbench.data.prepared.manifest import Manifest, ShardEntry, read_json
 from xlbench.system import errors, files, locks
 
 SHARD_EXAMPLES = 50_000

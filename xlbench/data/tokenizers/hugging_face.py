@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xlbench.benchmarks import languages
-from xlbench.data import vocabularies, vocabulary_files
+from xlbench.data import vocabularies
 from xlbench.data.tokenizers import objects
 from xlbench.data.tokenizers.tokenizer import (
     MOST_PIECES,
@@ -40,12 +40,12 @@ VOCABULARY_FILES = tuple(
 )
 
 
-def _tags_sides(files: vocabulary_files.Files, family: str) -> bool:
+def _tags_sides(files: vocabularies.Files, family: str) -> bool:
     """Returns whether the inputs of a BERT begin with the tag of their own language."""
     tags = files.setting('language_tags')
     if tags is not None and (family, tags) != ('bert', 'sides'):
         raise errors.UserError(
-            f'{files.path(vocabulary_files.TOKENIZER_CONFIG)} has language_tags {tags!r} for a '
+            f'{files.path(vocabularies.TOKENIZER_CONFIG)} has language_tags {tags!r} for a '
             f"{family} vocabulary; take it out, or for BERT write 'sides'"
         )
     return tags is not None
@@ -65,7 +65,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     _tags_sides = False
 
-    def __init__(self, files: vocabulary_files.Files, name: str, family: str):
+    def __init__(self, files: vocabularies.Files, name: str, family: str):
         with objects.no_panic(files.folder):
             self._tokenizer, data = objects.load(files, family)
         self.name, self.family = name, family
@@ -108,7 +108,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def _set_special(
         self,
-        files: vocabulary_files.Files,
+        files: vocabularies.Files,
         to_id: Callable[[str], int | None],
         names: Mapping[str, str],
     ) -> None:
@@ -127,7 +127,7 @@ class HuggingFaceTokenizer(Tokenizer):
         }
         special: dict[str, int] = {}
         for role, (keys, usual) in roles.items():
-            tokens = [vocabulary_files.content(t) for key in keys if (t := files.setting(key))]
+            tokens = [vocabularies.content(t) for key in keys if (t := files.setting(key))]
             ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
             if not ids and role in ('pad', 'eos'):
                 raise errors.UserError(
@@ -198,11 +198,11 @@ class _ListedTokenizer(HuggingFaceTokenizer):
     has_bytes = False
 
     def _set_pieces(
-        self, files: vocabulary_files.Files, name: str, more: Mapping[str, int] = {}
+        self, files: vocabularies.Files, name: str, more: Mapping[str, int] = {}
     ) -> None:
         """Sets the pieces: those of the folder's vocab.json, and `more` of them, by their ids."""
         self.name, self._path = name, files.path('vocab.json')
-        listed = vocabulary_files.read_json(files.folder, 'vocab.json', dict[str, int])
+        listed = vocabularies.read_json(files.folder, 'vocab.json', dict[str, int])
         self._vocab = listed | more
         self.num_pieces = len(self._vocab)
         if sorted(self._vocab.values()) != list(range(self.num_pieces)):
@@ -212,7 +212,7 @@ class _ListedTokenizer(HuggingFaceTokenizer):
 
     def _set_special(
         self,
-        files: vocabulary_files.Files,
+        files: vocabularies.Files,
         to_id: Callable[[str], int | None],
         names: Mapping[str, str],
     ) -> None:
@@ -240,7 +240,7 @@ class MarianTokenizer(_ListedTokenizer):
 
     family = 'marian'
 
-    def __init__(self, files: vocabulary_files.Files, name: str):
+    def __init__(self, files: vocabularies.Files, name: str):
         import sentencepiece
 
         if files.setting('separate_vocabs'):
@@ -254,7 +254,7 @@ class MarianTokenizer(_ListedTokenizer):
         self._set_pieces(files, name, files.added | numbers)
         named = vocabularies.FAMILIES['marian'].named
         tokens = (files.setting(key, text) for key, text in named.items())
-        special = {*map(vocabulary_files.content, tokens), *files.added, *numbers}
+        special = {*map(vocabularies.content, tokens), *files.added, *numbers}
         languages_here = {
             lang: f'>>{code}<<'
             for lang, row in languages.LANGUAGES.items()
@@ -337,14 +337,14 @@ class XlmTokenizer(_ListedTokenizer):
 
     family = 'xlm'
 
-    def __init__(self, files: vocabulary_files.Files, name: str):
+    def __init__(self, files: vocabularies.Files, name: str):
         paths = [files.path(file) for file in vocabularies.FAMILIES['xlm'].files]
         self._set_pieces(files, name)
         contents = [untrusted.read_bytes(path) for path in paths]
         self._ranks = _ranks(paths[1], contents[1])
         self._set_special(files, self._vocab.get, {})
         further = files.tokenizer.listed() or files.special.listed()
-        listed = {*map(vocabulary_files.content, further)}
+        listed = {*map(vocabularies.content, further)}
         special = {piece for piece in self._vocab if re.fullmatch(r'<special\d+>', piece)}
         special |= {self._pieces[i] for i in self._silent} | listed & self._vocab.keys()
         self._silent = sorted(self._vocab[piece] for piece in special)

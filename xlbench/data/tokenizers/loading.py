@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from xlbench.data import vocabularies, vocabulary_files
+from xlbench.data import vocabularies
 from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
     VOCABULARY_FILES,
@@ -42,7 +42,7 @@ PAIR_COPY = 'vocab.spm'  # The same of a translator in Marian's own form.
 _COPIES = SENTENCEPIECE_COPY, PAIR_COPY
 
 
-def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
+def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
     if _is_bytes(files):
         return ByteTokenizer(name)
     try:
@@ -60,7 +60,7 @@ def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
         ) from error
 
 
-def _is_bytes(files: vocabulary_files.Files) -> bool:
+def _is_bytes(files: vocabularies.Files) -> bool:
     """Returns whether a folder is of ByT5, which has no vocabulary files."""
     return files.setting('tokenizer_class') == BYTES_CLASS
 
@@ -73,12 +73,12 @@ def _from_hub(spec: str) -> str:
     """
     from xlbench.huggingface import hub
 
-    vocabulary = (vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES)
-    names = (*vocabulary_files.CONFIG_FILES, *vocabulary)
+    vocabulary = (vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES)
+    names = (*vocabularies.CONFIG_FILES, *vocabulary)
     folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
     if any(untrusted.file(folder, name) for name in vocabulary):
         return str(folder)
-    if _is_bytes(vocabulary_files.Files.read(str(folder))):
+    if _is_bytes(vocabularies.Files.read(str(folder))):
         return str(folder)
     raise errors.UserError(
         f'hub repository {HUB_NAMES.get(spec, spec)} has none of {", ".join(vocabulary)}'
@@ -163,12 +163,12 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     base, words = split_spec(spec)
     path = pathlib.Path(_find(base, root))
     folder = path if path.is_dir() else path.parent
-    names = [*vocabulary_files.CONFIG_FILES, vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES]
+    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
-        names = [vocabulary_files.MODEL_CONFIG]
+        names = [vocabularies.MODEL_CONFIG]
     files = {name: file for name in names if (file := untrusted.file(folder, name))}
     if path.is_file():
-        names = {'.json': vocabulary_files.TOKENIZER_FILE, '.spm': PAIR_COPY}
+        names = {'.json': vocabularies.TOKENIZER_FILE, '.spm': PAIR_COPY}
         files[names.get(path.suffix, SENTENCEPIECE_COPY)] = path
     with locks.atomic_folder(target) as folder_to_be:
         for name, file in files.items():
@@ -221,7 +221,7 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
 
 
 def _load_folder(path: str, name: str) -> Tokenizer:
-    return _from_files(vocabulary_files.Files.read(path), name)
+    return _from_files(vocabularies.Files.read(path), name)
 
 
 def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
@@ -256,8 +256,8 @@ def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] =
         tokenizer = _load_folder(path, name)
         if not (further := _further(tokenizer, words) if words else {}):
             return tokenizer
-        return _from_files(_with_words(vocabulary_files.Files.read(path), further), name)
-    files = vocabulary_files.Files.read(os.path.dirname(path))
+        return _from_files(_with_words(vocabularies.Files.read(path), further), name)
+    files = vocabularies.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)
@@ -284,7 +284,7 @@ def split_spec(spec: str) -> tuple[str, tuple[str, ...]]:
     return (match[1], tuple(match[2][1:].split('+'))) if match else (spec, ())
 
 
-def _with_words(files: vocabulary_files.Files, words: Mapping[str, int]) -> vocabulary_files.Files:
+def _with_words(files: vocabularies.Files, words: Mapping[str, int]) -> vocabularies.Files:
     """Returns the files of a folder as they would be with these words, by their ids."""
     if tokens := files.tokenizer.added_tokens_decoder:
         tokens = tokens | {number: _token(word) for word, number in words.items()}
@@ -296,10 +296,10 @@ def _with_words(files: vocabulary_files.Files, words: Mapping[str, int]) -> voca
 def _write_words(folder: str | os.PathLike, words: Mapping[str, int]) -> None:
     """Writes words, by their ids, into the files of a folder, where transformers reads them."""
     folder = os.fspath(folder)
-    files = vocabulary_files.Files.read(folder)
-    name, content = vocabulary_files.ADDED_TOKENS, {**files.added, **words}
+    files = vocabularies.Files.read(folder)
+    name, content = vocabularies.ADDED_TOKENS, {**files.added, **words}
     if files.tokenizer.added_tokens_decoder:
-        name = vocabulary_files.TOKENIZER_CONFIG
+        name = vocabularies.TOKENIZER_CONFIG
         content = files_lib.read_json(files.path(name), dict)
         more = {str(n): msgspec.to_builtins(_token(word)) for word, n in words.items()}
         content['added_tokens_decoder'] |= more
@@ -307,7 +307,7 @@ def _write_words(folder: str | os.PathLike, words: Mapping[str, int]) -> None:
     files_lib.write(files.path(name), text + '\n')
 
 
-def _token(word: str) -> vocabulary_files.Token:
-    return vocabulary_files.Token(
+def _token(word: str) -> vocabularies.Token:
+    return vocabularies.Token(
         word, lstrip=False, rstrip=False, normalized=True, single_word=False, special=False
     )

@@ -36,8 +36,9 @@ import msgspec
 import tokenizers
 from tokenizers import decoders, normalizers, pre_tokenizers
 
-from xlbench.data.vocabularies import FAMILIES, GENERIC_CLASSES
-from xlbench.data.vocabulary_files import (
+from xlbench.data.vocabularies import (
+    FAMILIES,
+    GENERIC_CLASSES,
     TOKENIZER_CONFIG,
     TOKENIZER_FILE,
     AnyToken,

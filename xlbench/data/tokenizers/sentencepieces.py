@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from xlbench.data.tokenizers.tokenizer import Tokenizer, model_vocab_size, num_threads
-from xlbench.data.vocabulary_files import Settings
+from xlbench.data.vocabularies import Settings
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, untrusted
 

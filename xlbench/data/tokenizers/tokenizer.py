@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from xlbench.benchmarks import languages
-from xlbench.data import segments, vocabularies, vocabulary_files
+from xlbench.data import segments, vocabularies
 from xlbench.system import errors
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
@@ -332,7 +332,7 @@ class ByteTokenizer(Tokenizer):
 
 def digest(
     tokenizer: Tokenizer,
-    files: vocabulary_files.Files,
+    files: vocabularies.Files,
     data: bytes,
     added: Sequence[str | tuple[int, str]],
 ) -> str:
@@ -343,7 +343,7 @@ def digest(
     return hashlib.sha256(data + json.dumps(rest).encode()).hexdigest()
 
 
-def model_vocab_size(config: vocabulary_files.Settings, num_pieces: int) -> int:
+def model_vocab_size(config: vocabularies.Settings, num_pieces: int) -> int:
     """Returns the rows of a model's embedding: by its config.json, else as such models have."""
     size = config.rows()
     if size and size >= num_pieces:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from xlbench.data import tokenizers, vocabulary_files
+from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import tensors
 from xlbench.metrics.learned import tf_variables
 from xlbench.parallel import partitioning
@@ -63,8 +63,8 @@ class Regressor:
         self._folder = folder
         is_tensorflow = (folder / f'{_VARIABLES}.index').is_file()
         name = 'bert_config.json' if is_tensorflow else 'config.json'
-        config = vocabulary_files.read_json(str(folder), name, _Config)
-        own = vocabulary_files.read_json(str(folder), 'bleurt_config.json', _Config)
+        config = vocabularies.read_json(str(folder), name, _Config)
+        own = vocabularies.read_json(str(folder), 'bleurt_config.json', _Config)
         params = tf_variables.read(folder / _VARIABLES) if is_tensorflow else _of_port(folder)
         heads, epsilon = config.num_attention_heads, config.layer_norm_eps
         num_layers = _check(params, heads, folder)

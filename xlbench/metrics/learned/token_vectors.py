@@ -13,7 +13,7 @@ from flax import traverse_util
 from jax.sharding import NamedSharding, PartitionSpec
 
 from xlbench import models
-from xlbench.data import tokenizers, vocabulary_files
+from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import checkpoint as checkpoints
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -178,6 +178,6 @@ class _Limit(msgspec.Struct):
 
 def max_length(folder: pathlib.Path, positions: int) -> int:
     """Tokens of a text: as many as its tokenizer allows and the model has positions for."""
-    name = vocabulary_files.TOKENIZER_CONFIG
-    limit = vocabulary_files.read_json(str(folder), name, _Limit).model_max_length
+    name = vocabularies.TOKENIZER_CONFIG
+    limit = vocabularies.read_json(str(folder), name, _Limit).model_max_length
     return positions if limit is None else int(min(limit, positions))
