@@ -9,6 +9,7 @@ from concurrent import futures
 
 import mtg_files
 import numpy as np
+import own_task_file
 import pyarrow
 import pytest
 import seqio
@@ -39,19 +40,12 @@ def root(tmp_path_factory):
 def own_tasks(tmp_path, monkeypatch):
     """Puts task files into a folder that XLBENCH_TASKS names, and forgets them afterwards."""
     monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
-    before = set(seqio.TaskRegistry.names())
 
     def add(word, text):
         (tmp_path / f'{word}.py').write_text(textwrap.dedent(text))
 
-    yield add
-    # Not those that come along: their files are imported once.
-    for name in set(seqio.TaskRegistry.names()) - before:
-        if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
-            seqio.TaskRegistry.remove(name)
-    for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
-        del sys.modules[name]
-    pipeline.registry._user_files.clear()
+    with own_task_file.forgotten():
+        yield add
 
 
 def examples(task, split, **kwargs):

@@ -2,17 +2,16 @@
 
 import functools
 import json
-import sys
 import textwrap
 
 import mtg_files
 import numpy as np
+import own_task_file
 import pytest
 import seqio
 import xtreme_files
 
 from xlbench import metrics, pipeline
-from xlbench.benchmarks import task_files
 from xlbench.data import postprocess, prepared, tokenizers
 from xlbench.preparation import mixtures, vocabulary as vocabulary_lib
 from xlbench.system import errors
@@ -180,21 +179,14 @@ def made(tmp_path_factory):
 def registry(made, monkeypatch):
     """`prepare` for tasks of the registry, which is named as one file."""
     monkeypatch.setenv('XLBENCH_TASKS', str(made / 'my_registry.py'))
-    before = {*seqio.TaskRegistry.names()}, {*seqio.MixtureRegistry.names()}
 
     def run(*names, vocabulary=made / 'spiece.model', **kwargs):
         return mixtures.prepare(
             names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs
         )
 
-    yield run
-    for kind, names in zip((seqio.TaskRegistry, seqio.MixtureRegistry), before, strict=True):
-        for name in set(kind.names()) - names:
-            # Not those that come along: their files are imported once.
-            if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
-                kind.remove(name)
-    sys.modules.pop('xlbench_user_tasks.my_registry', None)
-    pipeline.registry._user_files.clear()
+    with own_task_file.forgotten():
+        yield run
     pipeline.use_root(None)
     postprocess._of_task.cache_clear()
 

@@ -3,8 +3,8 @@
 import json
 
 import mtg_files
+import own_task_file
 import pytest
-import seqio
 import tensorflow as tf
 
 from xlbench import pipeline
@@ -28,11 +28,8 @@ LINES = 'Anna: Hi Ben! Do you have the key?\nBen: Yes.\nAnna: Good.'
 @pytest.fixture
 def root(tmp_path):
     mtg_files.write_vocabulary(tmp_path)
-    before = set(seqio.TaskRegistry.names())
-    with pipeline.bound('sample', str(tmp_path)):
+    with own_task_file.forgotten(), pipeline.bound('sample', str(tmp_path)):
         yield tmp_path
-    for name in set(seqio.TaskRegistry.names()) - before:
-        seqio.TaskRegistry.remove(name)
 
 
 def register(**options):

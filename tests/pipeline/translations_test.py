@@ -2,8 +2,8 @@
 
 import gzip
 
+import own_task_file
 import pytest
-import seqio
 
 from xlbench import pipeline
 from xlbench.data import readers
@@ -24,12 +24,8 @@ PAIRS = [('Good morning & more.', 'Guten Morgen.'), ('Greetings', 'Grüße')]
 
 @pytest.fixture
 def root(tmp_path):
-    before = set(seqio.TaskRegistry.names())
-    pipeline.use_root(str(tmp_path))
-    yield tmp_path
-    pipeline.use_root(None)
-    for name in set(seqio.TaskRegistry.names()) - before:
-        seqio.TaskRegistry.remove(name)
+    with own_task_file.forgotten(), pipeline.bound(None, str(tmp_path)):
+        yield tmp_path
 
 
 def read(task, split):

@@ -6,6 +6,7 @@ import os
 import textwrap
 
 import mtg_files
+import own_task_file
 import pyarrow
 import pytest
 import seqio
@@ -13,7 +14,7 @@ import tokenizer_files
 from pyarrow import parquet
 
 from xlbench import metrics, pipeline
-from xlbench.benchmarks import languages, task_files
+from xlbench.benchmarks import languages
 from xlbench.data import prepared
 from xlbench.metrics import ChrF, from_spec
 from xlbench.preparation import examples, jobs, mixtures
@@ -45,12 +46,8 @@ def root(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def forget(root):
-    before = set(seqio.TaskRegistry.names())
-    yield
-    for name in set(seqio.TaskRegistry.names()) - before:
-        # Not those that come along: their files are imported once.
-        if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
-            seqio.TaskRegistry.remove(name)
+    with own_task_file.forgotten():
+        yield
     for code in set(languages.LANGUAGES) - set(languages.TABLE):
         del languages.LANGUAGES[code]
 

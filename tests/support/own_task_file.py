@@ -9,6 +9,8 @@ import pytest
 import seqio
 
 from xlbench import pipeline
+from xlbench.benchmarks import task_files
+from xlbench.pipeline import declarations
 
 _TEXT = """
 from xlbench import pipeline
@@ -36,6 +38,22 @@ def used(folder: pathlib.Path) -> Iterator[pathlib.Path]:
         finally:
             forget()
             pipeline.registry._user_files.clear()
+
+
+@contextlib.contextmanager
+def forgotten() -> Iterator[None]:
+    """Tasks and mixtures that are registered in this block are forgotten, with their files."""
+    before = declarations.names()
+    try:
+        yield
+    finally:
+        for name in declarations.names() - before:
+            # Not those that come along: their files are imported once.
+            if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
+                declarations.remove([name])
+        for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
+            del sys.modules[name]
+        pipeline.registry._user_files.clear()
 
 
 def forget() -> None:
