@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import random
-import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -23,12 +22,7 @@ from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, segments, tokenizers
 from xlbench.data.readers import Json
 from xlbench.system import errors
-from xlbench.tasks.samples import corpus, talks, texts
-
-# Raise it when this code changes any byte: older samples are then written anew, as they are when
-# one of the texts has changed.
-GENERATOR = 4
-TEXTS = ('talks',)
+from xlbench.tasks.samples import corpus, talks
 
 # Folder -> what makes a dialogue, and what its lines end with, as in the official files.
 CORPORA = {'XSAMSum': (talks.chat, '\r\n'), 'XMediaSum40k': (talks.interview, '\n')}
@@ -37,18 +31,9 @@ MONOLINGUAL = 'MediaSum424k'
 INTERVIEWS = 3 * SPLITS['train']  # Of the monolingual part, beside those of XMediaSum40k.
 SUMMARIES = {'summary': 'en', 'summary_de': 'de', 'summary_zh': 'zh'}
 
-VOCABULARY = tokenizers.SAMPLE_FILES['sample_clidsum']
 _VOCABULARY_PIECES = 2000
 _VOCABULARY_DIALOGUES = 1500  # Of each corpus; the words are few.
 _SYMBOLS = tuple(f'<{lang}>' for lang in talks.LANGUAGES)
-
-
-def write(root: str, seed: int = 0) -> bool:
-    """Writes the corpus and its vocabulary; False where they are already."""
-    about = {'generator': GENERATOR, 'seed': seed, 'texts': texts.digest(*TEXTS)}
-    return corpus.write(
-        root, 'clidsum', about, VOCABULARY, lambda folder: _write_corpus(folder, seed), _train
-    )
 
 
 def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
@@ -57,22 +42,17 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
     Beside what the files have, each object has its `triples`.
     """
     make, line_end = CORPORA[folder]
-    seen: set[str] = set()
-    splits = {}
-    for split, size in SPLITS.items():
-        # Seeded by text, which Python hashes the same way on every machine.
-        rng = random.Random(f'clidsum/{folder}/{split}/{seed}')
-        examples: list[dict[str, str]] = []
-        while len(examples) < size:
-            made = make(rng)
-            dialogue = made['dialogue'].replace('\n', line_end)
-            if dialogue not in seen:
-                seen.add(dialogue)
-                summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
-                triples = {'triples': made['triples']}
-                examples.append({'dialogue': dialogue} | summaries | triples)
-        splits[split] = examples
-    return splits
+
+    def make_one(rng: random.Random, split: str) -> dict[str, str]:
+        del split
+        made = make(rng)
+        summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
+        dialogue = made['dialogue'].replace('\n', line_end)
+        return {'dialogue': dialogue} | summaries | {'triples': made['triples']}
+
+    return corpus.draw_splits(
+        f'clidsum/{folder}', SPLITS, seed, make_one, lambda made: [made['dialogue']]
+    )
 
 
 def make_interviews(
@@ -161,11 +141,7 @@ def _write_json(folder: str, name: str, file: str, content: Json) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary, of the texts in lower case, as the tasks have them.
-
-    Chinese has no spaces, so a piece might hold a name and what follows it: commas stand between.
-    """
-    names = re.compile('|'.join(name for _, name in talks.NAMES))
+    """The vocabulary, of the texts in lower case, as the tasks have them."""
     lines: list[str] = []
     for name in CORPORA:
         with open(os.path.join(folder, name, 'train.json'), encoding='utf-8') as file:
@@ -173,17 +149,23 @@ def _train(folder: str) -> bytes:
         for example in examples:
             lines += example['dialogue'].lower().splitlines()
             lines += [example[key].lower() for key in ('summary', 'summary_de')]
-            lines.append(names.sub(r'，\g<0>，', example['summary_zh']))
+            lines.append(talks.names_apart(example['summary_zh']))
     model = tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )
     return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE, segments.MARK.strip()))
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line."""
-    return corpus.main(argv, 'python -m xlbench.tasks.samples.clidsum', write)
-
+SAMPLE = corpus.Sample(
+    name='clidsum',
+    module='clidsum',
+    generator=4,
+    texts=('talks',),
+    vocabulary=tokenizers.SAMPLE_FILES['sample_clidsum'],
+    fill=_write_corpus,
+    train=_train,
+)
+write = SAMPLE.write
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(SAMPLE.main, sys.argv))

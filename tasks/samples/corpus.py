@@ -4,13 +4,17 @@
 real data.
 """
 
+import dataclasses
 import functools
 import json
 import os
+import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from xlbench.system import errors, files, locks
+from xlbench.tasks.samples import texts
 
 NOTE = (
     'Made-up text from the grammars of xlbench; not the benchmark it is named after, no real data.'
@@ -18,65 +22,89 @@ NOTE = (
 _DESCRIPTION = 'SAMPLE.json'
 _MARK = '.sample'  # In <root>/<name>: a sample, which may be replaced.
 
+About = dict[str, int | str]  # What the bytes of a corpus depend on, such as the seed.
+Example = TypeVar('Example')
 
-def write(
-    root: str,
-    name: str,
-    about: dict[str, int | str],
-    vocabulary: str,
-    fill: Callable[[str], None],
-    train: Callable[[str], bytes],
-) -> bool:
-    """Writes a corpus and its vocabulary; nothing where they are already.
 
-    Args:
-        root: The data root, made if missing. Official files in it are never replaced.
-        name: The corpus, and its folder in the root.
-        about: What its bytes depend on, such as the seed; it is written anew when that changes.
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A sample corpus with a vocabulary of its own, and the program that writes both.
+
+    Attributes:
+        name: Of the corpus, and its folder in the root.
+        module: The one of this package that is its program.
+        generator: Raise it when the code of the corpus changes any byte: older samples are then
+            written anew, as they are when one of the texts has changed.
+        texts: The text files whose sentences it has.
         vocabulary: Name of the vocabulary's file in the root; another one trains it again.
-        fill: Writes the corpus into an empty folder.
+        fill: Writes the corpus of a seed into an empty folder.
         train: Given the folder of the corpus, returns the vocabulary.
-
-    Returns:
-        Whether anything was written.
     """
-    vocabulary = os.path.join(root, vocabulary)
-    if _is_there(root, name, about, vocabulary):
-        return False
-    with locks.file(os.path.join(root, _DESCRIPTION), wait=functools.partial(print, flush=True)):
-        return _write(root, name, about, vocabulary, fill, train)
 
+    name: str
+    module: str
+    generator: int
+    texts: tuple[str, ...]
+    vocabulary: str
+    fill: Callable[[str, int], None]
+    train: Callable[[str], bytes]
 
-def _is_there(root: str, name: str, about: dict[str, int | str], vocabulary: str) -> bool:
-    is_new = _corpora(root).get(name) != about or not os.path.exists(os.path.join(root, name))
-    return not is_new and os.path.isfile(vocabulary)
+    def about(self, seed: int) -> About:
+        """What its bytes depend on; it is written anew when that changes."""
+        return {'generator': self.generator, 'seed': seed, 'texts': texts.digest(*self.texts)}
 
+    def write(self, root: str, seed: int = 0) -> bool:
+        """Writes the corpus and its vocabulary; nothing where they are already.
 
-def _write(
-    root: str,
-    name: str,
-    about: dict[str, int | str],
-    vocabulary: str,
-    fill: Callable[[str], None],
-    train: Callable[[str], bytes],
-) -> bool:
-    """Writes a corpus under the lock of `write`."""
-    if _is_there(root, name, about, vocabulary):  # Another one has just written it.
-        return False
-    folder, complete = os.path.join(root, name), _corpora(root)
-    if complete.get(name) != about or not os.path.exists(folder):
-        if os.path.exists(folder) and not os.path.exists(os.path.join(folder, _MARK)):
-            raise errors.UserError(
-                f'{folder} holds files that are no sample; they are kept. Choose another root for '
-                'the sample corpora, for example data/sample'
-            )
-        # From here until the end the corpus is incomplete, and the list says so.
-        if complete.pop(name, None):
-            _describe(root, complete)
-        _replace(folder, fill)
-    files.write(vocabulary, train(folder))
-    _describe(root, complete | {name: about})
-    return True
+        Args:
+            root: The data root, made if missing. Official files in it are never replaced.
+            seed: Of the corpus.
+
+        Returns:
+            Whether anything was written.
+        """
+        about = self.about(seed)
+        if self._is_there(root, about):
+            return False
+        description = os.path.join(root, _DESCRIPTION)
+        with locks.file(description, wait=functools.partial(print, flush=True)):
+            if self._is_there(root, about):  # Another one has just written it.
+                return False
+            self._write(root, about, seed)
+        return True
+
+    def main(self, argv: Sequence[str]) -> int:
+        """The command line of the corpus."""
+        parser = errors.ArgumentParser(f'python -m xlbench.tasks.samples.{self.module}', __doc__)
+        parser.add_argument('--root', default='data/sample', help='the data root to write')
+        parser.add_argument('--seed', type=int, default=0)
+        options = parser.parse_args(argv[1:])
+        self.write(options.root, options.seed)
+        print(f'sample corpora (made-up text, seed {options.seed}) are in {options.root}')
+        return 0
+
+    def _is_there(self, root: str, about: About) -> bool:
+        """Whether the corpus is complete and of this making, and has its vocabulary."""
+        return self._is_filled(root, about) and os.path.isfile(os.path.join(root, self.vocabulary))
+
+    def _is_filled(self, root: str, about: About) -> bool:
+        is_same = _corpora(root).get(self.name) == about
+        return is_same and os.path.exists(os.path.join(root, self.name))
+
+    def _write(self, root: str, about: About, seed: int) -> None:
+        folder, complete = os.path.join(root, self.name), _corpora(root)
+        if not self._is_filled(root, about):
+            if os.path.exists(folder) and not os.path.exists(os.path.join(folder, _MARK)):
+                raise errors.UserError(
+                    f'{folder} holds files that are no sample; they are kept. Choose another root '
+                    'for the sample corpora, for example data/sample'
+                )
+            # From here until the end the corpus is incomplete, and the list says so.
+            if complete.pop(self.name, None):
+                _describe(root, complete)
+            _replace(folder, functools.partial(self.fill, seed=seed))
+        files.write(os.path.join(root, self.vocabulary), self.train(folder))
+        _describe(root, complete | {self.name: about})
 
 
 def _replace(folder: str, fill: Callable[[str], None]) -> None:
@@ -97,7 +125,7 @@ def _replace(folder: str, fill: Callable[[str], None]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _corpora(root: str) -> dict[str, dict[str, int | str]]:
+def _corpora(root: str) -> dict[str, About]:
     """The complete corpora of a root; none if the list is missing, broken or of another form."""
     try:
         with open(os.path.join(root, _DESCRIPTION), encoding='utf-8') as file:
@@ -106,7 +134,7 @@ def _corpora(root: str) -> dict[str, dict[str, int | str]]:
         return {}
 
 
-def _describe(root: str, corpora: dict[str, dict[str, int | str]]) -> None:
+def _describe(root: str, corpora: dict[str, About]) -> None:
     text = json.dumps({'corpora': corpora, 'note': NOTE}, indent=1, sort_keys=True)
     files.write(os.path.join(root, _DESCRIPTION), text + '\n')
 
@@ -118,12 +146,57 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode('utf-8'))
 
 
-def main(argv: Sequence[str], program: str, write: Callable[[str, int], bool]) -> int:
-    """The command line of a corpus; `write` takes root and seed."""
-    parser = errors.ArgumentParser(program, __doc__)
-    parser.add_argument('--root', default='data/sample', help='the data root to write')
-    parser.add_argument('--seed', type=int, default=0)
-    options = parser.parse_args(argv[1:])
-    write(options.root, options.seed)
-    print(f'sample corpora (made-up text, seed {options.seed}) are in {options.root}')
-    return 0
+def draw_splits(
+    name: str,
+    sizes: Mapping[str, int],
+    seed: int,
+    make: Callable[[random.Random, str], Example],
+    keys: Callable[[Example], Iterable[Hashable]],
+) -> dict[str, list[Example]]:
+    """Draws the examples of every split; what has a key of an earlier one is drawn again.
+
+    Args:
+        name: What is drawn: other names, splits and seeds draw other examples.
+        sizes: Of the splits.
+        seed: Of the corpus.
+        make: Draws an example of a split.
+        keys: Those of an example.
+    """
+    seen: set[Hashable] = set()
+    splits = {}
+    for split, size in sizes.items():
+        # Seeded by text, which Python hashes the same way on every machine.
+        rng = random.Random(f'{name}/{split}/{seed}')
+        examples: list[Example] = []
+        while len(examples) < size:
+            example = make(rng, split)
+            if seen.isdisjoint(found := list(keys(example))):
+                seen.update(found)
+                examples.append(example)
+        splits[split] = examples
+    return splits
+
+
+def slip(text: str, rng: random.Random, may_miss: Callable[[str], object]) -> str:
+    """A slip of a translating machine: words swapped, one missing, or a word doubled.
+
+    Args:
+        text: Of three words or more; a shorter one stays as it is.
+        rng: Decides which slip it is, and where.
+        may_miss: Says which words may be missing; if there are none, two are swapped.
+
+    Example: 'Nora verlor am Montag einen Hut.' -> 'Nora verlor am Montag Hut.'
+    """
+    words = text.split(' ')
+    if len(words) < 3:
+        return text
+    kind = rng.choice(('swap', 'drop', 'double'))
+    at = rng.randrange(1, len(words) - 1)
+    missing = [i for i, word in enumerate(words) if may_miss(word)]
+    if kind == 'drop' and missing:
+        del words[rng.choice(missing)]
+    elif kind == 'double':
+        words.insert(at, words[at])
+    else:
+        words[at], words[at - 1] = words[at - 1], words[at]
+    return ' '.join(words)

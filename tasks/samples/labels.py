@@ -24,11 +24,6 @@ from xlbench.data import buckets, conllu, labelled, readers, tokenizers
 from xlbench.system import errors
 from xlbench.tasks.samples import corpus, lexicon, texts
 
-# Raise it when this code changes any byte: older samples are then written anew, as they are when
-# one of the texts has changed.
-GENERATOR = 4
-TEXTS = ('lexicon', 'labels')
-
 # Examples of each task in each language. The larger dev sets of xnli and pawsx are what their shots
 # come from, and half of each is left when they are taken out.
 SPLITS = {
@@ -46,7 +41,6 @@ BUCKETS = {
 }  # fmt: skip
 LABELS = ('entailment', 'neutral', 'contradiction')
 
-VOCABULARY = tokenizers.SAMPLE_FILES['sample_fewshot']
 _VOCABULARY_PIECES = 3000
 _TAG = re.compile('\t.*\n?')
 
@@ -229,14 +223,6 @@ def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
     return splits
 
 
-def write(root: str, seed: int = 0) -> bool:
-    """Writes the corpora and their vocabulary; False where they are already."""
-    about = {'generator': GENERATOR, 'seed': seed, 'texts': texts.digest(*TEXTS)}
-    return corpus.write(
-        root, 'fewshot', about, VOCABULARY, lambda folder: _write_corpora(folder, seed), _train
-    )
-
-
 def _write_corpora(folder: str, seed: int) -> None:
     for task in SPLITS:
         for split, examples in make_splits(task, seed).items():
@@ -294,10 +280,16 @@ def _train(folder: str) -> bytes:
     return tokenizers.train_sentencepiece(lines, size=_VOCABULARY_PIECES, model_type='bpe')
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line."""
-    return corpus.main(argv, 'python -m xlbench.tasks.samples.labels', write)
-
+SAMPLE = corpus.Sample(
+    name='fewshot',
+    module='labels',
+    generator=4,
+    texts=('lexicon', 'labels'),
+    vocabulary=tokenizers.SAMPLE_FILES['sample_fewshot'],
+    fill=_write_corpora,
+    train=_train,
+)
+write = SAMPLE.write
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(SAMPLE.main, sys.argv))

@@ -22,12 +22,7 @@ from collections.abc import Sequence
 
 from xlbench.data import tokenizers
 from xlbench.system import errors
-from xlbench.tasks.samples import corpus, replies, texts
-
-# Raise it when this code changes any byte: older samples are then written anew, as they are when
-# one of the texts has changed.
-GENERATOR = 2
-TEXTS = ('frames', 'phrases')
+from xlbench.tasks.samples import corpus, replies
 
 # Pairs of each split in each language.
 SPLITS = {'train': 1800, 'valid': 120, 'test': 150}
@@ -38,7 +33,6 @@ _PARTS = {'en': 3, 'ja': 2}
 _MIN_COUNT = 2
 _MAPPED = ('en', 'de')  # The languages whose exclamations are shown with a face.
 
-VOCABULARY = tokenizers.SAMPLE_FILES['sample_mrs']
 _VOCABULARY_PIECES = 4000
 _SYMBOLS = tuple(f'<{lang}>' for lang in replies.LANGUAGES)
 
@@ -48,32 +42,15 @@ _UNTRANSLATED, _MESSAGE_SLIPS, _REPLY_SLIPS = 0.1, 0.2, 0.1
 Pair = tuple[str, str]  # Message, reply.
 
 
-def write(root: str, seed: int = 0) -> bool:
-    """Writes the corpora and their vocabulary; False where they are already."""
-    about = {'generator': GENERATOR, 'seed': seed, 'texts': texts.digest(*TEXTS)}
-    return corpus.write(
-        root, 'mrs', about, VOCABULARY, lambda folder: _write_corpora(folder, seed), _train
-    )
-
-
 def make_splits(seed: int) -> dict[str, list[replies.Meaning]]:
     """Draws every split's pairs; no message occurs twice, in any language or split."""
-    seen: dict[str, set[str]] = {lang: set() for lang in replies.LANGUAGES}
-    splits = {}
-    for split, size in SPLITS.items():
-        # Seeded by text, which Python hashes the same way on every machine.
-        rng = random.Random(f'mrs/{split}/{seed}')
-        meanings: list[replies.Meaning] = []
-        while len(meanings) < size:
-            meaning = replies.sample(rng)
-            messages = {lang: replies.message(meaning, lang) for lang in replies.LANGUAGES}
-            if any(text in seen[lang] for lang, text in messages.items()):
-                continue
-            for lang, text in messages.items():
-                seen[lang].add(text)
-            meanings.append(meaning)
-        splits[split] = meanings
-    return splits
+    return corpus.draw_splits(
+        'mrs',
+        SPLITS,
+        seed,
+        lambda rng, _: replies.sample(rng),
+        lambda meaning: ((lang, replies.message(meaning, lang)) for lang in replies.LANGUAGES),
+    )
 
 
 def translated(
@@ -100,19 +77,7 @@ def _slip(text: str, lang: str, rng: random.Random) -> str:
         places = [i for i, character in enumerate(text) if character in 'はがをにで']
         at = rng.choice(places) if places else len(text)
         return text[:at] + text[at + 1 :]
-    words = text.split(' ')
-    if len(words) < 3:
-        return text
-    kind = rng.choice(('swap', 'drop', 'double'))
-    at = rng.randrange(1, len(words) - 1)
-    short = [i for i, word in enumerate(words) if len(word) <= 3 and word.isalpha()]
-    if kind == 'drop' and short:
-        del words[rng.choice(short)]
-    elif kind == 'double':
-        words.insert(at, words[at])
-    else:
-        words[at], words[at - 1] = words[at - 1], words[at]
-    return ' '.join(words)
+    return corpus.slip(text, rng, lambda word: len(word) <= 3 and word.isalpha())
 
 
 def response_set(pairs: Sequence[tuple[str, tuple]]) -> list[tuple[float, str, str]]:
@@ -180,10 +145,16 @@ def _train(folder: str) -> bytes:
     )
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line."""
-    return corpus.main(argv, 'python -m xlbench.tasks.samples.mrs', write)
-
+SAMPLE = corpus.Sample(
+    name='mrs',
+    module='mrs',
+    generator=2,
+    texts=('frames', 'phrases'),
+    vocabulary=tokenizers.SAMPLE_FILES['sample_mrs'],
+    fill=_write_corpora,
+    train=_train,
+)
+write = SAMPLE.write
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(SAMPLE.main, sys.argv))

@@ -27,6 +27,7 @@ LANGUAGES = ('en', 'de', 'zh')
 _CHINESE = '[一-鿿]+'
 _BLOCKS = texts.read('talks')
 NAMES = _BLOCKS['names'].table('[A-Z][a-z]+', _CHINESE)
+_CHINESE_NAME = re.compile('|'.join(name for _, name in NAMES))
 # The meanings that fill a slot: rows of (en, de, zh).
 TABLES = {
     slot: _BLOCKS[name].table('.+', '.+', _CHINESE)
@@ -105,6 +106,11 @@ class Talk:
             for lang, sentences in self.summary.items()
         }
         return {'dialogue': '\n'.join(lines), 'triples': ''.join(self.triples)} | summaries
+
+
+def names_apart(chinese: str) -> str:
+    """Puts commas around names, since without spaces a piece might hold one and what follows it."""
+    return _CHINESE_NAME.sub(r'，\g<0>，', chinese)
 
 
 def _list(names: Sequence[str], lang: str) -> str:

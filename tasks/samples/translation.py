@@ -9,49 +9,28 @@ texts are the summaries of the dialogues in `talks`.
 
 import os
 import random
-import re
 import sys
-from collections.abc import Sequence
 
 from xlbench.data import tokenizers
 from xlbench.system import errors
-from xlbench.tasks.samples import corpus, talks, texts
+from xlbench.tasks.samples import corpus, talks
 
-# Raise it when this code changes any byte: older samples are then written anew, as they are when
-# one of the texts has changed.
-GENERATOR = 2
-TEXTS = ('talks',)
 SPLITS = {'train': 6000, 'validation': 200, 'test': 300}  # Pairs.
 
-VOCABULARY = tokenizers.SAMPLE_FILES['sample_translation']
 _VOCABULARY_PIECES = 1500
 _VOCABULARY_PAIRS = 3000
 _SYMBOLS = tuple(f'<{lang}>' for lang in talks.LANGUAGES)
 
 
-def write(root: str, seed: int = 0) -> bool:
-    """Writes the corpus and its vocabulary; False where they are already."""
-    about = {'generator': GENERATOR, 'seed': seed, 'texts': texts.digest(*TEXTS)}
-    return corpus.write(
-        root, 'translation', about, VOCABULARY, lambda folder: _write_corpus(folder, seed), _train
-    )
-
-
 def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
     """Texts in all languages, by split; no English text occurs twice."""
-    seen: set[str] = set()
-    splits = {}
-    for split, size in SPLITS.items():
-        # Seeded by text, which Python hashes the same way on every machine.
-        rng = random.Random(f'translation/{split}/{seed}')
-        made: list[dict[str, str]] = []
-        while len(made) < size:
-            talk = rng.choice((talks.chat, talks.interview))(rng)
-            if talk['en'] not in seen:
-                seen.add(talk['en'])
-                made.append({lang: talk[lang] for lang in talks.LANGUAGES})
-        splits[split] = made
-    return splits
+
+    def make(rng: random.Random, split: str) -> dict[str, str]:
+        del split
+        talk = rng.choice((talks.chat, talks.interview))(rng)
+        return {lang: talk[lang] for lang in talks.LANGUAGES}
+
+    return corpus.draw_splits('translation', SPLITS, seed, make, lambda made: [made['en']])
 
 
 def _write_corpus(folder: str, seed: int) -> None:
@@ -62,18 +41,14 @@ def _write_corpus(folder: str, seed: int) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary of all languages.
-
-    Chinese has no spaces, so a piece might hold a name and what follows it: commas stand between.
-    """
-    names = re.compile('|'.join(name for _, name in talks.NAMES))
+    """The vocabulary of all languages."""
     lines: list[str] = []
     for lang in talks.LANGUAGES[1:]:
         path = os.path.join(folder, 'wmt20', f'en-{lang}', 'train.tsv')
         with open(path, encoding='utf-8') as file:
             for _, line in zip(range(_VOCABULARY_PAIRS), file, strict=False):
                 english, other = line.rstrip('\n').split('\t')
-                lines += [english, names.sub(r'，\g<0>，', other)]
+                lines += [english, talks.names_apart(other)]
     return tokenizers.train_sentencepiece(
         lines,
         size=_VOCABULARY_PIECES,
@@ -83,10 +58,16 @@ def _train(folder: str) -> bytes:
     )
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line."""
-    return corpus.main(argv, 'python -m xlbench.tasks.samples.translation', write)
-
+SAMPLE = corpus.Sample(
+    name='translation',
+    module='translation',
+    generator=2,
+    texts=('talks',),
+    vocabulary=tokenizers.SAMPLE_FILES['sample_translation'],
+    fill=_write_corpus,
+    train=_train,
+)
+write = SAMPLE.write
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(SAMPLE.main, sys.argv))

@@ -216,16 +216,15 @@ def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):
     """As by seeds of one config that are started together."""
     filled, written, together = [], [], threading.Barrier(6)
 
-    def fill(folder):
+    def fill(folder, seed):
         filled.append(folder)
         corpus.write_text(os.path.join(folder, 'train', 'x.txt'), 'x')
 
     def write(name):
         together.wait()
-        about = {'seed': 1}
-        if corpus.write(
-            str(tmp_path), name, about, f'{name}.model', fill, lambda folder: name.encode()
-        ):
+        vocabulary = f'{name}.model'
+        sample = corpus.Sample(name, name, 1, (), vocabulary, fill, lambda folder: name.encode())
+        if sample.write(str(tmp_path)):
             written.append(name)
 
     (tmp_path / '.a.tmp' / 'new').mkdir(parents=True)  # Of a process that was killed.

@@ -1,17 +1,16 @@
 """The sample corpus of ClidSum: form, leaks, sameness of bytes, meaning, grammar, vocabulary."""
 
-import hashlib
 import json
 import pathlib
 import re
 
 import pytest
+import sample_files
 import task_records
 
 from xlbench import pipeline
 from xlbench.data import actions, baselines, noise, readers, segments, tokenizers
 from xlbench.metrics import rouge
-from xlbench.system import errors
 from xlbench.tasks.samples import clidsum, talks
 
 Examples = list[dict[str, str]]
@@ -167,21 +166,24 @@ def test_the_trivial_systems_are_far_from_right(corpora):
         assert score(targets, predictions)['rouge_1'] < most, name
 
 
-def test_the_bytes_of_seed_0_stay(root):
-    """Raise clidsum.GENERATOR when code changes them on purpose; texts need no new number.
+@pytest.mark.parametrize(
+    ('is_monolingual', 'expected'),
+    [
+        (False, '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'),
+        (True, '61d6f1573792858561327e7c0ce86879b4d5ad02fabc3090c186ef480faaa7fe'),
+    ],
+)
+def test_the_bytes_of_seed_0_stay(root, is_monolingual, expected):
+    """Raise clidsum.SAMPLE's generator when code changes them on purpose; texts need no new number.
 
     Views come from floats, whose last bits are the machine's.
     """
-    supervised, monolingual = hashlib.sha256(), hashlib.sha256()
-    for path in sorted(path for path in (root / 'clidsum').rglob('*') if path.is_file()):
-        if path.name.endswith('.views.jsonl'):
-            continue
-        digest = monolingual if path.parent.name == 'MediaSum424k' else supervised
-        digest.update(f'{path.relative_to(root / "clidsum")}\n'.encode() + path.read_bytes())
-    expected = '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'
-    assert supervised.hexdigest() == expected
-    expected = '61d6f1573792858561327e7c0ce86879b4d5ad02fabc3090c186ef480faaa7fe'
-    assert monolingual.hexdigest() == expected
+
+    def chosen(path):
+        is_part = (path.parent.name == 'MediaSum424k') == is_monolingual
+        return is_part and not path.name.endswith('.views.jsonl')
+
+    assert sample_files.digest(root / 'clidsum', chosen) == expected
 
 
 def test_views_are_of_the_dialogues(root, corpora):
@@ -228,12 +230,7 @@ def test_another_seed_gives_another_corpus_and_the_same_one_is_kept(root, monkey
 
 
 def test_official_files_are_never_replaced(tmp_path, capsys):
-    official = tmp_path / 'clidsum' / 'XSAMSum' / 'train.json'
-    official.parent.mkdir(parents=True)
-    official.write_text('[]')
-    assert errors.run_main(clidsum.main, ['clidsum', f'--root={tmp_path}']) == 2
-    assert 'no sample' in capsys.readouterr().err
-    assert official.read_text() == '[]'
+    sample_files.assert_official_file_stays(clidsum.SAMPLE, tmp_path, 'XSAMSum/train.json', capsys)
 
 
 def test_the_tasks_read_it(root):

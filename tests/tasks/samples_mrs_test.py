@@ -1,6 +1,5 @@
 """The sample corpora of MRS: layout, leaks, sameness of bytes, what the baselines reach."""
 
-import hashlib
 import json
 import math
 import os
@@ -11,10 +10,11 @@ import subprocess
 import sys
 
 import pytest
+import sample_files
+from sample_files import digests
 
 from xlbench.data import baselines, readers, tokenizers
 from xlbench.preparation import command
-from xlbench.system import errors
 from xlbench.tasks import samples
 from xlbench.tasks.samples import mrs, replies
 
@@ -46,13 +46,6 @@ def responses(root: pathlib.Path, lang: str, mapping: str | None = None) -> list
     records = list(readers.read_responses(path, mapping))
     assert not [r for r in records if isinstance(r, readers.BadRecord)]
     return records
-
-
-def digests(root: pathlib.Path) -> dict[str, str]:
-    files = sorted(path for path in root.rglob('*') if path.is_file())
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
-    }
 
 
 def weighted_rouge(said: list[str], gold: str) -> float:
@@ -190,11 +183,9 @@ def test_translated_pairs(root, splits):
 
 
 def test_the_bytes_of_seed_0_stay(root):
-    """Raise mrs.GENERATOR when code changes them on purpose; texts need no new number."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in (root / 'mrs').rglob('*') if path.is_file()):
-        digest.update(f'{path.relative_to(root / "mrs")}\n'.encode() + path.read_bytes())
-    assert digest.hexdigest() == '7dbc15061074ac51735d12309e0d50edea0df2095108deed6c7c9ee524255a71'
+    """Raise mrs.SAMPLE's generator when code changes them on purpose; texts need no new number."""
+    expected = '7dbc15061074ac51735d12309e0d50edea0df2095108deed6c7c9ee524255a71'
+    assert sample_files.digest(root / 'mrs') == expected
 
 
 def test_same_seed_same_bytes_in_any_process(root, tmp_path):
@@ -277,10 +268,4 @@ def test_samples_stand_beside_each_other(tmp_path, monkeypatch, capsys):
 
 
 def test_official_files_are_never_replaced(tmp_path, capsys):
-    official = tmp_path / 'mrs' / 'train' / 'en' / 'part.tsv'
-    official.parent.mkdir(parents=True)
-    official.write_text('real\tyes\t0\t0\n')
-    assert errors.run_main(mrs.main, ['mrs', f'--root={tmp_path}']) == 2
-    assert 'no sample' in capsys.readouterr().err
-    assert official.read_text() == 'real\tyes\t0\t0\n'
-    assert not (tmp_path / 'SAMPLE.json').exists()
+    sample_files.assert_official_file_stays(mrs.SAMPLE, tmp_path, 'train/en/part.tsv', capsys)

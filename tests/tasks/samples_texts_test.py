@@ -1,12 +1,14 @@
 """The text files of the sample corpora: what is read, and which line is wrong."""
 
+import dataclasses
 import pathlib
 
 import pytest
 
 from xlbench.system import errors
-from xlbench.tasks.samples import clidsum, corpus, labels, mrs, mtg, texts
+from xlbench.tasks.samples import clidsum, corpus, labels, mrs, mtg, texts, translation
 
+MODULES = (mtg, mrs, labels, clidsum, translation)
 GOOD = """
 # A comment.
 [events]
@@ -70,47 +72,44 @@ def test_a_file_that_is_not_in_utf8_is_one_plain_line(tmp_path, monkeypatch):
 
 def test_samples_are_written_anew_when_a_text_has_changed(tmp_path, monkeypatch):
     """A comment changes nothing, a word does; only the corpora that have it are stale."""
-    for name in (*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS, *clidsum.TEXTS):
+    for name in (name for module in MODULES for name in module.SAMPLE.texts):
         path = pathlib.Path(texts.__file__).with_name(f'{name}.txt')
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    before = {module: texts.digest(*module.TEXTS) for module in (mtg, mrs, labels, clidsum)}
+    before = {module: module.SAMPLE.about(0) for module in MODULES}
     monkeypatch.setattr(texts, '__file__', str(tmp_path / 'texts.py'))
     texts.read.cache_clear()
     try:
         frames = tmp_path / 'frames.txt'
         content = frames.read_text(encoding='utf-8')
         frames.write_text('# Checked.\n' + content, encoding='utf-8')
-        assert {module: texts.digest(*module.TEXTS) for module in before} == before
+        assert {module: module.SAMPLE.about(0) for module in before} == before
         texts.read.cache_clear()
         frames.write_text(content.replace("en: I'm hungry.", 'en: I am hungry.'), encoding='utf-8')
-        after = {module: texts.digest(*module.TEXTS) for module in before}
+        after = {module: module.SAMPLE.about(0) for module in before}
         assert [module for module in before if before[module] != after[module]] == [mrs]
     finally:
         monkeypatch.undo()
         texts.read.cache_clear()
-    # The digest is what `corpus.write` compares.
+    # That is what `write` compares.
     root, written = str(tmp_path / 'root'), []
-    for digest in (before[mrs], before[mrs], after[mrs]):
-        about = {'generator': 1, 'seed': 0, 'texts': digest}
-        written.append(
-            corpus.write(root, 'mrs', about, 'a.model', lambda folder: None, lambda folder: b'')
-        )
+    sample = dataclasses.replace(
+        mrs.SAMPLE, fill=lambda folder, seed: None, train=lambda folder: b''
+    )
+    for about in (before[mrs], before[mrs], after[mrs]):
+        monkeypatch.setattr(corpus.Sample, 'about', lambda self, seed, about=about: about)
+        written.append(sample.write(root))
     assert written == [True, False, True]
 
 
-def test_each_corpus_says_which_texts_it_has(tmp_path, monkeypatch):
+def test_each_corpus_says_which_texts_it_has():
     """Every text file is of a corpus, and in what `write` records."""
-    records = {}
-    monkeypatch.setattr(
-        corpus, 'write', lambda _, name, about, *rest: records.update({name: about})
-    )
-    for module in (mtg, mrs, labels, clidsum):
-        module.write(str(tmp_path))
-    assert {name: about['texts'] for name, about in records.items()} == {
+    samples = [module.SAMPLE for module in MODULES]
+    assert {sample.name: sample.about(0)['texts'] for sample in samples} == {
         'mtg': texts.digest('lexicon', 'stories', 'questions', 'titles'),
         'mrs': texts.digest('frames', 'phrases'),
         'fewshot': texts.digest('lexicon', 'labels'),
         'clidsum': texts.digest('talks'),
+        'translation': texts.digest('talks'),
     }
-    named = {*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS, *clidsum.TEXTS}
+    named = {name for sample in samples for name in sample.texts}
     assert named == {path.stem for path in pathlib.Path(texts.__file__).parent.glob('*.txt')}
