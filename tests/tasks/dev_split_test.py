@@ -7,7 +7,7 @@ import pytest
 from xlbench import pipeline
 from xlbench.data import labelled
 from xlbench.system import errors
-from xlbench.tasks.dev_split import __main__ as command, cut
+from xlbench.tasks import dev_split
 
 LABELS = labelled.LABELS['xnli']
 ROWS = 12  # Three of each first text.
@@ -46,7 +46,7 @@ def read(folder, name):
 
 
 def test_pairs_are_trained_on_or_tested_in_every_language_and_shots_in_neither(root):
-    said = cut.split('xnli', root / 'out')
+    said = dev_split.split('xnli', root / 'out')
     files = ('train-en.tsv', 'test-en.tsv', 'test-de.tsv', 'test-sw.tsv')
     train, english, german, swahili = (read(root, name) for name in files)
     assert {pair[0].split()[0] for pair in train.values()} == {'en'}
@@ -59,7 +59,7 @@ def test_pairs_are_trained_on_or_tested_in_every_language_and_shots_in_neither(r
     place = 'fewshot/buckets/xnli/1-shots/german.jsonl'
     assert (root / 'out' / place).read_bytes() == (root / 'data' / place).read_bytes()
     before = {path: path.read_bytes() for path in (root / 'out').rglob('*.tsv')}
-    cut.split('xnli', root / 'out')
+    dev_split.split('xnli', root / 'out')
     assert before == {path: path.read_bytes() for path in (root / 'out').rglob('*.tsv')}
 
 
@@ -76,9 +76,9 @@ def test_what_cannot_be_cut_is_a_line(root, task, spoil, message):
     if spoil:
         (root / 'data/fewshot/xnli' / spoil[0]).write_text(spoil[1])
     with pytest.raises(errors.UserError, match=message):
-        cut.split(task, root / 'out')
+        dev_split.split(task, root / 'out')
 
 
 def test_the_data_root_is_left_alone(root):
     with pytest.raises(errors.UserError, match='is the data root'):
-        command.main(['x', f'--root={root}/data', '--task=xnli', f'--output={root}/data/'])
+        dev_split.main(['x', f'--root={root}/data', '--task=xnli', f'--output={root}/data/'])
