@@ -29,7 +29,6 @@ from xlbench.tasks.mrs_build import (
     plugins,
     scan,
     shards,
-    splits,
     stats as stats_lib,
     translating,
 )
@@ -175,7 +174,7 @@ def _split(options: Options, sources: Sequence[str], pool: Pool) -> list[str]:
 
 
 def _sort(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    splits.split(
+    pairs.split(
         sources,
         partition,
         path,

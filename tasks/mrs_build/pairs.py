@@ -1,22 +1,32 @@
-"""Comments of a partition -> message-reply pairs with a language, by reply.
+"""Comments -> message-reply pairs with a language -> distinct ones by split that are not toxic.
 
 All comments of a thread are in one partition, so a reply that finds no parent there has none in
-the dumps.
+the dumps. All pairs with the same reply are in one partition of pairs, so duplicates meet there,
+and so do all occurrences of a reply.
 """
 
 import collections
+import dataclasses
+import hashlib
 import itertools
+import math
 import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from xlbench.tasks.mrs_build import shards
+import regex
+
+from xlbench.tasks.mrs_build import plugins, shards
 from xlbench.tasks.mrs_build.dumps import Comment
 
 BATCH = 1024  # Texts for one call of a plug-in.
 _CODE = re.compile('[a-z]{2,3}')
+SPLITS = ('train', 'valid', 'test')
+_CJK = r'\p{Han}\p{Hiragana}\p{Katakana}'
+_TOKEN = regex.compile(rf'[{_CJK}]|[\p{{L}}\p{{M}}\p{{N}}--{_CJK}]+|\S', regex.V1)
+_ASCII_TOKEN = re.compile(r'[A-Za-z0-9]+|[!-~]')  # The same, faster.
 
 
 class Pair(NamedTuple):
@@ -120,3 +130,164 @@ def _replies(comments: dict[str, Comment], counts: collections.Counter[str]) -> 
             counts[f'dropped/parent: {message.dropped}'] += 1
         else:
             yield Pair('', message.text, reply.text, name, reply.thread, reply.created)
+
+
+def split_of(thread: str) -> str:
+    """80 % train, 10 % valid, 10 % test, by the id of a thread alone.
+
+    So no thread is in two splits, and a thread keeps its split in any other set of dumps.
+    """
+    digest = hashlib.blake2b(thread.encode(), digest_size=8, person=b'mrs split').digest()
+    return SPLITS[max(0, int.from_bytes(digest, 'big') % 10 - 7)]
+
+
+def split_of_pair(pair: Pair, split_by: str) -> str:
+    """The split of a pair, by its thread, or by itself (arXiv:2106.02017, section 2)."""
+    return split_of(pair.thread if split_by == 'thread' else f't1_{pair.id}')
+
+
+def num_tokens(text: str) -> int:
+    """Words, and other signs one by one; so are characters of Chinese and Japanese.
+
+    The tokeniser behind the paper's Table 1 is not named there.
+
+    Example: "Ça va, 2018?" -> 5
+    """
+    return len((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """The filter of what is too toxic (arXiv:2106.02017, section 2.2).
+
+    Attributes:
+      spec: of plugins.scorer; '' drops nothing.
+      max_score: what scores higher is dropped.
+      strict_spec: likewise for what English is evaluated on: its valid and test pairs and its
+        responses.
+      strict_max_score: likewise.
+      label: whose probability is the score, where a scorer is a classifier.
+    """
+
+    spec: str
+    max_score: float
+    strict_spec: str
+    strict_max_score: float
+    label: str = 'toxic'
+
+    def allowed(
+        self,
+        keys: Sequence[str],
+        texts: Sequence[str],
+        lang: str,
+        strict: Sequence[bool],
+        counts: collections.Counter[str],
+    ) -> list[bool]:
+        """Says which texts are kept.
+
+        Args:
+          keys: of the texts, in a file of scores.
+          texts: of one language.
+          lang: that language.
+          strict: which of them the second scorer judges too.
+          counts: get `toxic`, and `unscored`: texts that a file of scores does not hold, which are
+            kept.
+        """
+        kept = [True] * len(texts)
+        for spec, max_score, chosen in (
+            (self.spec, self.max_score, range(len(texts))),
+            (self.strict_spec, self.strict_max_score, [i for i, s in enumerate(strict) if s]),
+        ):
+            chosen = [i for i in chosen if kept[i]]
+            for start in range(0, len(chosen) if spec else 0, BATCH):
+                batch = chosen[start : start + BATCH]
+                score = plugins.scorer(spec, self.label)
+                scores = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
+                for i, value in zip(batch, scores, strict=True):
+                    kept[i] = not value > max_score
+                    counts['unscored'] += math.isnan(value)
+        counts['toxic'] += kept.count(False)
+        return kept
+
+
+def keys(languages: Sequence[str]) -> list[str]:
+    """The keys of a shard: SPLIT/LANG, and replies/LANG."""
+    return [f'{part}/{lang}' for part in (*SPLITS, 'replies') for lang in languages]
+
+
+def split(
+    sources: Sequence[str],
+    partition: int,
+    path: str,
+    *,
+    languages: Sequence[str],
+    toxicity: Filter,
+    split_by: str = 'thread',
+) -> collections.Counter[str]:
+    """One partition of pairs -> a shard by `keys(languages)`.
+
+    The lines of SPLIT/LANG are those of the final files: message, reply, t1_ name of the reply,
+    its day; in an order that mixes threads. The lines of replies/LANG tell how often a reply occurs
+    in the training pairs, in all pairs, and the reply, if it occurs more than once.
+
+    Returns:
+      Counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON, unscored/LANG.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    names = {name: number for number, name in enumerate(keys(languages))}
+    writer = shards.Writer(path, len(names))
+    rows = [Pair(*line.split('\t')) for path in sources for line in shards.lines(path, partition)]
+    # Of equal pairs the earliest stays.
+    rows.sort(key=lambda pair: (int(pair.created), pair.id))
+    for lang in languages:
+        of_lang = [pair for pair in rows if pair.lang == lang]
+        pairs = _kept(of_lang, lang, toxicity, split_by, counts)
+        everywhere = collections.Counter(pair.reply for pair, _ in pairs)
+        train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
+        for reply, count in everywhere.items():
+            if count > 1:
+                writer.add(names[f'replies/{lang}'], f'{train[reply]}\t{count}\t{reply}')
+        for pair, place in pairs:
+            counts[f'pairs/{place}/{lang}'] += 1
+            counts[f'tokens/{lang}'] += num_tokens(pair.text)
+            day = time.strftime('%Y-%m-%d', time.gmtime(int(pair.created)))
+            line = f'{pair.message}\t{pair.reply}\tt1_{pair.id}\t{day}'
+            writer.add(names[f'{place}/{lang}'], line)
+    writer.close(counts)
+    return counts
+
+
+def _kept(
+    pairs: Sequence[Pair],
+    lang: str,
+    toxicity: Filter,
+    split_by: str,
+    counts: collections.Counter[str],
+) -> list[tuple[Pair, str]]:
+    """Distinct pairs of one language that are not toxic, with their splits, in a mixed order.
+
+    Args:
+      pairs: the earliest first.
+      lang: of all of them.
+      toxicity: what is too toxic.
+      split_by: 'thread' or 'pair'.
+      counts: see `split`.
+    """
+    distinct: dict[tuple[str, str], Pair] = {}
+    for pair in pairs:
+        distinct.setdefault((pair.message, pair.reply), pair)
+    counts[f'dropped/{lang}/duplicate'] += len(pairs) - len(distinct)
+    # Neighbours are of different threads and times.
+    pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
+    places = [split_of_pair(pair, split_by) for pair in pairs]
+    judged: collections.Counter[str] = collections.Counter()
+    kept = toxicity.allowed(
+        [f't1_{pair.id}' for pair in pairs],
+        [pair.text for pair in pairs],
+        lang,
+        [lang == 'en' and place != 'train' for place in places],
+        judged,
+    )
+    counts[f'dropped/{lang}/toxic'] += judged['toxic']
+    counts[f'unscored/{lang}'] += judged['unscored']
+    return [(p, place) for p, place, keep in zip(pairs, places, kept, strict=True) if keep]

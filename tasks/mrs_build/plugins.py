@@ -97,8 +97,7 @@ def identifier(spec: str) -> Identify:
         model.predict('a')
     except (ValueError, RuntimeError, MemoryError) as error:
         raise UserError(
-            f'{spec} is not a model of fastText that names languages: '
-            f'{error}'
+            f'{spec} is not a model of fastText that names languages: {error}'
         ) from None
 
     def predict(texts: Sequence[str]) -> list[tuple[str, float]]:
@@ -142,8 +141,7 @@ def _classifier(spec: str) -> 'Classifier':
     model = load.load(_of_hub(spec) if is_hub_name(spec) else spec)
     if not isinstance(model, labeller.Classifier):
         raise UserError(
-            f'{spec} is not a classifier of texts; toxicity is the probability of a '
-            'label'
+            f'{spec} is not a classifier of texts; toxicity is the probability of a label'
         )
     return model
 

@@ -1,18 +1,99 @@
-"""The last step of a build: shards of lines -> the final files, which appear together."""
+"""The last step of a build: shards of lines -> the final files, which appear together.
+
+A response set is chosen from counted replies (arXiv:2106.02017, section 2.1).
+"""
 
 import collections
 import json
+import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import regex
 
 from xlbench.metrics import words
 from xlbench.system import locks
 from xlbench.system.progress import Progress
-from xlbench.tasks.mrs_build import dumps, plugins, responses, shards, splits
+from xlbench.tasks.mrs_build import dumps, pairs, plugins, shards
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.tasks.mrs_build.stats import Stats
 from xlbench.tasks.mrs_build.translating import RESPONSES, Translated
+
+_APOSTROPHE = regex.compile(r"['’ʼ`´]")
+_SIGNS = regex.compile(r'[^\p{L}\p{M}\p{N}]+')
+
+
+class Response(NamedTuple):
+    """One line of response_lm_cluster.txt.
+
+    Attributes:
+      lm_score: natural logarithm of its estimated share of all replies.
+      text: the reply.
+      cluster: number, the same for texts with the same `cluster_key`.
+    """
+
+    lm_score: float
+    text: str
+    cluster: int
+
+    def __str__(self) -> str:
+        return f'{self.lm_score:.6f}\t{self.text}\t{self.cluster}'
+
+
+def cluster_key(text: str) -> str:
+    """Reduces a text so that those that differ in case, width and punctuation only are equal.
+
+    Signs alone stand for themselves: ':)' is not ':('.
+
+    Example: 'Don’t be so-so!' -> 'dont be so so'
+    """
+    plain = unicodedata.normalize('NFKC', text).casefold()
+    return _SIGNS.sub(' ', _APOSTROPHE.sub('', plain)).strip() or plain
+
+
+def choose(
+    counted: Iterable[tuple[int, str]],
+    translated: Sequence[str],
+    num_replies: int,
+    *,
+    min_count: int,
+    max_responses: int,
+    allowed: Callable[[Sequence[str]], Sequence[bool]],
+) -> list[Response]:
+    """The response set: frequent replies, the most frequent first; then translated ones.
+
+    The score is ln((count + 1) / (num_replies + size of the set)): relative frequency, with one
+    occurrence added for each response, as translated ones may not have occurred.
+
+    Args:
+      counted: how often each reply occurs.
+      translated: English responses in this language, in the order of the English ones.
+      num_replies: in which they were counted.
+      min_count: a reply of the data is chosen if it occurs so often.
+      max_responses: the size of the set at most.
+      allowed: whether each text is not toxic.
+    """
+    counts = collections.Counter(dict.fromkeys(translated, 0))
+    for count, text in counted:
+        if count >= min_count or text in counts:
+            counts[text] = count
+    frequent = [text for text, count in counts.items() if count >= min_count]
+    frequent.sort(key=lambda text: (-counts[text], text))
+    texts = list(dict.fromkeys([*frequent, *translated]))
+    kept = [text for text, keep in zip(texts, allowed(texts), strict=True) if keep]
+    kept = kept[:max_responses]
+    clusters: dict[str, int] = {}
+    return [
+        Response(
+            math.log((counts[text] + 1) / (num_replies + len(kept))),
+            text,
+            clusters.setdefault(cluster_key(text), len(clusters)),
+        )
+        for text in kept
+    ]
 
 
 class Publisher:
@@ -48,7 +129,7 @@ class Publisher:
           translated: English pairs and responses in other languages.
           stats: of all steps before; get those of the response sets and of translated pairs.
         """
-        names = splits.keys(self._options.languages)
+        names = pairs.keys(self._options.languages)
         languages = self._options.translated_languages
         progress = Progress('publish', len(names) + len(languages), 'files')
         with locks.atomic_folder(final) as part, progress:
@@ -70,7 +151,7 @@ class Publisher:
 
     def _contents(self, split: Sequence[str], name: str) -> Iterator[bytes]:
         """The lines of a key, of all partitions."""
-        number = splits.keys(self._options.languages).index(name)
+        number = pairs.keys(self._options.languages).index(name)
         return (shards.data(path, number) for path in split)
 
     def _write_responses(
@@ -87,7 +168,7 @@ class Publisher:
         Args:
           folder: of the final files.
           lang: of the responses.
-          contents: the lines of replies that splits.split wrote.
+          contents: the lines of replies that pairs.split wrote.
           valid: those of validation pairs.
           translated: has English responses in this language, unless a file of the user has them.
           stats: get counts of both.
@@ -96,9 +177,9 @@ class Publisher:
         if others is None:
             others = list(_texts(translated.contents(lang, RESPONSES)))
         chosen = self._responses(contents, lang, others, stats)
-        pairs = list(_inside([r.text for r in chosen], valid))
-        stats['languages'][lang]['gmr_valid'] = len(pairs)
-        _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), pairs)
+        kept = list(_inside([r.text for r in chosen], valid))
+        stats['languages'][lang]['gmr_valid'] = len(kept)
+        _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), kept)
         lines = (f'{response}\n'.encode() for response in chosen)
         _write(os.path.join(folder, 'rsp_set', lang, 'response_lm_cluster.txt'), lines)
         shown = self._mapping.get(lang, {})
@@ -107,8 +188,8 @@ class Publisher:
 
     def _responses(
         self, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
-    ) -> list[responses.Response]:
-        """The response set of a language, from the lines that splits.split wrote."""
+    ) -> list[Response]:
+        """The response set of a language, from the lines that pairs.split wrote."""
         options = self._options
         column = 0 if options.response_pairs == 'train' else 1
         counted = (
@@ -118,8 +199,8 @@ class Publisher:
         )
         judged: collections.Counter[str] = collections.Counter()
         of_lang = stats['languages'][lang]
-        places = splits.SPLITS[:1] if options.response_pairs == 'train' else splits.SPLITS
-        chosen = responses.choose(
+        places = pairs.SPLITS[:1] if options.response_pairs == 'train' else pairs.SPLITS
+        chosen = choose(
             counted,
             translated,
             sum(of_lang[place] for place in places),

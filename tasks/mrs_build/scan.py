@@ -5,8 +5,11 @@ import functools
 import itertools
 import json
 import os
+import queue
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -14,8 +17,13 @@ from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
-from xlbench.tasks.mrs_build import dumps, pool as pool_lib, shards
+from xlbench.tasks.mrs_build import dumps, shards
 from xlbench.tasks.mrs_build.options import Options, dump_name
+
+_WAIT = 0.2  # Seconds.
+_END = object()
+
+Item = TypeVar('Item')
 
 
 class Reading(msgspec.Struct):
@@ -114,7 +122,7 @@ def scan(options: Options, pool: Pool) -> list[Dump]:
     # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
     long = [dump for dump in waiting if dump.name.endswith('.zst')]
     others = [dump for dump in waiting if dump not in long]
-    blocks = itertools.chain(pool_lib.merged(others, min(options.workers, len(others))), *long)
+    blocks = itertools.chain(merged(others, min(options.workers, len(others))), *long)
     jobs = ((data, path, options.num_partitions) for path, data in blocks)
 
     def read() -> int:
@@ -132,3 +140,53 @@ def scan(options: Options, pool: Pool) -> list[Dump]:
     blocks_read = sum(dump.read.blocks for dump in every)
     print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
     return every
+
+
+def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
+    """The items of several streams, `threads` of which are read ahead at a time.
+
+    The first error of a stream is raised here.
+    """
+    if threads < 2:
+        for stream in streams:
+            yield from stream
+        return
+    left: queue.SimpleQueue = queue.SimpleQueue()
+    for stream in streams:
+        left.put(stream)
+    items: queue.Queue = queue.Queue(1)
+    stop = threading.Event()
+
+    def put(item: object, error: BaseException | None = None) -> None:
+        while not stop.is_set():
+            try:
+                return items.put((item, error), timeout=_WAIT)
+            except queue.Full:
+                pass
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                for item in left.get_nowait():
+                    put(item)
+                    if stop.is_set():
+                        return
+        except queue.Empty:
+            put(_END)
+        except BaseException as error:
+            put(None, error)
+
+    readers = [threading.Thread(target=read, daemon=True) for _ in range(threads)]
+    for reader in readers:
+        reader.start()
+    try:
+        while threads:
+            item, error = items.get()
+            if error:
+                raise error
+            if item is _END:
+                threads -= 1
+            else:
+                yield item
+    finally:
+        stop.set()

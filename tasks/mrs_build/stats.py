@@ -4,11 +4,11 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from xlbench.tasks.mrs_build import shards, splits
+from xlbench.tasks.mrs_build import pairs, shards
 from xlbench.tasks.mrs_build.options import Options, Settings
 from xlbench.tasks.mrs_build.scan import Dump
 
-_COLUMNS = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
+_COLUMNS = ('language', *pairs.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
 
 
 # Where English pairs were translated.
@@ -107,7 +107,7 @@ def count(
         },
         'languages': {
             lang: {
-                **{place: final[f'pairs/{place}/{lang}'] for place in splits.SPLITS},
+                **{place: final[f'pairs/{place}/{lang}'] for place in pairs.SPLITS},
                 'tokens': final[f'tokens/{lang}'],
                 'dropped': shards.reasons(final, f'dropped/{lang}'),
                 'without a toxicity score': final[f'unscored/{lang}'],
@@ -124,7 +124,7 @@ def table(stats: Stats) -> str:
     rows = [(*_COLUMNS, *more)]
     for lang, of_lang in stats['languages'].items():
         dropped = of_lang['dropped']
-        numbers = [of_lang[name] for name in (*splits.SPLITS, 'tokens', 'responses')]
+        numbers = [of_lang[name] for name in (*pairs.SPLITS, 'tokens', 'responses')]
         numbers += [of_lang['translated responses'], dropped.get('duplicate', 0)]
         numbers += [dropped.get('toxic', 0), *(of_lang.get(name, 0) for name in more)]
         rows.append((lang, *(f'{n:,}' for n in numbers)))

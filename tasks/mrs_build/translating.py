@@ -23,7 +23,7 @@ from xlbench import benchmarks
 from xlbench.system import errors
 from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
-from xlbench.tasks.mrs_build import dumps, options as options_lib, shards, splits
+from xlbench.tasks.mrs_build import dumps, options as options_lib, pairs, shards
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation.engines import Failure
 
@@ -190,7 +190,7 @@ def _translate(
 def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
     """The English lines of a block of pairs."""
     names: Mapping[str, int] = {
-        name: number for number, name in enumerate(splits.keys(options.languages))
+        name: number for number, name in enumerate(pairs.keys(options.languages))
     }
     key = names[f'{block.part}/{ENGLISH}']
     lines = shards.data(split[block.partition], key).decode().split('\n')

@@ -44,6 +44,7 @@ removed when all is corrected. With --redo, another --ngram or --threshold trans
 """
 
 import argparse
+import functools
 import os
 import re
 import sys
@@ -51,14 +52,24 @@ from collections.abc import Sequence
 
 from xlbench.benchmarks import MTG, mtg
 from xlbench.config.arguments import share, whole
+from xlbench.data import work_folders
 from xlbench.data.work_folders import Settings
 from xlbench.judgement import corrections
-from xlbench.system import errors, files
+from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
-from xlbench.tasks.mtg_build import build, correcting, tables, translating
+from xlbench.system.work import Pool
+from xlbench.tasks.mtg_build import (
+    correcting,
+    options as options_lib,
+    publishing,
+    sampling,
+    tables,
+    translating,
+)
 from xlbench.tasks.mtg_build.correcting import Annotation
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS
+from xlbench.tasks.mtg_build.publishing import About
 from xlbench.translation import round_trips, templates
 from xlbench.translation.templates import Template
 
@@ -84,7 +95,7 @@ def _build(args: argparse.Namespace) -> int:
     template = templates.of_flags(args, translating.pairs(args.languages))
     # What is wrong is said before hours of work.
     every = [_options(args, task, template) for task in tasks]
-    abouts = {options.task: build.build(options, args.redo) for options in every}
+    abouts = {options.task: _built(options, args.redo) for options in every}
     print(tables.thresholds(abouts, args.thresholds))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
@@ -121,6 +132,45 @@ def _options(args: argparse.Namespace, task: str, template: Template) -> Options
         work=os.path.join(args.work, task),
         workers=args.workers,
     )
+
+
+def _built(options: Options, redo: bool) -> About:
+    """Does what is left of the build of one task; each step goes on where it was interrupted.
+
+      WORK/read              originals, and the sample of them for people
+      WORK/translated_LANG   translations of both, those of the rough data there and back
+      WORK/rough             rough data at the threshold
+      WORK/sheets            sheets for people
+      OUTPUT/mtg/TASK        the files that tasks/mtg.py reads
+
+    Args:
+      options: what is to be built.
+      redo: work of other options is thrown away, and what they have published is replaced.
+
+    Returns:
+      The note about the rough data.
+
+    Raises:
+      UserError: an input is wrong, a folder holds the work of other options, or other files are in
+        the place of the final ones.
+    """
+    settings = options_lib.settings(options, translating.identities(options))
+    with locks.folder(options.work), Pool(options.workers) as pool:
+        affected = functools.partial(options_lib.affected, options)
+        work_folders.begin(options.work, settings, redo, affected)
+        counts = sampling.read(options)
+        _say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
+        translating.translate(options, counts, pool)
+        about = publishing.publish(options, counts, settings, redo)
+        _say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
+        folder = correcting.write_sheets(options, counts)
+        if counts.sample:
+            _say(f'{options.task}: sheets for people are in {folder}')
+    return about
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _correct(args: argparse.Namespace) -> int:
@@ -195,7 +245,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
                 '--sizes', type=_sizes, default=(), help="sizes of the splits; default: the build's"
             )
             command.add_argument(
-                '--uncorrected', action='store_true', help="keep uncorrected texts"
+                '--uncorrected', action='store_true', help='keep uncorrected texts'
             )
         elif name == 'build':
             _add_build(command)

@@ -19,11 +19,11 @@ from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import (
     __main__ as command,
     dumps,
+    pairs as pairs_lib,
     plugins,
-    pool,
-    responses,
+    publish,
+    scan,
     shards,
-    splits,
     stats as stats_lib,
 )
 
@@ -362,7 +362,7 @@ def test_the_largest_languages_and_splits_by_pair(paths, built, tmp_path, capsys
     everywhere = {
         folder: sorted(
             line
-            for part in splits.SPLITS
+            for part in pairs_lib.SPLITS
             for line in (folder / part / 'en' / 'pairs.tsv').read_text('utf-8').split('\n')[:-1]
         )
         for folder in (mrs, built)
@@ -592,8 +592,8 @@ def test_shards_hold_lines_by_key(tmp_path, monkeypatch):
 
 
 def test_splits_are_shares_of_threads():
-    names = [splits.split_of(f'{n:x}') for n in range(20_000)]
-    shares = [names.count(split) / len(names) for split in splits.SPLITS]
+    names = [pairs_lib.split_of(f'{n:x}') for n in range(20_000)]
+    shares = [names.count(split) / len(names) for split in pairs_lib.SPLITS]
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
 
 
@@ -609,8 +609,8 @@ def test_splits_are_shares_of_threads():
     ],
 )
 def test_tokens(text, count):
-    assert splits.num_tokens(text) == count
-    assert splits.num_tokens(f'{text} é') == count + 1
+    assert pairs_lib.num_tokens(text) == count
+    assert pairs_lib.num_tokens(f'{text} é') == count + 1
 
 
 @pytest.mark.parametrize(
@@ -626,17 +626,17 @@ def test_tokens(text, count):
     ],
 )
 def test_clusters(one, other, same):
-    assert (responses.cluster_key(one) == responses.cluster_key(other)) is same
+    assert (publish.cluster_key(one) == publish.cluster_key(other)) is same
 
 
 def test_streams_are_merged_and_errors_come_through():
     streams = [range(n, n + 50) for n in (0, 100, 200, 300)]
     for threads in (1, 2, 8):
-        assert sorted(pool.merged(streams, threads)) == sorted(itertools.chain(*streams))
+        assert sorted(scan.merged(streams, threads)) == sorted(itertools.chain(*streams))
 
     def broken():
         yield 1
         raise errors.UserError('broken')
 
     with pytest.raises(errors.UserError, match='broken'):
-        list(pool.merged([range(3), broken()], 2))
+        list(scan.merged([range(3), broken()], 2))
