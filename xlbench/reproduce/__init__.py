@@ -4,10 +4,8 @@
   state      what is done
   running    child processes, one after another
   launching  SLURM arrays and JobSets
-  costs      hours and minutes
-  listing    tables and steps as lines of text
-  columns    scores that a table shows and runs lack
+  listing    tables and steps as lines of text, with hours and minutes
   showing    tables of what was run
 """
 
-__all__ = ['columns', 'costs', 'launching', 'listing', 'running', 'showing', 'state', 'steps']
+__all__ = ['launching', 'listing', 'running', 'showing', 'state', 'steps']

@@ -61,7 +61,7 @@ from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.reporting import printed, render
 from xlbench.reporting.paper_tables import ratings
-from xlbench.reproduce import columns, launching, listing, running, showing, steps as steps_lib
+from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
@@ -133,7 +133,7 @@ def _text(
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
-        lacking = columns.fill(recipe, table, made, args.metrics, _say)
+        lacking = showing.fill(recipe, table, made, args.metrics, _say)
         shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
         sheets = shown.sheets
         parts += [printed.markdown(one) for one in sheets] or map(render.markdown, shown.tables)
@@ -284,7 +284,11 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     if args.paper and not args.table:
         raise UserError('--paper prints tables; give --table=N or --table=all')
     if args.metrics:
-        columns.check(args.metrics)
+        # It loads for half a second, which a slip in other flags need not wait for.
+        from xlbench.metrics import suite
+
+        for name in args.metrics:
+            suite.check_name(name)
     for text in rest:
         if not text.startswith('--config.') or '=' not in text:
             raise UserError(f'unknown argument {text!r}; see xlbench reproduce --help')

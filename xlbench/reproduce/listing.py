@@ -1,14 +1,24 @@
-"""Lists the tables of a paper, their needs, the finished steps, and the cost of the others."""
+"""Lists the tables of a paper, their needs, the finished steps, and the cost of the others.
 
+The cost is hours on given GPUs, or minutes by what similar steps took.
+"""
+
+import json
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from xlbench import benchmarks
+from ml_collections import ConfigDict
+
+from xlbench import benchmarks, config as config_lib, names
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
-from xlbench.reproduce import costs, running
+from xlbench.reproduce import running
 from xlbench.reproduce.state import State
-from xlbench.reproduce.steps import Settings, Step, steps as steps_of
+from xlbench.reproduce.steps import Settings, Step, config_of, steps as steps_of
 from xlbench.system.errors import UserError
+
+# What a step of training depends on: all but how many steps there are, and on which texts.
+_DECISIVE = ('model', 'batches', 'objective', 'mesh', 'accumulate', 'trainable', 'lora')
 
 
 def of_paper(recipe: Recipe, size: str) -> Iterator[str]:
@@ -62,9 +72,9 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
         topology: GPUs to plan with; '' plans nothing.
         size: 'sample' or 'paper'.
     """
-    planned = costs.hours(steps, topology) if topology else {}
+    planned = _hours(steps, topology) if topology else {}
     gaps: dict[str, str] = {}
-    measured = costs.rates(steps, state) if size == 'sample' else {}
+    measured = _rates(steps, state) if size == 'sample' else {}
     total = 0.0
     done = 0
     for step in steps:
@@ -73,9 +83,9 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
         if step.name in planned:
             total += 0.0 if words == 'done' else planned[step.name]
             words += f', {planned[step.name]:.1f} hours on {topology}'
-        elif words.startswith(('to do', 'failed')) and (length := costs.num_steps(step)):
+        elif words.startswith(('to do', 'failed')) and (length := _num_steps(step)):
             words += f', {length:,} steps'
-            if seconds := costs.guess(step, measured):
+            if seconds := _guess(step, measured):
                 words += f', about {seconds:.0f} s'
                 total += seconds / 3600
         needs = f' (after {", ".join(step.needs)})' if step.needs and step.name not in gaps else ''
@@ -105,3 +115,64 @@ def _sum(hours: float, topology: str, measured: Mapping[str, float]) -> str:
     if topology:
         return f'; the remaining trainings take about {hours:.0f} hours on {topology} (40 % MFU)'
     return f'; trainings like finished ones take about {hours * 60:.0f} minutes'
+
+
+def _num_steps(step: Step) -> int:
+    """The steps of a training; 0 for other programs."""
+    if step.command.program != 'train' or step.missing:
+        return 0
+    return _length(config_of(step.arguments))
+
+
+def _hours(steps: Sequence[Step], topology: str) -> dict[str, float]:
+    """Estimates the hours of trainings by the names of steps, as python -m xlbench.plan does.
+
+    Configs that differ in their data and their lengths alone are planned once. UserError if the
+    topology, such as h100:8, is not one of GPUs, or a config cannot be planned.
+    """
+    # They load jax, which nothing else here needs.
+    from xlbench.plan import devices
+    from xlbench.plan.__main__ import make_plan
+
+    if not devices.is_gpu(topology):
+        raise UserError(
+            f'--topology={topology} is not one of a100:N, h100:N, h200:N; python -m xlbench.plan '
+            'compiles a config for TPUs, one at a time'
+        )
+    seconds: dict[str, float] = {}
+    planned: dict[str, float] = {}
+    for step in steps:
+        if step.command.program != 'train' or step.missing:
+            continue
+        config = config_of(step.arguments)
+        known = config_lib.to_dict(config)
+        key = json.dumps([known.get(name) for name in _DECISIVE], sort_keys=True, default=str)
+        if key not in seconds:
+            estimate = make_plan(config, topology, with_decoding=False, tries=0)['hours']
+            seconds[key] = estimate['step_seconds'] if estimate else 0.0
+        planned[step.name] = seconds[key] * _length(config) / 3600
+    return planned
+
+
+def _rates(steps: Sequence[Step], state: State) -> Mapping[str, float]:
+    """Measures seconds a step of training, by config file, of the trainings that are finished."""
+    measured: dict[str, list[float]] = {}
+    for step in steps:
+        if (length := _num_steps(step)) and (took := state.seconds(step)) and state.is_done(step):
+            measured.setdefault(_file(step), []).append(took / length)
+    return {name: statistics.median(values) for name, values in measured.items()}
+
+
+def _guess(step: Step, measured: Mapping[str, float]) -> float:
+    """The seconds that a training takes by what others of its config file took; 0 if unknown."""
+    return _num_steps(step) * measured.get(_file(step), 0.0) if step.arguments else 0.0
+
+
+def _file(step: Step) -> str:
+    return step.arguments[0].partition(':')[0]
+
+
+def _length(config: ConfigDict) -> int:
+    if names.is_sweep(config):
+        return 0
+    return sum(stage.num_steps for stage in config.stages.values())

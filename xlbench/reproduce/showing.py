@@ -1,11 +1,14 @@
-"""The tables of a paper from the runs that were made for them, with what is missing named."""
+"""The tables of a paper from the runs that were made for them, with what is missing named.
+
+Scores that a table shows and finished runs lack are added to the runs before.
+"""
 
 import dataclasses
 import itertools
 import pathlib
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT, MRS
@@ -24,6 +27,7 @@ from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Table
+from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 # The functions that make the tables of few-shot transfer, by what a recipe calls them.
@@ -380,3 +384,51 @@ def shown(
     if recipe.benchmark == 'fewshot':
         return of_sweeps(table, made, output)
     return of_runs(recipe, table, made, output, rated)
+
+
+def fill(
+    recipe: Recipe,
+    table: PaperTable,
+    made: Mapping[str, Sequence[pathlib.Path]],
+    metrics: Sequence[str],
+    say: Callable[[str], None],
+) -> list[str]:
+    """Adds scores to the test results of all runs of a table.
+
+    Args:
+        recipe: Of the benchmark.
+        table: Of the paper.
+        made: Experiment -> the folders of its runs, without those that are not finished.
+        metrics: Names that the user gives, each for the scores of the metric that it begins with.
+        say: Takes a line on each run that has more scores now.
+
+    Returns:
+        A line for each score that stays away, with what to type for it.
+    """
+    if recipe.benchmark == 'fewshot':
+        return []
+    from xlbench.reporting import adding
+
+    given = {name.partition('=')[0].removesuffix('_clidsum'): name for name in metrics}
+    lines: dict[str, None] = {}
+    for score, usual in _lacking(recipe.benchmark, table).items():
+        for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
+            try:
+                if adding.add(folder, [given.get(score, usual)], say=say):
+                    say(f'{folder}: added {score}')
+            except UserError as error:
+                lines[f'{score}: {_reason(score, str(error))}'] = None
+    return list(lines)
+
+
+def _reason(score: str, reason: str) -> str:
+    """Says what a gap is for; of a task and its folder, only the part that holds for all."""
+    if score == 'fitted_rating' and 'takes a file' in reason:
+        return 'no fitted rating is published; --metrics=fitted_rating=FILE takes your own'
+    return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason
+
+
+def _lacking(benchmark: str, table: PaperTable) -> dict[str, str]:
+    """Returns the scores of a table that the tasks do not give -> names of metrics."""
+    metrics = benchmarks.get(benchmark).metrics
+    return {s: metrics[s] for s in table.scores if s in metrics}
