@@ -61,8 +61,8 @@ from xlbench.system.work import Pool
 from xlbench.tasks.mtg_build import (
     correcting,
     options as options_lib,
+    originals,
     publishing,
-    sampling,
     tables,
     translating,
 )
@@ -158,7 +158,7 @@ def _built(options: Options, redo: bool) -> About:
     with locks.folder(options.work), Pool(options.workers) as pool:
         affected = functools.partial(options_lib.affected, options)
         work_folders.begin(options.work, settings, redo, affected)
-        counts = sampling.read(options)
+        counts = originals.read(options)
         _say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
         translating.translate(options, counts, pool)
         about = publishing.publish(options, counts, settings, redo)

@@ -7,7 +7,7 @@
   OUTPUT/mtg/qg/annotated.about.json
 
 An example is used when it is corrected in every language; the order of the sample decides in which
-split it is, see sampling.fill.
+split it is, see originals.fill.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from xlbench.judgement import corrections
 from xlbench.judgement.corrections import Corrections, Sheet
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
-from xlbench.tasks.mtg_build import publishing, sampling
+from xlbench.tasks.mtg_build import originals, publishing
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
@@ -52,7 +52,7 @@ class _Numbered(msgspec.Struct, frozen=True):
     sheet: Sheet
 
 
-def write_sheets(options: Options, counts: sampling.Counts) -> str:
+def write_sheets(options: Options, counts: originals.Counts) -> str:
     """Writes the sheets that are not there, each language's together; returns their folder."""
     folder = os.path.join(options.work, 'sheets')
     missing = [n for n in options.languages if not os.path.exists(os.path.join(folder, n))]
@@ -119,7 +119,7 @@ def correct(
     sample, counts = _corrected(annotation.sheets(), by_sheet, uncorrected)
     complete = [row for row in sample if row is not None]
     groups = [list(group) for _, group in itertools.groupby(complete, key=lambda row: row[0][0])]
-    splits = sampling.fill(groups, annotation.sizes)
+    splits = originals.fill(groups, annotation.sizes)
     if [len(split) for split in splits] != list(annotation.sizes):
         needed = zip(SPLITS, annotation.sizes, strict=True)
         raise UserError(

@@ -1,4 +1,6 @@
-"""English originals: the files of stories, questions and headlines that MTG is made of.
+"""The first step: English originals -> those that people correct, and those that stay rough.
+
+Originals are the files of stories, questions and headlines that MTG is made of:
 
   sg   ROCStories' CSV, columns sentence1 to sentence5      ('the first four', 'the fifth')
   qg   SQuAD 1.1's JSON                                     ('passage', 'answer', 'question')
@@ -7,18 +9,40 @@
 
 or rows of JSONL, JSON, CSV, TSV or Parquet whose keys are the names of the fields, or those that
 --sg_columns and so on name. White space of a text, line ends and all, becomes single spaces.
+
+  WORK/read/rough/000000.jsonl.gz     ["passage", "answer", "question"], some hundred a file
+  WORK/read/sample/000000.jsonl.gz    likewise, in the order in which splits are filled
+  WORK/read/counts.json
+
+Examples with the same passage (or story, or article) are one group, and stay together: no passage
+of the sample is in the rough data, and none is in two of train, validation and test. The order of
+groups, and of the examples of one, comes from a hash of the seed and the texts alone.
 """
 
+import collections
 import dataclasses
+import gzip
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
 
 from xlbench.data import readers, rows
 from xlbench.data.readers import BadRecord
 from xlbench.data.rows import Layout
-from xlbench.system import errors
+from xlbench.system import files, locks
+from xlbench.system.errors import UserError
+from xlbench.system.progress import Progress
+from xlbench.tasks.mtg_build.options import Options
+
+PARTS = ('rough', 'sample')
+_EXAMPLES = 512  # Of a file, which is a job of translation; a kill costs a worker that much.
 
 Example = tuple[str, ...]  # A text of each field, in order.
+T = TypeVar('T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +113,7 @@ class Originals:
             for item in self._read(path):
                 if isinstance(item, BadRecord):
                     if item.fatal or not self._max_bad:
-                        raise errors.UserError(str(item))
+                        raise UserError(str(item))
                     first, self.num_bad = first or item, self.num_bad + 1
                 elif (key := digest(*item)) in seen:
                     self.num_repeated += 1
@@ -97,7 +121,7 @@ class Originals:
                     seen.add(key)
                     yield item
         if first and self.num_bad > self._max_bad * (len(seen) + self.num_bad):
-            raise errors.UserError(
+            raise UserError(
                 f'{first}; and {self.num_bad - 1:,} more of {len(seen) + self.num_bad:,} examples '
                 'are bad, which is more than --max_bad allows'
             )
@@ -148,3 +172,179 @@ def _clean(texts: Sequence[str]) -> Example:
 def digest(*texts: str) -> bytes:
     """A hash of texts, the same on every machine."""
     return hashlib.blake2b('\0'.join(texts).encode(), digest_size=16).digest()
+
+
+class Counts(msgspec.Struct):
+    """Numbers of originals.
+
+    Attributes:
+      read: examples of all files, each counted once.
+      repeated: those that were there before.
+      bad: those that could not be read.
+      rough: those that are filtered.
+      sample: those that people correct.
+      with_sample: those left out because their passage is in the sample, or was when a split of it
+        was full.
+      files: of each part.
+    """
+
+    read: int
+    repeated: int
+    bad: int
+    rough: int
+    sample: int
+    with_sample: int
+    files: dict[str, int]
+
+
+def fill(groups: Iterable[Sequence[T]], sizes: Sequence[int]) -> list[list[T]]:
+    """Fills splits with groups, one split after another; what is over of the last group is left.
+
+    Args:
+      groups: of examples that must not be in two splits.
+      sizes: of the splits.
+
+    Returns:
+      The splits; the last ones are short if there are too few examples.
+
+    Example: ['ab', 'cde', 'f'], [3, 1] -> [['a', 'b', 'c'], ['f']]
+    """
+    remaining = iter(groups)
+    splits: list[list[T]] = []
+    for size in sizes:
+        split: list[T] = []
+        while len(split) < size and (group := next(remaining, None)) is not None:
+            split += group[: size - len(split)]
+        splits.append(split)
+    return splits
+
+
+def sample(examples: Iterable[Example], sizes: Sequence[int], seed: int) -> list[bytes]:
+    """The digests of a sample, in its order.
+
+    Args:
+      examples: of which it is.
+      sizes: of its splits, see `fill`.
+      seed: of the order.
+    """
+    groups: dict[bytes, list[bytes]] = collections.defaultdict(list)
+    for example in examples:
+        groups[digest(f'{seed}', example[0])].append(digest(f'{seed}', *example))
+    ordered = (sorted(groups[key]) for key in sorted(groups))
+    return [name for split in fill(ordered, sizes) for name in split]
+
+
+def read(options: Options) -> Counts:
+    """Does the first step, if it is not done.
+
+    Raises:
+      UserError: a file is wrong, or has too few examples.
+    """
+    folder = os.path.join(options.work, 'read')
+    if not os.path.exists(folder):
+        with locks.atomic_folder(folder) as new:
+            counts = _read(options, str(new))
+            files.write(new / 'counts.json', msgspec.json.encode(counts))
+    return files.read_json(os.path.join(folder, 'counts.json'), Counts)
+
+
+def names(options: Options, counts: Counts) -> list[tuple[str, int]]:
+    """(part, number) of all files of the first step, the sample's last."""
+    return [(part, number) for part in PARTS for number in range(counts.files[part])]
+
+
+def path(folder: str, part: str, number: int) -> str:
+    """The file of some examples, in the folder of a step."""
+    return os.path.join(folder, part, f'{number:06d}.jsonl.gz')
+
+
+def write_lines(path: str, lines: Iterable[object]) -> None:
+    """Writes a packed file of JSON lines, the same bytes for the same lines."""
+    with files.replacing(path) as file, gzip.GzipFile('', 'wb', 6, file, mtime=0) as packed:
+        for line in lines:
+            packed.write(json.dumps(line, ensure_ascii=False).encode() + b'\n')
+
+
+def read_examples(path: str) -> Iterator[Example]:
+    """The examples of a file."""
+    with gzip.open(path) as packed:
+        for line in packed:
+            yield tuple(msgspec.json.decode(line, type=list[str]))
+
+
+def _read(options: Options, folder: str) -> Counts:
+    originals = Originals(options.task, options.originals, options.columns, options.max_bad)
+    held_out = originals
+    if options.held_out:
+        held_out = Originals(options.task, options.held_out, options.columns, options.max_bad)
+    sizes = (*options.sizes, options.spare)
+    with Progress(f'read {options.task}', unit='examples') as progress:
+
+        def counted(examples: Iterable[Example]) -> Iterator[Example]:
+            for example in examples:
+                progress.add()
+                yield example
+
+        order = sample(counted(held_out), sizes, options.seed) if sum(sizes) else []
+        if len(order) < sum(sizes):
+            raise UserError(
+                f'{options.task}: {len(order):,} originals for a sample of {sum(sizes):,}; name '
+                'more files, or smaller --sizes'
+            )
+        places = {name: place for place, name in enumerate(order)}
+        chosen: dict[int, Example] = {}
+        passages = set()
+        for example in held_out if order else ():
+            place = places.get(digest(f'{options.seed}', *example))
+            if place is not None:
+                chosen[place] = example
+                passages.add(digest(example[0]))
+        num_read, rough = 0, _Files(folder, 'rough')
+        for example in counted(originals):
+            num_read += 1
+            if digest(example[0]) not in passages:
+                rough.add(example)
+        rough.close()
+    if not num_read:
+        raise UserError(f'{", ".join(options.originals)}: no examples; is it empty?')
+    kept = _Files(folder, 'sample')
+    for place in sorted(chosen):
+        kept.add(chosen[place])
+    kept.close()
+    in_both = 0 if options.held_out else len(chosen)
+    return Counts(
+        read=num_read,
+        repeated=originals.num_repeated,
+        bad=originals.num_bad,
+        rough=rough.count,
+        sample=len(chosen),
+        with_sample=num_read - rough.count - in_both,
+        files={'rough': rough.number, 'sample': kept.number},
+    )
+
+
+class _Files:
+    """Writes examples into files of one size.
+
+    Attributes:
+      count: examples so far.
+      number: files so far.
+    """
+
+    def __init__(self, folder: str, part: str):
+        self._folder, self._part = folder, part
+        self._waiting: list[Example] = []
+        self.count = self.number = 0
+        os.mkdir(os.path.join(folder, part))
+
+    def add(self, example: Example) -> None:
+        self._waiting.append(example)
+        self.count += 1
+        if len(self._waiting) == _EXAMPLES:
+            self.close()
+
+    def close(self) -> None:
+        if self._waiting:
+            write_lines(path(self._folder, self._part, self.number), self._waiting)
+            self.number += 1
+            self._waiting = []

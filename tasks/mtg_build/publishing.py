@@ -20,7 +20,7 @@ from xlbench.data.work_folders import Settings
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.tasks.mtg_build import sampling, translating
+from xlbench.tasks.mtg_build import originals, translating
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example
 from xlbench.tasks.mtg_build.translating import Translated
@@ -68,17 +68,17 @@ def about_name(split: str) -> str:
     return f'{split}.about.json'
 
 
-def rows(options: Options, counts: sampling.Counts, part: str) -> Iterator[Row]:
+def rows(options: Options, counts: originals.Counts, part: str) -> Iterator[Row]:
     """The examples of a part in all languages, in the order of the first step."""
     folder = os.path.join(options.work, 'read')
     for number in range(counts.files[part]):
-        examples = sampling.read_examples(sampling.path(folder, part, number))
+        examples = originals.read_examples(originals.path(folder, part, number))
         others = (translating.read(options, lang, part, number) for lang in options.languages)
         for example, *translated in zip(examples, *others, strict=True):
             yield example, translated
 
 
-def publish(options: Options, counts: sampling.Counts, settings: Settings, redo: bool) -> About:
+def publish(options: Options, counts: originals.Counts, settings: Settings, redo: bool) -> About:
     """Does the third step, if it is not done.
 
     Args:
@@ -188,7 +188,7 @@ def _earlier(path: str) -> dict[str, str]:
     return files.read_json(path, About).sha256 if os.path.exists(path) else {}
 
 
-def _filtered(options: Options, counts: sampling.Counts, folder: str) -> About:
+def _filtered(options: Options, counts: originals.Counts, folder: str) -> About:
     """Writes the rough data into a folder, and counts what stays at each threshold."""
     numbers = ('read', 'repeated', 'bad', 'with_sample', 'sample', 'rough')
     counted = {name: getattr(counts, name) for name in numbers} | {'kept': 0}

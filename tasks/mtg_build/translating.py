@@ -26,7 +26,7 @@ from xlbench import benchmarks
 from xlbench.system import errors
 from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
-from xlbench.tasks.mtg_build import options as options_lib, sampling
+from xlbench.tasks.mtg_build import options as options_lib, originals
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example
 from xlbench.translation import round_trips
@@ -77,7 +77,7 @@ def identities(options: Options) -> dict[str, tuple[str, str]]:
     return named
 
 
-def translate(options: Options, counts: sampling.Counts, pool: Pool) -> None:
+def translate(options: Options, counts: originals.Counts, pool: Pool) -> None:
     """Does what is left of the second step.
 
     Args:
@@ -88,7 +88,7 @@ def translate(options: Options, counts: sampling.Counts, pool: Pool) -> None:
     every = [
         (lang, part, number)
         for lang in options.languages
-        for part, number in sampling.names(options, counts)
+        for part, number in originals.names(options, counts)
     ]
     jobs = [job for job in every if not os.path.exists(_path(options, *job))]
     for lang, part, _ in jobs:
@@ -116,13 +116,13 @@ def read(options: Options, lang: str, part: str, number: int) -> Iterator[Transl
 
 
 def _path(options: Options, lang: str, part: str, number: int) -> str:
-    return sampling.path(os.path.join(options.work, options_lib.step(lang)), part, number)
+    return originals.path(os.path.join(options.work, options_lib.step(lang)), part, number)
 
 
 def _translate(options: Options, lang: str, part: str, number: int) -> int:
     """Does one job; returns how many texts were too long for the model."""
-    source = sampling.path(os.path.join(options.work, 'read'), part, number)
-    examples = list(sampling.read_examples(source))
+    source = originals.path(os.path.join(options.work, 'read'), part, number)
+    examples = list(originals.read_examples(source))
     there = options.engine.job(ENGLISH, lang)
     back = options.engine.job(lang, ENGLISH) if part == 'rough' else None
     texts = [text for example in examples for text in example]
@@ -140,7 +140,7 @@ def _translate(options: Options, lang: str, part: str, number: int) -> int:
         _line(example, of_it, back is not None)
         for example, of_it in zip(examples, parts, strict=True)
     ]
-    sampling.write_lines(_path(options, lang, part, number), map(msgspec.to_builtins, lines))
+    originals.write_lines(_path(options, lang, part, number), map(msgspec.to_builtins, lines))
     return num_cut
 
 

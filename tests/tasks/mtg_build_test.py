@@ -11,7 +11,7 @@ import pytest
 
 from xlbench.judgement import corrections
 from xlbench.system import errors
-from xlbench.tasks.mtg_build import __main__ as command, sampling, translating
+from xlbench.tasks.mtg_build import __main__ as command, originals, translating
 from xlbench.tasks.mtg_build.correcting import SPLITS
 
 # Some words are lost on the way back: of a passage of 8 tokens 1, of the others' some.
@@ -175,23 +175,23 @@ def test_no_passage_is_in_two_parts(built, tmp_path):
 
 
 def test_fill():
-    assert sampling.fill(['ab', 'cde', 'f', 'gh'], [3, 1, 2]) == [
+    assert originals.fill(['ab', 'cde', 'f', 'gh'], [3, 1, 2]) == [
         ['a', 'b', 'c'],
         ['f'],
         ['g', 'h'],
     ]
-    assert sampling.fill(['ab'], [3, 1]) == [['a', 'b'], []]
+    assert originals.fill(['ab'], [3, 1]) == [['a', 'b'], []]
     examples = [(f'passage {i // 3}', f'{i}') for i in range(60)]
-    names = sampling.sample(examples, (10, 5), 1)
-    assert len(set(names)) == 15 and names == sampling.sample(examples[::-1], (10, 5), 1)
-    assert names != sampling.sample(examples, (10, 5), 2)
+    names = originals.sample(examples, (10, 5), 1)
+    assert len(set(names)) == 15 and names == originals.sample(examples[::-1], (10, 5), 1)
+    assert names != originals.sample(examples, (10, 5), 2)
 
 
 def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
     built, tmp_path, monkeypatch
 ):
     folder, flags = built
-    monkeypatch.setattr(sampling, '_EXAMPLES', 4)  # More files, so that there is a middle.
+    monkeypatch.setattr(originals, '_EXAMPLES', 4)  # More files, so that there is a middle.
     done = []
 
     def dying(*job):
