@@ -5,8 +5,9 @@ import itertools
 import pickle
 
 import pytest
+import seqio
 
-from xlbench import benchmarks
+from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import FEWSHOT, MRS, MTG, XDAILYDIALOG, XQUAD
 from xlbench.system import errors
 
@@ -21,6 +22,19 @@ def test_task_names_in_both_directions():
             parsed = benchmarks.parse_task(name)
             assert benchmark.task_name(*parsed[1:]) == name
     assert benchmarks.parse_task('mtg_qg_en_de') == ('mtg', 'qg', 'en', 'de')
+
+
+@pytest.mark.parametrize('benchmark', benchmarks.BENCHMARKS.values(), ids=lambda one: one.name)
+def test_a_task_file_registers_every_task_and_mixture(benchmark):
+    names = benchmark.task_names()
+    pipeline.get(names[0])
+    start = f'{benchmark.name}_'
+    registered = [name for name in seqio.TaskRegistry.names() if name.startswith(start)]
+    assert sorted(registered) == sorted(names)
+    for scenario in benchmark.scenarios():
+        for rate in benchmarks.RATES:
+            mixture = pipeline.get(scenario.with_rate(rate).mixture)
+            assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
 
 
 @pytest.mark.parametrize('name', ['mtg_qg_en_zh', 'mtg_qg_de', 'mtg', '', 'mtg_qg_en_de_fr', 'x_y'])

@@ -6,7 +6,6 @@ import json
 import mtg_files
 import numpy as np
 import pytest
-import seqio
 import task_records
 import tokenizer_files
 
@@ -145,17 +144,12 @@ def test_what_is_read_and_written(root, name, inputs, targets):
 
 def test_every_task_and_mixture(root):
     pipeline.get('clidsum_xsamsum_en_en')
-    names = [name for name in seqio.TaskRegistry.names() if name.startswith('clidsum_')]
-    assert sorted(names) == sorted(CLIDSUM.task_names())
-    for name in names:
+    for name in CLIDSUM.task_names():
         source = pipeline.get(name).source
         sizes = [5] if 'mediasum424k' in name else [5, 3, 2]
         assert [source.num_input_examples(split) for split in source.splits] == sizes
         draws = 5 if 'infilling' in name or 'permutation' in name else 1
         assert [source.draws(split) for split in source.splits] == [draws, 1, 1][: len(sizes)]
-    for scenario in CLIDSUM.scenarios():
-        mixture = pipeline.get(scenario.mixture)
-        assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
     metrics = {type(m).__name__: m for m in pipeline.get('clidsum_xsamsum_en_zh').metric_fns}
     assert (metrics['MultilingualRouge'].lang, metrics['SacreBleu'].tokenize) == ('zh', 'zh')
     rouge, _ = pipeline.get('clidsum_xsamsum_en_de').metric_fns

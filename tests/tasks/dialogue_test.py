@@ -76,19 +76,14 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('benchmark', [XDAILYDIALOG, XPERSONA])
-def test_every_task_and_mixture(root, benchmark):
+def test_tasks_work_with_seqio(root, benchmark):
     names = benchmark.task_names()
     pipeline.get(names[0])
-    registered = [n for n in seqio.TaskRegistry.names() if n.startswith(f'{benchmark.name}_')]
-    assert sorted(registered) == sorted(names)
     converter = seqio.EncDecFeatureConverter(pack=False)
     for number, name in enumerate(names[::2]):
         dataset = seqio.get_dataset(name, LENGTHS, converter, SPLITS[number % 3])
         assert next(iter(dataset))['decoder_target_tokens'].shape == (12,)
-    for scenario in benchmark.scenarios():
-        mixture = pipeline.get(scenario.mixture)
-        assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
-        assert scenario.split == 'train'
+    assert {scenario.split for scenario in benchmark.scenarios()} == {'train'}
     assert {pipeline.view(pipeline.get(name)) for name in names} == set(benchmark.tasks)
 
 
