@@ -6,6 +6,7 @@ to provide Google's translations. A row of table 3 has up to four cells, each of
 
 import dataclasses
 import itertools
+from collections.abc import Iterable, Iterator
 
 from xlbench.benchmarks.clidsum import CLIDSUM
 from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
@@ -83,18 +84,15 @@ def _translator(name: str, lang: str) -> str:
 # ------------------------------------------------------------------------------------- pipelines
 
 
-def _summarisers() -> list[Command]:
+def _summarisers() -> Iterator[Command]:
     """One for each model and corpus, and what two of them read besides the official files."""
-    made = []
     for corpus in _CORPORA:
-        made.append(
-            Command(
-                f'views-{corpus}', 'segment', sizes=('paper',), seeded=False,
-                flags=tuple(_file(corpus, split) for split in _SPLITS),
-            )
+        yield Command(
+            f'views-{corpus}', 'segment', sizes=('paper',), seeded=False,
+            flags=tuple(_file(corpus, split) for split in _SPLITS),
         )  # fmt: skip
-        made += [
-            Command(
+        for split in _SPLITS:
+            yield Command(
                 f'marks-{corpus}-{split}', 'mark_dialogues', seeded=False,
                 flags=(
                     '--model=microsoft/DialoGPT-large',
@@ -102,9 +100,7 @@ def _summarisers() -> list[Command]:
                     f'--output={_file(corpus, split, _MARKED)}',
                 ),
                 missing={'sample': 'its marks are made by a DialoGPT, and the sample has none'},
-            )
-            for split in _SPLITS
-        ]  # fmt: skip
+            )  # fmt: skip
         for name, (word, model) in _SUMMARISERS.items():
             after, flags = (), ()
             if name == 'MV-BART':
@@ -113,8 +109,7 @@ def _summarisers() -> list[Command]:
                 after = tuple(f'marks-{corpus}-{split}' for split in _SPLITS)
                 flags = (f'--config.data.root={_MARKED}',)
             configs = _SUMMARISER.configs(f'model={model},corpus={corpus}')
-            made.append(Command(f'{word}-{corpus}', configs=configs, flags=flags, after=after))
-    return made
+            yield Command(f'{word}-{corpus}', configs=configs, flags=flags, after=after)
 
 
 def _wmt() -> list[Command]:
@@ -141,28 +136,25 @@ def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
     return Command(name, 'chain', flags=tuple(flags), folder=system, limited=True)
 
 
-def _sum_trans() -> tuple[list[Command], list[Experiment]]:
-    commands, experiments = [], []
+def _system(name: str, cells: Iterable[Command], label: str = '') -> Experiment:
+    """A row of table 3, each cell of which is a run of a command."""
+    names = tuple(command.name for command in cells)
+    return Experiment(name, name, label or name, names, {'model': name})
+
+
+def _sum_trans() -> Iterator[Command | Experiment]:
     for summariser, translator in itertools.product(_SUMMARISERS, _TRANSLATORS):
-        name = f'{summariser} + {translator}'
         chains = [_chain(summariser, translator, *pair) for pair in _cells()]
-        commands += chains
-        cells = tuple(chain.name for chain in chains)
-        experiments.append(Experiment(name, name, name, cells, {'model': name}))
-    return commands, experiments
+        yield from chains
+        yield _system(f'{summariser} + {translator}', chains)
 
 
-def _trans_sum() -> tuple[list[Command], list[Experiment]]:
+def _trans_sum() -> Iterator[Command | Experiment]:
     """Systems that translate first; each translator's dialogues have a summariser of their own."""
-    commands, experiments = [], []
     for translator, (word, _) in _TRANSLATORS.items():
-        name, cells = f'{translator} + mBART', []
-        for corpus, lang in _cells():
-            made = _translated_first(translator, word, corpus, lang)
-            commands += made
-            cells.append(made[-1].name)
-        experiments.append(Experiment(name, name, name, tuple(cells), {'model': name}))
-    return commands, experiments
+        made = [_translated_first(translator, word, *pair) for pair in _cells()]
+        yield from itertools.chain.from_iterable(made)
+        yield _system(f'{translator} + mBART', (of_cell[-1] for of_cell in made))
 
 
 def _translated_first(translator: str, word: str, corpus: str, lang: str) -> list[Command]:
@@ -209,13 +201,12 @@ def _cells() -> list[tuple[str, str]]:
     return list(itertools.product(_CORPORA, _TARGETS))
 
 
-def _translators() -> tuple[list[Command], list[Experiment]]:
+def _translators() -> Iterator[Command | Experiment]:
     """Experiments of table 4, on the test set of WMT20."""
-    commands, experiments = [], []
     for name, (word, _) in _TRANSLATORS.items():
-        cells = [f'trans_wmt-{lang}' for lang in _TARGETS]
+        cells = _wmt()
         if word != 'trans_wmt':
-            scored = [
+            cells = [
                 Command(
                     f'{word}-wmt20-{lang}', 'chain', folder=f'{word}-wmt20', limited=True,
                     flags=(
@@ -227,57 +218,60 @@ def _translators() -> tuple[list[Command], list[Experiment]]:
                 )
                 for lang in _TARGETS
             ]  # fmt: skip
-            commands += scored
-            cells = [command.name for command in scored]
+        yield from cells
         key = {'model': name, 'task': 'wmt20'}
-        experiments.append(Experiment(f'{name} on WMT20', name, name, tuple(cells), key))
-    return commands, experiments
+        names = tuple(command.name for command in cells)
+        yield Experiment(f'{name} on WMT20', name, name, names, key)
 
 
 # ------------------------------------------------------------------------------------ end to end
 
 
-def _end_to_end() -> tuple[list[Command], list[Experiment]]:
+def _end_to_end() -> Iterator[Command | Experiment]:
     """mBART, with pseudo-data (DA) too; mDialBART stands among the ablations, but for its DA."""
-    commands = [
+    corpus = '{root}/clidsum/MediaSum424k'
+    pseudo = [
         Command(
-            f'end_to_end-{corpus}-{lang}',
-            configs=_END_TO_END.configs(f'corpus={corpus},target={lang}'),
-        )
-        for corpus, lang in _cells()
-    ]
-    for lang in _TARGETS:
-        corpus = '{root}/clidsum/MediaSum424k'
-        commands += [
-            Command(
-                f'pseudo-{lang}', 'translate', after=(_SAMPLE.name,),
-                flags=(
-                    f'--engine={_translator("Trans-WMT", lang)}', '--source_lang=en',
-                    f'--target_lang={lang}', '--lower', f'--input={corpus}/news_dialogue.json',
-                    '--field=summary', '--keep=id', f'--output={corpus}/summaries.{lang}.jsonl',
-                ),
-                seeded=False,
+            f'pseudo-{lang}', 'translate', after=(_SAMPLE.name,),
+            flags=(
+                f'--engine={_translator("Trans-WMT", lang)}', '--source_lang=en',
+                f'--target_lang={lang}', '--lower', f'--input={corpus}/news_dialogue.json',
+                '--field=summary', '--keep=id', f'--output={corpus}/summaries.{lang}.jsonl',
             ),
+            seeded=False,
+        )
+        for lang in _TARGETS
+    ]  # fmt: skip
+    rows = {
+        'mBART': [
+            Command(
+                f'end_to_end-{corpus}-{lang}',
+                configs=_END_TO_END.configs(f'corpus={corpus},target={lang}'),
+            )
+            for corpus, lang in _cells()
+        ],
+        'mBART + DA': [
             Command(
                 f'end_to_end_da-{lang}',
                 configs=_END_TO_END.configs(f'scenario=semi,target={lang}'),
                 after=(f'pseudo-{lang}',),
-            ),
+            )
+            for lang in _TARGETS
+        ],
+        'mDialBART + DA': [
             Command(
                 f'mdialbart_da-{lang}',
                 configs=_MDIALBART.configs(f'stages=finetuning,scenario=semi,target={lang}'),
                 flags=(f'--config.init_from={{{_pretraining(_WHOLE, lang)}}}',),
                 after=(f'pseudo-{lang}',),
-            ),
-        ]  # fmt: skip
-    rows = {
-        'mBART': ('mBART', [f'end_to_end-{corpus}-{lang}' for corpus, lang in _cells()]),
-        'mBART + DA': ('mBART', [f'end_to_end_da-{lang}' for lang in _TARGETS]),
-        'mDialBART + DA': ('mBART', [f'mdialbart_da-{lang}' for lang in _TARGETS]),
+            )
+            for lang in _TARGETS
+        ],
     }
-    return commands, [
-        Experiment(n, n, label, tuple(of), {'model': n}) for n, (label, of) in rows.items()
-    ]
+    yield from pseudo
+    for name, cells in rows.items():
+        yield from cells
+        yield _system(name, cells, 'mBART')
 
 
 def _pretraining(words: str, lang: str) -> str:
@@ -285,10 +279,8 @@ def _pretraining(words: str, lang: str) -> str:
     return f'pretraining-{words}' + (f'-{lang}' if 'mt' in words.split('+') else '')
 
 
-def _ablations() -> tuple[list[Command], list[Experiment]]:
+def _ablations() -> Iterator[Command | Experiment]:
     """Each combination of the tasks of the second pre-training, and the fine-tuning after it."""
-    commands: dict[str, Command] = {}
-    experiments = []
     for count in range(1, len(_WORDS) + 1):
         for chosen in itertools.combinations(_WORDS, count):
             words, cells = '+'.join(chosen), []
@@ -297,11 +289,11 @@ def _ablations() -> tuple[list[Command], list[Experiment]]:
                 of_target = f',target={lang}' if 'mt' in chosen else ''
                 variant = f'pretraining={words},stages=pretraining{of_target}'
                 has_actions = 'aci' in chosen
-                commands[first] = Command(
+                yield Command(
                     first, configs=_MDIALBART.configs(variant), after=('triples',) * has_actions,
                     sized={'sample': (f'--config.data.root={_ACTIONS}',) * has_actions},
                 )  # fmt: skip
-                commands[last] = Command(
+                yield Command(
                     last,
                     configs=_MDIALBART.configs(
                         f'pretraining={words},stages=finetuning,target={lang}'
@@ -311,8 +303,7 @@ def _ablations() -> tuple[list[Command], list[Experiment]]:
                 cells.append(last)
             name = 'mDialBART' if words == _WHOLE else _ablation(chosen)
             key = {'model': name.replace('+', ' + ')}
-            experiments.append(Experiment(name, name, 'mBART', tuple(cells), key))
-    return list(commands.values()), experiments
+            yield Experiment(name, name, 'mBART', tuple(cells), key)
 
 
 def _ablation(words: tuple[str, ...]) -> str:
@@ -320,12 +311,14 @@ def _ablation(words: tuple[str, ...]) -> str:
     return ''.join(['mBART', *('+' + {'aci': 'AcI'}.get(word, word.upper()) for word in words)])
 
 
-_PARTS = (_sum_trans(), _trans_sum(), _end_to_end(), _ablations(), _translators())
-
+_ITEMS = (
+    _SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(),
+    *_sum_trans(), *_trans_sum(), *_end_to_end(), *_ablations(), *_translators(),
+)  # fmt: skip
 RECIPE = Recipe.of(
     CLIDSUM,
-    [_SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(), *(one for part in _PARTS for one in part[0])],
-    [experiment for part in _PARTS for experiment in part[1]],
+    (item for item in _ITEMS if isinstance(item, Command)),
+    (item for item in _ITEMS if isinstance(item, Experiment)),
     engines={'OPUS-MT': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}, 'Google Trans.': {}},
     notes={
         'mBART + DA': 'The pseudo-data of DA are translated by Trans-WMT here, by Google in the '
