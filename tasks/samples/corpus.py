@@ -22,7 +22,7 @@ NOTE = (
 _DESCRIPTION = 'SAMPLE.json'
 _MARK = '.sample'  # In <root>/<name>: a sample, which may be replaced.
 
-About = dict[str, int | str]  # What the bytes of a corpus depend on, such as the seed.
+About = dict[str, int | str]  # All that the bytes of a corpus depend on, such as the seed.
 Example = TypeVar('Example')
 
 
@@ -50,7 +50,7 @@ class Sample:
     train: Callable[[str], bytes]
 
     def about(self, seed: int) -> About:
-        """What its bytes depend on; it is written anew when that changes."""
+        """Describes all that its bytes depend on; it is written anew when that changes."""
         return {'generator': self.generator, 'seed': seed, 'texts': texts.digest(*self.texts)}
 
     def write(self, root: str, seed: int = 0) -> bool:
@@ -84,7 +84,7 @@ class Sample:
         return 0
 
     def _is_there(self, root: str, about: About) -> bool:
-        """Whether the corpus is complete and of this making, and has its vocabulary."""
+        """Returns whether the corpus is complete and of this making, and has its vocabulary."""
         return self._is_filled(root, about) and os.path.isfile(os.path.join(root, self.vocabulary))
 
     def _is_filled(self, root: str, about: About) -> bool:

@@ -5,25 +5,39 @@
 Writes below `<root>/mrs`, for ten languages, what `tasks/mrs.py` reads: pairs, response sets, and
 for two languages what is shown for a response; and `<root>/sample_mrs.model`, a SentencePiece
 vocabulary of its own, so that no other corpus changes with these. The same seed gives the same
-bytes. What is said is in `replies`.
+bytes.
 
 The splits say the same in all languages, line by line. `mt_train` says what the first English
 training pairs say, with the slips of a translating machine, and `mt_valid` what the English
 validation pairs say.
+
+A frame says one thing in ten languages, in one or two wordings; frames.txt holds them with their
+replies, a short and a long one, and phrases.txt what fills their slots:
+
+  de: Das Treffen ist nicht {hour2}, sondern {hour}.
+  de: Okay, {hour}. | Okay, ich bin {hour} da.
+
+The meaning alone decides the reply, never the words: {hour} is what holds and {hour2} what does
+not, wherever they stand, and other frames have nearly the same words (who helps whom, the next week
+or the last one, the first or the last of two). Around it stand sentences that say nothing about it,
+with one exception: beside a sentence of haste the reply is the first, short wording.
 """
 
 import collections
+import dataclasses
 import itertools
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Sequence
 
 from xlbench.data import tokenizers
 from xlbench.system import errors
-from xlbench.tasks.samples import corpus, replies
+from xlbench.tasks.samples import corpus, texts
 
+LANGUAGES = ('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru')
 # Pairs of each split in each language.
 SPLITS = {'train': 1800, 'valid': 120, 'test': 150}
 MT_PAIRS = 600
@@ -34,37 +48,179 @@ _MIN_COUNT = 2
 _MAPPED = ('en', 'de')  # The languages whose exclamations are shown with a face.
 
 _VOCABULARY_PIECES = 4000
-_SYMBOLS = tuple(f'<{lang}>' for lang in replies.LANGUAGES)
+_SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
 
 # How many of the translated pairs have a slip: sentences left in English, messages, replies.
 _UNTRANSLATED, _MESSAGE_SLIPS, _REPLY_SLIPS = 0.1, 0.2, 0.1
 
+_SLOT = re.compile(r'{(([a-z]+)\d?)}')
+_SENTENCE = re.compile(r'(?:^|(?<=[.?!] ))[¿¡]?\w')
+# How often a frame is drawn, by whether it tells two of a kind apart, has slots, or has none.
+_PAIR_WEIGHT, _SLOTS_WEIGHT, _PLAIN_WEIGHT = 8, 2, 1
+_SECOND, _HURRY = 0.6, 0.5  # How often a second sentence stands beside, and one of haste.
+
 Pair = tuple[str, str]  # Message, reply.
 
 
-def make_splits(seed: int) -> dict[str, list[replies.Meaning]]:
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One thing to say.
+
+    Attributes:
+      messages: by language, its wordings.
+      replies: by language, the short and the long answer.
+      says: the name of the frame that first has these replies.
+      slots: {'day2': 'day'} for the slots of the messages and what they are filled with.
+    """
+
+    messages: dict[str, tuple[str, ...]]
+    replies: dict[str, tuple[str, ...]]
+    says: str
+    slots: dict[str, str]
+
+    @property
+    def weight(self) -> int:
+        """Relative frequency of drawing it."""
+        if len(self.slots) > len({*self.slots.values()}):
+            return _PAIR_WEIGHT
+        return _SLOTS_WEIGHT if self.slots else _PLAIN_WEIGHT
+
+
+def _phrases() -> dict[str, dict[str, texts.Cells]]:
+    blocks = texts.read('phrases')
+    return {name: block.wordings(LANGUAGES, blocks) for name, block in blocks.items()}
+
+
+def _frames() -> dict[str, Frame]:
+    frames: dict[str, Frame] = {}
+    known = {f'{name}{number}' for name in PHRASES for number in ('', '2')}
+    for header, block in texts.read('frames').items():
+        name, _, says = header.partition(' = ')
+        if says and says not in frames:
+            block.error(block.line, f'has the replies of {says}, which is no block above')
+        rows = block.by_language(LANGUAGES, known)
+        if len(rows['en']) != (1 if says else 2) or (not says and len(rows['en'][1]) != 2):
+            block.error(
+                block.line,
+                'needs a row of messages in each language, and a row of the short and the long '
+                'reply; [NAME = OTHER] needs the messages alone',
+            )
+        messages = {lang: of_lang[0] for lang, of_lang in rows.items()}
+        replies = (
+            frames[says].replies if says else {lang: of_lang[1] for lang, of_lang in rows.items()}
+        )
+        slots = dict(_SLOT.findall(' '.join(messages['en'])))
+        frames[name] = Frame(messages, replies, says or name, slots)
+    return frames
+
+
+PHRASES = _phrases()
+FRAME = _frames()
+
+
+@dataclasses.dataclass(frozen=True)
+class Meaning:
+    """Meaning of one pair, in no language.
+
+    Attributes:
+      frame: its name.
+      wording: number of the message's wording.
+      rows: slot -> number of the phrase that fills it.
+      beside: the sentences around, each with the phrases in its own slots.
+      place: how many of them stand before the message.
+    """
+
+    frame: str
+    wording: int
+    rows: dict[str, int]
+    beside: tuple['Beside', ...]
+    place: int
+
+    @property
+    def short(self) -> bool:
+        """True if the answer is the short one."""
+        return any(sentence.kind == 'hurry' for sentence in self.beside)
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """A sentence beside the message: 'chat' or 'hurry', its number, the rows of its slots."""
+
+    kind: str
+    number: int
+    rows: dict[str, int]
+
+
+def sample(rng: random.Random) -> Meaning:
+    """Draws a meaning; slots of one kind get different phrases, also in the sentences beside."""
+    names = list(FRAME)
+    (name,) = rng.choices(names, [FRAME[name].weight for name in names])
+    wording = rng.randrange(len(FRAME[name].messages['en']))
+    free = {kind: rng.sample(range(len(p['en'])), len(p['en'])) for kind, p in PHRASES.items()}
+    rows = {slot: free[kind].pop() for slot, kind in sorted(FRAME[name].slots.items())}
+    kinds = ['chat', 'chat'] if rng.random() < _SECOND else ['chat']
+    if rng.random() < _HURRY:
+        kinds[rng.randrange(len(kinds))] = 'hurry'
+    beside = []
+    for kind in kinds:
+        number = free[kind].pop()
+        slots = _SLOT.findall(PHRASES[kind]['en'][number])
+        beside.append(Beside(kind, number, {slot: free[of].pop() for slot, of in slots}))
+    return Meaning(name, wording, rows, tuple(beside), rng.randint(0, len(beside)))
+
+
+def message(meaning: Meaning, lang: str, beside_lang: str = '') -> str:
+    """The message in one language.
+
+    Args:
+        meaning: What it says.
+        lang: Its language.
+        beside_lang: The language of the sentences around it, if it is another.
+    """
+    other = beside_lang or lang
+    sentences = [_fill(PHRASES[b.kind][other][b.number], b.rows, other) for b in meaning.beside]
+    core = FRAME[meaning.frame].messages[lang][meaning.wording]
+    sentences.insert(meaning.place, _fill(core, meaning.rows, lang))
+    return ('' if lang == 'ja' else ' ').join(sentences)
+
+
+def reply(meaning: Meaning, lang: str) -> tuple[str, tuple]:
+    """The reply in one language, and what it says: equal for replies that say the same."""
+    frame = FRAME[meaning.frame]
+    template = frame.replies[lang][0 if meaning.short else 1]
+    said = {slot: meaning.rows[slot] for slot, _ in _SLOT.findall(template)}
+    return _fill(template, meaning.rows, lang), (frame.says, *sorted(said.items()))
+
+
+def _fill(template: str, rows: dict[str, int], lang: str) -> str:
+    """A template with its slots filled, each sentence with a capital letter."""
+    filled = _SLOT.sub(lambda m: PHRASES[m[2]][lang][rows[m[1]]], template)
+    return _SENTENCE.sub(lambda m: m[0].upper(), filled)
+
+
+def make_splits(seed: int) -> dict[str, list[Meaning]]:
     """Draws every split's pairs; no message occurs twice, in any language or split."""
     return corpus.draw_splits(
         'mrs',
         SPLITS,
         seed,
-        lambda rng, _: replies.sample(rng),
-        lambda meaning: ((lang, replies.message(meaning, lang)) for lang in replies.LANGUAGES),
+        lambda rng, _: sample(rng),
+        lambda meaning: ((lang, message(meaning, lang)) for lang in LANGUAGES),
     )
 
 
 def translated(
-    meanings: Sequence[replies.Meaning], lang: str, seed: int, split: str = 'mt_train'
+    meanings: Sequence[Meaning], lang: str, seed: int, split: str = 'mt_train'
 ) -> list[Pair]:
     """English pairs as a machine would translate them, for `mt_train` or `mt_valid`."""
     rng = random.Random(f'mrs/{split}/{lang}/{seed}')
     pairs = []
     for meaning in meanings:
         beside = 'en' if rng.random() < _UNTRANSLATED else lang
-        message, reply = replies.message(meaning, lang, beside), replies.reply(meaning, lang)[0]
-        message = _slip(message, lang, rng) if rng.random() < _MESSAGE_SLIPS else message
-        reply = _slip(reply, lang, rng) if rng.random() < _REPLY_SLIPS else reply
-        pairs.append((message, reply))
+        said, answer = message(meaning, lang, beside), reply(meaning, lang)[0]
+        said = _slip(said, lang, rng) if rng.random() < _MESSAGE_SLIPS else said
+        answer = _slip(answer, lang, rng) if rng.random() < _REPLY_SLIPS else answer
+        pairs.append((said, answer))
     return pairs
 
 
@@ -102,9 +258,9 @@ def response_set(pairs: Sequence[tuple[str, tuple]]) -> list[tuple[float, str, s
 
 def _write_corpora(folder: str, seed: int) -> None:
     splits = make_splits(seed)
-    for lang in replies.LANGUAGES:
+    for lang in LANGUAGES:
         said = {
-            split: [(replies.message(m, lang), *replies.reply(m, lang)) for m in meanings]
+            split: [(message(m, lang), *reply(m, lang)) for m in meanings]
             for split, meanings in splits.items()
         }
         pairs = {split: [row[:2] for row in rows] for split, rows in said.items()}
@@ -135,7 +291,7 @@ def _write_rows(folder: str, kind: str, lang: str, name: str, rows: Sequence[Seq
 def _train(folder: str) -> bytes:
     """Trained on the training pairs; the words are few, so most become one piece."""
     lines = []
-    for lang in replies.LANGUAGES:
+    for lang in LANGUAGES:
         place = os.path.join(folder, 'train', lang)
         for name in sorted(os.listdir(place)):
             with open(os.path.join(place, name), encoding='utf-8') as file:

@@ -1,6 +1,5 @@
 """The sample corpora of MRS: layout, leaks, sameness of bytes, what the baselines reach."""
 
-import json
 import math
 import os
 import pathlib
@@ -11,14 +10,12 @@ import sys
 
 import pytest
 import sample_files
-from sample_files import digests
 
 from xlbench.data import baselines, readers, tokenizers
-from xlbench.preparation import command
 from xlbench.tasks import samples
-from xlbench.tasks.samples import mrs, replies
+from xlbench.tasks.samples import mrs
 
-LANGUAGES = replies.LANGUAGES
+LANGUAGES = mrs.LANGUAGES
 PROJECT = pathlib.Path(samples.__file__).parents[2]
 
 
@@ -30,7 +27,7 @@ def root(tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture(scope='module')
-def splits() -> dict[str, list[replies.Meaning]]:
+def splits() -> dict[str, list[mrs.Meaning]]:
     return mrs.make_splits(0)
 
 
@@ -121,7 +118,7 @@ def test_one_reply_says_one_thing_and_does_not_depend_on_words(splits):
         said: dict[str, set] = {}
         for meanings in splits.values():
             for meaning in meanings:
-                text, says = replies.reply(meaning, lang)
+                text, says = mrs.reply(meaning, lang)
                 said.setdefault(text, set()).add(says)
         assert not {text: says for text, says in said.items() if len(says) > 1}
 
@@ -177,7 +174,7 @@ def test_translated_pairs(root, splits):
         train, found = pairs(root, 'train', lang), pairs(root, 'mt_train', lang)
         changed = [ours != theirs for ours, theirs in zip(found, train, strict=False)]
         assert 0.2 < statistics.mean(changed) < 0.5
-    english = replies.PHRASES['hurry']['en'][0]
+    english = mrs.PHRASES['hurry']['en'][0]
     assert any(english in message for message, _ in pairs(root, 'mt_train', 'de'))
     assert not any(english in message for message, _ in pairs(root, 'train', 'de'))
 
@@ -193,45 +190,45 @@ def test_same_seed_same_bytes_in_any_process(root, tmp_path):
     command = [sys.executable, '-m', 'xlbench.tasks.samples.mrs', f'--root={again}', '--seed=0']
     environment = os.environ | {'PYTHONHASHSEED': '7'}
     subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True)
-    assert digests(again) == digests(root)
+    assert sample_files.digest(again) == sample_files.digest(root)
     other = mrs.make_splits(1)['test']
-    assert [replies.message(m, 'de') for m in other] != [m for m, _ in pairs(root, 'test', 'de')]
+    assert [mrs.message(m, 'de') for m in other] != [m for m, _ in pairs(root, 'test', 'de')]
 
 
 def test_a_word_more_than_another_decides(splits):
     """Messages of the same words have different replies: no bag of words can tell them apart."""
     bags: dict[tuple, set[str]] = {}
     for meaning in splits['train']:
-        alone = replies.Meaning(meaning.frame, meaning.wording, meaning.rows, (), 0)
-        bag = tuple(sorted(baselines.words(replies.message(alone, 'en'))))
-        bags.setdefault(bag, set()).add(replies.reply(alone, 'en')[0])
+        alone = mrs.Meaning(meaning.frame, meaning.wording, meaning.rows, (), 0)
+        bag = tuple(sorted(baselines.words(mrs.message(alone, 'en'))))
+        bags.setdefault(bag, set()).add(mrs.reply(alone, 'en')[0])
     assert sum(len(said) > 1 for said in bags.values()) > 100
 
 
 def test_a_sentence_of_haste_gets_the_short_reply():
     day = {'day': 0, 'day2': 1}
-    calm = replies.Meaning('day', 0, day, (), 0)
-    hasty = replies.Meaning('day', 0, day, (replies.Beside('hurry', 0, {}),), 1)
-    assert replies.message(hasty, 'de') == (
+    calm = mrs.Meaning('day', 0, day, (), 0)
+    hasty = mrs.Meaning('day', 0, day, (mrs.Beside('hurry', 0, {}),), 1)
+    assert mrs.message(hasty, 'de') == (
         'Ich habe es eilig. Am Dienstag kann ich nicht, aber am Montag schon.'
     )
-    assert replies.reply(hasty, 'de')[0] == 'Dann am Montag.'
-    assert replies.reply(calm, 'de')[0] == 'Alles klar, wir sehen uns am Montag.'
-    assert replies.reply(hasty, 'de')[1] == replies.reply(calm, 'de')[1]
+    assert mrs.reply(hasty, 'de')[0] == 'Dann am Montag.'
+    assert mrs.reply(calm, 'de')[0] == 'Alles klar, wir sehen uns am Montag.'
+    assert mrs.reply(hasty, 'de')[1] == mrs.reply(calm, 'de')[1]
 
 
 def test_tables_are_complete():
-    for name, by_lang in replies.PHRASES.items():
+    for name, by_lang in mrs.PHRASES.items():
         assert tuple(by_lang) == LANGUAGES, name
         assert {len(cells) for cells in by_lang.values()} == {len(by_lang['en'])}, name
         # Two meanings of one spelling would make a reply ambiguous.
         assert all(len({*cells}) == len(cells) for cells in by_lang.values()), name
-    for name, frame in replies.FRAME.items():
+    for name, frame in mrs.FRAME.items():
         assert tuple(frame.messages) == tuple(frame.replies) == LANGUAGES, name
         for lang in LANGUAGES:
             assert len(frame.replies[lang]) == 2, (name, lang)
             assert len({*frame.messages[lang]}) == len(frame.messages['en']), (name, lang)
-    assert (len(replies.FRAME), len(replies.PHRASES)) == (57, 13)
+    assert (len(mrs.FRAME), len(mrs.PHRASES)) == (57, 13)
 
 
 def test_vocabulary(root):
@@ -247,25 +244,3 @@ def test_vocabulary(root):
         assert max(map(len, rows)) <= 64
     pieces = [tokenizer.decode_batch([row])[0] for row in tokenizer.encode_batch(['Ж', '駅', 'ß'])]
     assert pieces == ['Ж', '駅', 'ß']
-
-
-def test_samples_stand_beside_each_other(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(mrs, 'SPLITS', {'train': 300, 'valid': 20, 'test': 20})
-    monkeypatch.setattr(mrs, 'MT_PAIRS', 20)
-    monkeypatch.setattr(command, 'SAMPLES', ('mrs',))
-    (tmp_path / 'SAMPLE.json').write_text(json.dumps({'corpora': {'mtg': {'seed': 5}}}))
-    command.make_sample(str(tmp_path), seed=3)
-    assert 'wrote the sample corpora' in capsys.readouterr().out
-    first = digests(tmp_path)
-    corpora = json.loads((tmp_path / 'SAMPLE.json').read_text())['corpora']
-    assert corpora['mtg'] == {'seed': 5} and corpora['mrs']['seed'] == 3
-    command.make_sample(str(tmp_path), seed=3)
-    assert not capsys.readouterr().out and digests(tmp_path) == first
-    # A vocabulary that went missing is made again, the texts stay.
-    (tmp_path / 'sample_mrs.model').unlink()
-    assert mrs.write(str(tmp_path), seed=3) and digests(tmp_path) == first
-    assert mrs.write(str(tmp_path), seed=4) and digests(tmp_path) != first
-
-
-def test_official_files_are_never_replaced(tmp_path, capsys):
-    sample_files.assert_official_file_stays(mrs.SAMPLE, tmp_path, 'train/en/part.tsv', capsys)

@@ -1,6 +1,8 @@
-"""The text files of the sample corpora: what is read, and which line is wrong."""
+"""What the sample corpora share: the reading of their texts, and the program that writes them."""
 
 import dataclasses
+import json
+import os
 import pathlib
 
 import pytest
@@ -113,3 +115,42 @@ def test_each_corpus_says_which_texts_it_has():
     }
     named = {name for sample in samples for name in sample.texts}
     assert named == {path.stem for path in pathlib.Path(texts.__file__).parent.glob('*.txt')}
+
+
+@pytest.fixture
+def sample():
+    """A corpus of one file, which holds the seed."""
+
+    def fill(folder, seed):
+        corpus.write_text(os.path.join(folder, 'test.src'), f'{seed}\n')
+
+    return corpus.Sample('a', 'a', 1, (), 'a.model', fill, lambda folder: b'pieces')
+
+
+def test_what_is_there_is_kept_and_replaced_only_by_another_seed(sample, tmp_path):
+    root, about, text = str(tmp_path), tmp_path / 'SAMPLE.json', tmp_path / 'a' / 'test.src'
+    about.write_text(json.dumps({'corpora': {'mtg': {'seed': 5}}}))
+    assert sample.write(root, seed=3) and text.read_text() == '3\n'
+    assert json.loads(about.read_text())['corpora'] == {'mtg': {'seed': 5}, 'a': sample.about(3)}
+    assert sorted(os.listdir(root)) == ['SAMPLE.json', 'a', 'a.model']
+    text.write_text('changed\n')
+    assert not sample.write(root, seed=3) and text.read_text() == 'changed\n'
+    # A vocabulary that went missing is made again, the texts stay.
+    (tmp_path / 'a.model').unlink()
+    assert sample.write(root, seed=3) and text.read_text() == 'changed\n'
+    assert (tmp_path / 'a.model').read_bytes() == b'pieces'
+    # An interrupted writing lacks the description; the next one starts anew.
+    about.unlink()
+    assert sample.write(root, seed=3) and text.read_text() == '3\n'
+    assert sample.write(root, seed=4) and text.read_text() == '4\n'
+    assert dataclasses.replace(sample, generator=2).write(root, seed=4)
+
+
+def test_official_files_are_never_replaced(sample, tmp_path, capsys):
+    official = tmp_path / 'a' / 'train.src'
+    official.parent.mkdir()
+    official.write_text('real\n')
+    assert errors.run_main(sample.main, ['a', f'--root={tmp_path}']) == 2
+    assert 'no sample' in capsys.readouterr().err
+    assert os.listdir(official.parent) == ['train.src'] and official.read_text() == 'real\n'
+    assert not (tmp_path / 'SAMPLE.json').exists()
