@@ -64,13 +64,14 @@ def build(options: Options, redo: bool) -> Stats:
         options = _with_indexed_scores(options, settings['split'])
         Publisher(options)
         scanned = scan.scan(options, pool)
-        paired = _pair(options, [path for file in scanned for path in file.shards()], pool)
+        comments = [path for file in scanned for path in file.shards()]
+        paired = _partitions('pair', pairs.join, options, comments, pool)
         if not options.languages:
             options = dataclasses.replace(options, languages=_largest(options, paired))
             translating.check(options)
             settings |= options_lib.translated_settings(options)
             _begin(options.work, settings, redo)
-        split = _split(options, paired, pool)
+        split = _partitions('split', pairs.split, options, paired, pool)
         stats = stats_lib.count(options, settings, scanned, paired, split)
         publisher = Publisher(options)
         responses = publisher.english_responses(split, stats)
@@ -150,50 +151,28 @@ def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Opti
 # Steps.
 
 
-def _pair(options: Options, sources: Sequence[str], pool: Pool) -> list[str]:
-    """Shards of comments -> shards of pairs."""
-    return _partitions(options, 'pair', functools.partial(_join, options, sources), pool)
-
-
-def _join(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    pairs.join(
-        sources,
-        partition,
-        options.num_partitions,
-        path,
-        languages=options.languages,
-        identify=plugins.identifier(options.language_model),
-        min_confidence=options.min_confidence,
-        english_years=options.english_years,
-    )
-
-
-def _split(options: Options, sources: Sequence[str], pool: Pool) -> list[str]:
-    """Shards of pairs -> shards of lines of the final files."""
-    return _partitions(options, 'split', functools.partial(_sort, options, sources), pool)
-
-
-def _sort(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    pairs.split(
-        sources,
-        partition,
-        path,
-        languages=options.languages,
-        toxicity=options.toxicity_filter,
-        split_by=options.split_by,
-    )
-
-
 def _partitions(
-    options: Options, step: str, work: Callable[[int, str], None], pool: Pool
+    step: str,
+    work: Callable[[Options, Sequence[str], int, str], None],
+    options: Options,
+    sources: Sequence[str],
+    pool: Pool,
 ) -> list[str]:
-    """The shards of a step, one of each partition; those that are not there are made."""
+    """Makes those shards of a step, one of each partition, that are not there; returns them all.
+
+    Args:
+      step: its name.
+      work: makes a shard: (options, sources, partition, path).
+      options: of the build.
+      sources: shards of the step before.
+      pool: of processes.
+    """
     count = options.num_partitions
     paths = [os.path.join(options.work, step, f'{number:06d}') for number in range(count)]
     jobs = [(n, path) for n, path in enumerate(paths) if not os.path.exists(path)]
     with Progress(step, count, 'partitions') as progress:
         progress.skip(count - len(jobs))
-        for _ in pool.run(work, jobs):
+        for _ in pool.run(functools.partial(work, options, sources), jobs):
             progress.add()
     print(f'{step}: {count:,} partitions', file=sys.stderr, flush=True)
     return paths

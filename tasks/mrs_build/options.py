@@ -9,7 +9,7 @@ from typing import IO
 
 from xlbench.data.work_folders import Setting, Settings
 from xlbench.system.errors import UserError
-from xlbench.tasks.mrs_build import pairs, plugins
+from xlbench.tasks.mrs_build import plugins
 from xlbench.translation.templates import Template
 
 ENGLISH = 'en'  # What is translated, and what another year is chosen of.
@@ -64,9 +64,9 @@ class Options:
     mt_valid_pairs: int = 0
 
     @property
-    def toxicity_filter(self) -> pairs.Filter:
+    def toxicity_filter(self) -> plugins.Filter:
         """The filter of what is too toxic."""
-        return pairs.Filter(
+        return plugins.Filter(
             self.toxicity,
             self.max_toxicity,
             self.strict_toxicity,

@@ -6,22 +6,20 @@ and so do all occurrences of a reply.
 """
 
 import collections
-import dataclasses
 import hashlib
 import itertools
-import math
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import regex
 
 from xlbench.tasks.mrs_build import plugins, shards
 from xlbench.tasks.mrs_build.dumps import Comment
+from xlbench.tasks.mrs_build.options import ENGLISH, Options
 
-BATCH = 1024  # Texts for one call of a plug-in.
 _CODE = re.compile('[a-z]{2,3}')
 SPLITS = ('train', 'valid', 'test')
 _CJK = r'\p{Han}\p{Hiragana}\p{Katakana}'
@@ -50,51 +48,37 @@ class Pair(NamedTuple):
         return time.gmtime(int(self.created)).tm_year
 
 
-def join(
-    sources: Sequence[str],
-    partition: int,
-    num_partitions: int,
-    path: str,
-    *,
-    languages: Sequence[str],
-    identify: Callable[[Sequence[str]], Sequence[tuple[str, float]]],
-    min_confidence: float,
-    english_years: Sequence[int],
-) -> collections.Counter[str]:
+def join(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
     """One partition of comments -> a shard of pairs by reply.
 
+    Its counts: repeated comments, replies, pairs/LANG, dropped/REASON.
+
     Args:
+      options: of the build; without languages, all whose code has two or three letters are kept.
       sources: shards of comments.
       partition: of comments.
-      num_partitions: of comments, and of pairs.
       path: of the new shard.
-      languages: those that are kept; none: all whose code has two or three letters.
-      identify: texts -> (language, confidence) of each.
-      min_confidence: a pair is kept above it.
-      english_years: years of English replies that are kept; none: all.
-
-    Returns:
-      Counts: repeated comments, replies, pairs/LANG, dropped/REASON.
     """
+    identify = plugins.identifier(options.language_model)
+    languages, years = options.languages, options.english_years
     counts: collections.Counter[str] = collections.Counter()
     comments = _comments(sources, partition, counts)
-    writer = shards.Writer(path, num_partitions)
+    writer = shards.Writer(path, options.num_partitions)
     pairs = _replies(comments, counts)
-    while batch := list(itertools.islice(pairs, BATCH)):
+    while batch := list(itertools.islice(pairs, plugins.BATCH)):
         identified = identify([pair.text for pair in batch])
         for pair, (lang, confidence) in zip(batch, identified, strict=True):
-            if confidence <= min_confidence:
+            if confidence <= options.min_confidence:
                 counts['dropped/language not sure'] += 1
             elif not (lang in languages if languages else _CODE.fullmatch(lang)):
                 counts['dropped/another language'] += 1
-            elif lang == 'en' and english_years and pair.year not in english_years:
+            elif lang == ENGLISH and years and pair.year not in years:
                 counts['dropped/English of another year'] += 1
             else:
                 counts[f'pairs/{lang}'] += 1
-                key = zlib.crc32(pair.reply.encode()) % num_partitions
+                key = zlib.crc32(pair.reply.encode()) % options.num_partitions
                 writer.add(key, '\t'.join(pair._replace(lang=lang)))
     writer.close(counts)
-    return counts
 
 
 def _comments(
@@ -156,92 +140,29 @@ def num_tokens(text: str) -> int:
     return len((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
 
 
-@dataclasses.dataclass(frozen=True)
-class Filter:
-    """The filter of what is too toxic (arXiv:2106.02017, section 2.2).
-
-    Attributes:
-      spec: of plugins.scorer; '' drops nothing.
-      max_score: what scores higher is dropped.
-      strict_spec: likewise for what English is evaluated on: its valid and test pairs and its
-        responses.
-      strict_max_score: likewise.
-      label: whose probability is the score, where a scorer is a classifier.
-    """
-
-    spec: str
-    max_score: float
-    strict_spec: str
-    strict_max_score: float
-    label: str = 'toxic'
-
-    def allowed(
-        self,
-        keys: Sequence[str],
-        texts: Sequence[str],
-        lang: str,
-        strict: Sequence[bool],
-        counts: collections.Counter[str],
-    ) -> list[bool]:
-        """Says which texts are kept.
-
-        Args:
-          keys: of the texts, in a file of scores.
-          texts: of one language.
-          lang: that language.
-          strict: which of them the second scorer judges too.
-          counts: get `toxic`, and `unscored`: texts that a file of scores does not hold, which are
-            kept.
-        """
-        kept = [True] * len(texts)
-        for spec, max_score, chosen in (
-            (self.spec, self.max_score, range(len(texts))),
-            (self.strict_spec, self.strict_max_score, [i for i, s in enumerate(strict) if s]),
-        ):
-            chosen = [i for i in chosen if kept[i]]
-            for start in range(0, len(chosen) if spec else 0, BATCH):
-                batch = chosen[start : start + BATCH]
-                score = plugins.scorer(spec, self.label)
-                scores = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
-                for i, value in zip(batch, scores, strict=True):
-                    kept[i] = not value > max_score
-                    counts['unscored'] += math.isnan(value)
-        counts['toxic'] += kept.count(False)
-        return kept
-
-
 def keys(languages: Sequence[str]) -> list[str]:
     """The keys of a shard: SPLIT/LANG, and replies/LANG."""
     return [f'{part}/{lang}' for part in (*SPLITS, 'replies') for lang in languages]
 
 
-def split(
-    sources: Sequence[str],
-    partition: int,
-    path: str,
-    *,
-    languages: Sequence[str],
-    toxicity: Filter,
-    split_by: str = 'thread',
-) -> collections.Counter[str]:
-    """One partition of pairs -> a shard by `keys(languages)`.
+def split(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
+    """One partition of pairs -> a shard by `keys` of the languages.
 
     The lines of SPLIT/LANG are those of the final files: message, reply, t1_ name of the reply,
     its day; in an order that mixes threads. The lines of replies/LANG tell how often a reply occurs
     in the training pairs, in all pairs, and the reply, if it occurs more than once.
 
-    Returns:
-      Counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON, unscored/LANG.
+    Its counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON, unscored/LANG.
     """
     counts: collections.Counter[str] = collections.Counter()
-    names = {name: number for number, name in enumerate(keys(languages))}
+    names = {name: number for number, name in enumerate(keys(options.languages))}
     writer = shards.Writer(path, len(names))
     rows = [Pair(*line.split('\t')) for path in sources for line in shards.lines(path, partition)]
     # Of equal pairs the earliest stays.
     rows.sort(key=lambda pair: (int(pair.created), pair.id))
-    for lang in languages:
+    for lang in options.languages:
         of_lang = [pair for pair in rows if pair.lang == lang]
-        pairs = _kept(of_lang, lang, toxicity, split_by, counts)
+        pairs = _kept(options, of_lang, lang, counts)
         everywhere = collections.Counter(pair.reply for pair, _ in pairs)
         train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
         for reply, count in everywhere.items():
@@ -254,23 +175,17 @@ def split(
             line = f'{pair.message}\t{pair.reply}\tt1_{pair.id}\t{day}'
             writer.add(names[f'{place}/{lang}'], line)
     writer.close(counts)
-    return counts
 
 
 def _kept(
-    pairs: Sequence[Pair],
-    lang: str,
-    toxicity: Filter,
-    split_by: str,
-    counts: collections.Counter[str],
+    options: Options, pairs: Sequence[Pair], lang: str, counts: collections.Counter[str]
 ) -> list[tuple[Pair, str]]:
     """Distinct pairs of one language that are not toxic, with their splits, in a mixed order.
 
     Args:
+      options: of the build.
       pairs: the earliest first.
       lang: of all of them.
-      toxicity: what is too toxic.
-      split_by: 'thread' or 'pair'.
       counts: see `split`.
     """
     distinct: dict[tuple[str, str], Pair] = {}
@@ -279,13 +194,13 @@ def _kept(
     counts[f'dropped/{lang}/duplicate'] += len(pairs) - len(distinct)
     # Neighbours are of different threads and times.
     pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
-    places = [split_of_pair(pair, split_by) for pair in pairs]
+    places = [split_of_pair(pair, options.split_by) for pair in pairs]
     judged: collections.Counter[str] = collections.Counter()
-    kept = toxicity.allowed(
+    kept = options.toxicity_filter.allowed(
         [f't1_{pair.id}' for pair in pairs],
         [pair.text for pair in pairs],
         lang,
-        [lang == 'en' and place != 'train' for place in places],
+        [lang == ENGLISH and place != 'train' for place in places],
         judged,
     )
     counts[f'dropped/{lang}/toxic'] += judged['toxic']

@@ -9,6 +9,8 @@ one on the hub may be named, whose weights are taken as safetensors alone.
 """
 
 import array
+import collections
+import dataclasses
 import functools
 import hashlib
 import importlib
@@ -33,6 +35,7 @@ Identify = Callable[[Sequence[str]], Sequence[tuple[str, float]]]
 Score = Callable[[Sequence[str], Sequence[str], str], Sequence[float]]
 Answer = TypeVar('Answer', float, tuple[str, float])  # To one text.
 
+BATCH = 1024  # Texts for one call of a plug-in.
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
@@ -226,6 +229,60 @@ def _indexed(folder: str) -> Score:
         return np.where(is_there, scores[places], np.nan).tolist()
 
     return score
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """The filter of what is too toxic (arXiv:2106.02017, section 2.2).
+
+    Attributes:
+      spec: of `scorer`; '' drops nothing.
+      max_score: what scores higher is dropped.
+      strict_spec: likewise for what English is evaluated on: its valid and test pairs and its
+        responses.
+      strict_max_score: likewise.
+      label: whose probability is the score, where a scorer is a classifier.
+    """
+
+    spec: str
+    max_score: float
+    strict_spec: str
+    strict_max_score: float
+    label: str = 'toxic'
+
+    def allowed(
+        self,
+        keys: Sequence[str],
+        texts: Sequence[str],
+        lang: str,
+        strict: Sequence[bool],
+        counts: collections.Counter[str],
+    ) -> list[bool]:
+        """Says which texts are kept.
+
+        Args:
+          keys: of the texts, in a file of scores.
+          texts: of one language.
+          lang: that language.
+          strict: which of them the second scorer judges too.
+          counts: get `toxic`, and `unscored`: texts that a file of scores does not hold, which are
+            kept.
+        """
+        kept = [True] * len(texts)
+        for spec, max_score, chosen in (
+            (self.spec, self.max_score, range(len(texts))),
+            (self.strict_spec, self.strict_max_score, [i for i, s in enumerate(strict) if s]),
+        ):
+            chosen = [i for i in chosen if kept[i]]
+            for start in range(0, len(chosen) if spec else 0, BATCH):
+                batch = chosen[start : start + BATCH]
+                score = scorer(spec, self.label)
+                scores = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
+                for i, value in zip(batch, scores, strict=True):
+                    kept[i] = not value > max_score
+                    counts['unscored'] += math.isnan(value)
+        counts['toxic'] += kept.count(False)
+        return kept
 
 
 def columns(path: str) -> Iterator[tuple[int, tuple[str, str]]]:

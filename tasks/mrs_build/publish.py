@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import regex
@@ -52,48 +52,6 @@ def cluster_key(text: str) -> str:
     """
     plain = unicodedata.normalize('NFKC', text).casefold()
     return _SIGNS.sub(' ', _APOSTROPHE.sub('', plain)).strip() or plain
-
-
-def choose(
-    counted: Iterable[tuple[int, str]],
-    translated: Sequence[str],
-    num_replies: int,
-    *,
-    min_count: int,
-    max_responses: int,
-    allowed: Callable[[Sequence[str]], Sequence[bool]],
-) -> list[Response]:
-    """The response set: frequent replies, the most frequent first; then translated ones.
-
-    The score is ln((count + 1) / (num_replies + size of the set)): relative frequency, with one
-    occurrence added for each response, as translated ones may not have occurred.
-
-    Args:
-      counted: how often each reply occurs.
-      translated: English responses in this language, in the order of the English ones.
-      num_replies: in which they were counted.
-      min_count: a reply of the data is chosen if it occurs so often.
-      max_responses: the size of the set at most.
-      allowed: whether each text is not toxic.
-    """
-    counts = collections.Counter(dict.fromkeys(translated, 0))
-    for count, text in counted:
-        if count >= min_count or text in counts:
-            counts[text] = count
-    frequent = [text for text, count in counts.items() if count >= min_count]
-    frequent.sort(key=lambda text: (-counts[text], text))
-    texts = list(dict.fromkeys([*frequent, *translated]))
-    kept = [text for text, keep in zip(texts, allowed(texts), strict=True) if keep]
-    kept = kept[:max_responses]
-    clusters: dict[str, int] = {}
-    return [
-        Response(
-            math.log((counts[text] + 1) / (num_replies + len(kept))),
-            text,
-            clusters.setdefault(cluster_key(text), len(clusters)),
-        )
-        for text in kept
-    ]
 
 
 class Publisher:
@@ -189,32 +147,51 @@ class Publisher:
     def _responses(
         self, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
     ) -> list[Response]:
-        """The response set of a language, from the lines that pairs.split wrote."""
-        options = self._options
-        column = 0 if options.response_pairs == 'train' else 1
-        counted = (
-            (int(line[column]), line[2])
-            for data in contents
-            for line in (row.split('\t') for row in data.decode().split('\n')[:-1])
-        )
+        """The response set: frequent replies, the most frequent first; then translated ones.
+
+        The score is ln((count + 1) / (replies + size of the set)): relative frequency, with one
+        occurrence added for each response, as translated ones may not have occurred.
+
+        Args:
+          contents: the lines of replies that pairs.split wrote.
+          lang: of the responses.
+          translated: English responses in this language, in the order of the English ones.
+          stats: get the counts of the set.
+        """
+        options, of_lang = self._options, stats['languages'][lang]
+        column, places = 1, pairs.SPLITS
+        if options.response_pairs == 'train':
+            column, places = 0, pairs.SPLITS[:1]
+        counts = collections.Counter(dict.fromkeys(translated, 0))
+        for data in contents:
+            for line in data.decode().split('\n')[:-1]:
+                row = line.split('\t')
+                count, text = int(row[column]), row[2]
+                if count >= options.min_count or text in counts:
+                    counts[text] = count
+        frequent = [text for text, count in counts.items() if count >= options.min_count]
+        frequent.sort(key=lambda text: (-counts[text], text))
+        texts = list(dict.fromkeys([*frequent, *translated]))
         judged: collections.Counter[str] = collections.Counter()
-        of_lang = stats['languages'][lang]
-        places = pairs.SPLITS[:1] if options.response_pairs == 'train' else pairs.SPLITS
-        chosen = choose(
-            counted,
-            translated,
-            sum(of_lang[place] for place in places),
-            min_count=options.min_count,
-            max_responses=options.max_responses,
-            allowed=lambda texts: options.toxicity_filter.allowed(
-                texts, texts, lang, [lang == 'en'] * len(texts), judged
-            ),
+        allowed = options.toxicity_filter.allowed(
+            texts, texts, lang, [lang == ENGLISH] * len(texts), judged
         )
-        of_lang['responses'] = len(chosen)
-        of_lang['translated responses'] = len({r.text for r in chosen}.intersection(translated))
+        kept = [text for text, keep in zip(texts, allowed, strict=True) if keep]
+        kept = kept[: options.max_responses]
+        of_lang['responses'] = len(kept)
+        of_lang['translated responses'] = len(set(kept).intersection(translated))
         of_lang['toxic responses'] = judged['toxic']
         of_lang['responses without a toxicity score'] = judged['unscored']
-        return chosen
+        total = sum(of_lang[place] for place in places) + len(kept)
+        clusters: dict[str, int] = {}
+        return [
+            Response(
+                math.log((counts[text] + 1) / total),
+                text,
+                clusters.setdefault(cluster_key(text), len(clusters)),
+            )
+            for text in kept
+        ]
 
 
 def _write_translated(folder: str, lang: str, translated: Translated, stats: Stats) -> None:

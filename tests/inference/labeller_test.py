@@ -24,7 +24,7 @@ from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
-from xlbench.tasks.mrs_build import pairs, plugins
+from xlbench.tasks.mrs_build import plugins
 from xlbench.training import checkpoints, objectives, train_step
 
 WORDS = [word for text in tokenizer_files.SENTENCES.values() for word in text.split()]
@@ -495,7 +495,7 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
     expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
     assert plugins.scorer(folder, 'bad')(texts, texts, 'en') == pytest.approx(expected, rel=1e-4)
     limit = sorted(expected)[6] - 1e-6
-    toxicity = pairs.Filter(folder, limit, '', 1.0, 'bad')
+    toxicity = plugins.Filter(folder, limit, '', 1.0, 'bad')
     counts = collections.Counter()
     kept = toxicity.allowed(texts, texts, 'en', [False] * 12, counts)
     assert kept == [probability <= limit for probability in expected] and counts['toxic'] == 6
