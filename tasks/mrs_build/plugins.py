@@ -141,18 +141,13 @@ def model_digest(spec: str) -> str:
 def _classifier(spec: str) -> 'Classifier':
     from xlbench.inference import labeller, load  # They load jax, which nothing else here needs.
 
-    model = load.load(_of_hub(spec) if is_hub_name(spec) else spec)
+    is_hosted = is_hub_name(spec)
+    model = load.load(str(hub.local_folder(spec, [tensors.SAFETENSORS])) if is_hosted else spec)
     if not isinstance(model, labeller.Classifier):
         raise UserError(
             f'{spec} is not a classifier of texts; toxicity is the probability of a label'
         )
     return model
-
-
-def _of_hub(name: str) -> str:
-    """The folder in the cache of a classifier on the hub."""
-    folder = hub.local_folder(name, [tensors.SAFETENSORS])
-    return str(folder)
 
 
 @functools.cache

@@ -133,7 +133,7 @@ class Publisher:
         """
         others = self._translated.get(lang)
         if others is None:
-            others = list(_texts(translated.contents(lang, RESPONSES)))
+            others = list(dict.fromkeys(_lines(translated.contents(lang, RESPONSES))))
         chosen = self._responses(contents, lang, others, stats)
         kept = list(_inside([r.text for r in chosen], valid))
         stats['languages'][lang]['gmr_valid'] = len(kept)
@@ -163,12 +163,10 @@ class Publisher:
         if options.response_pairs == 'train':
             column, places = 0, pairs.SPLITS[:1]
         counts = collections.Counter(dict.fromkeys(translated, 0))
-        for data in contents:
-            for line in data.decode().split('\n')[:-1]:
-                row = line.split('\t')
-                count, text = int(row[column]), row[2]
-                if count >= options.min_count or text in counts:
-                    counts[text] = count
+        for row in (line.split('\t') for line in _lines(contents)):
+            count, text = int(row[column]), row[2]
+            if count >= options.min_count or text in counts:
+                counts[text] = count
         frequent = [text for text, count in counts.items() if count >= options.min_count]
         frequent.sort(key=lambda text: (-counts[text], text))
         texts = list(dict.fromkeys([*frequent, *translated]))
@@ -211,16 +209,15 @@ def _write_translated(folder: str, lang: str, translated: Translated, stats: Sta
 def _inside(texts: Sequence[str], valid: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of pairs whose reply is among the texts, compared as `ranking.gold_ids` does."""
     known = {words.generic(text) for text in texts}
-    for data in valid:
-        for line in data.decode().split('\n')[:-1]:
-            if words.generic(line.split('\t')[1]) in known:
-                yield f'{line}\n'.encode()
+    for line in _lines(valid):
+        if words.generic(line.split('\t')[1]) in known:
+            yield f'{line}\n'.encode()
 
 
-def _texts(contents: Iterable[bytes]) -> Iterator[str]:
-    """The different lines, in the order of first sight."""
-    lines = (line for data in contents for line in data.decode().split('\n')[:-1])
-    yield from dict.fromkeys(lines)
+def _lines(contents: Iterable[bytes]) -> Iterator[str]:
+    """The lines, without line ends."""
+    for data in contents:
+        yield from data.decode().split('\n')[:-1]
 
 
 def _translated(path: str) -> list[str]:

@@ -127,7 +127,8 @@ class Originals:
             )
 
     def _read(self, path: str) -> Iterator[Example | BadRecord]:
-        if self._task == 'qg' and not self._columns and _is_json(path):
+        unpacked = path.removesuffix('.gz')
+        if self._task == 'qg' and not self._columns and unpacked.endswith('.json'):
             for record in readers.read_squad(path):
                 if isinstance(record, BadRecord):
                     yield record
@@ -135,7 +136,7 @@ class Originals:
                     yield _clean([record['context'], record['answer'], record['question']])
             return
         kind = KINDS[self._task]
-        layout = Layout('jsonl') if path.removesuffix('.gz').endswith('.txt') else Layout()
+        layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
         columns, make = self._layout(path, kind, layout)
         for row in rows.read(path, columns, layout):
             if isinstance(row, BadRecord):
@@ -159,10 +160,6 @@ class Originals:
             if not isinstance(next(rows.read(path, columns, layout), None), BadRecord):
                 return columns, make
         return next(iter(kind.layouts.items()))  # Whose complaint names the fields.
-
-
-def _is_json(path: str) -> bool:
-    return path.removesuffix('.gz').endswith('.json')
 
 
 def _clean(texts: Sequence[str]) -> Example:

@@ -57,7 +57,8 @@ def statistics(folder: str) -> str:
     """
     measured = {}
     for task in files.names(folder):
-        for lang in sorted(files.names(os.path.join(folder, task)), key=_english_first):
+        names = files.names(os.path.join(folder, task))
+        for lang in sorted(names, key=lambda lang: (lang != ENGLISH, lang)):
             for split in (ROUGH, *SPLITS):
                 paths = [os.path.join(folder, task, file_name(lang, split, s)) for s in SIDES]
                 if all(map(readers.find, paths)):
@@ -79,7 +80,3 @@ def _measured(paths: Sequence[str], lang: str) -> Statistics:
             raise UserError(str(record))
         counts.add(record['source'], lang, [record['target']], lang)
     return counts
-
-
-def _english_first(lang: str) -> tuple[bool, str]:
-    return lang != ENGLISH, lang

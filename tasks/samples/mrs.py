@@ -86,11 +86,6 @@ class Frame:
         return _SLOTS_WEIGHT if self.slots else _PLAIN_WEIGHT
 
 
-def _phrases() -> dict[str, dict[str, texts.Cells]]:
-    blocks = texts.read('phrases')
-    return {name: block.wordings(LANGUAGES, blocks) for name, block in blocks.items()}
-
-
 def _frames() -> dict[str, Frame]:
     frames: dict[str, Frame] = {}
     known = {f'{name}{number}' for name in PHRASES for number in ('', '2')}
@@ -114,7 +109,8 @@ def _frames() -> dict[str, Frame]:
     return frames
 
 
-PHRASES = _phrases()
+_BLOCKS = texts.read('phrases')
+PHRASES = {name: block.wordings(LANGUAGES, _BLOCKS) for name, block in _BLOCKS.items()}
 FRAME = _frames()
 
 

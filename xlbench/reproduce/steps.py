@@ -136,7 +136,9 @@ def _add(
     flags = (*command.flags, *command.sized.get(settings.size, ()))
     places = [match for flag in flags for match in _PLACE.finditer(flag)]
     before = [m[2] for m in places if not m[1] and m[2] not in settings.places]
-    folder = pathlib.Path(settings.workdir) / _folder(command, step_name)
+    # That of the step, or what several commands share, with its seed.
+    own = (command.folder or command.name) + step_name.removeprefix(command.name)
+    folder = pathlib.Path(settings.workdir) / own
     needs: dict[str, Step] = {}
     for flag in flags:  # A file that is there already is used, and nothing is run to make it.
         written = _fill(flag, recipe, settings, {}, False) if flag.startswith('--output=') else ''
@@ -159,11 +161,6 @@ def _add(
     needed = tuple(step.name for step in needs.values())
     made[step_name] = Step(step_name, command, folder, arguments, needed, missing)
     return made[step_name]
-
-
-def _folder(command: Command, step_name: str) -> str:
-    """The folder's name: that of the step, or what several commands share, with its seed."""
-    return (command.folder or command.name) + step_name.removeprefix(command.name)
 
 
 def _fill(
