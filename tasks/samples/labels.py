@@ -289,7 +289,7 @@ SAMPLE = corpus.Sample(
     fill=_write_corpora,
     train=_train,
 )
-write = SAMPLE.write
+write, main = SAMPLE.write, SAMPLE.main
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(SAMPLE.main, sys.argv))
+    sys.exit(errors.run_main(main, sys.argv))
