@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from xlbench.data import prepared
+from xlbench.data import prepared, readers
 from xlbench.system.errors import UserError
 
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
@@ -474,7 +474,7 @@ def input_entry(path: pathlib.Path) -> dict:
         'path': path.name,
         'bytes': path.stat().st_size,
         'mtime_ns': path.stat().st_mtime_ns,
-        'sha256': prepared.format.hash_file(str(path)),
+        'sha256': readers.sha256(path),
     }
 
 

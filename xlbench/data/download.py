@@ -73,7 +73,7 @@ def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
                 f'{path} holds none of the files that it is known for; if it is not an archive but '
                 f'a page, remove it; see {corpus.address}'
             )
-        yield f'{path}: {count:,} files unpacked; sha256 {_sha256(path)}, no other is known'
+        yield f'{path}: {count:,} files unpacked; sha256 {readers.sha256(path)}, no other is known'
 
 
 def present(file: File, root: str) -> str | None:
@@ -330,7 +330,7 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
         digest = hashlib.sha256()
         for block in _limited(content, named, archive.bytes):
             digest.update(block)
-        if digest.hexdigest() != _sha256(path):
+        if digest.hexdigest() != readers.sha256(path):
             raise UserError(f'{path} is there with other content; move it away to unpack {named}')
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -348,8 +348,3 @@ def _limited(content: Iterator[bytes], named: str, limit: int) -> Iterator[bytes
         if count > limit:
             raise UserError(f'{named} has more than {limit:,} bytes')
         yield block
-
-
-def _sha256(path: str | os.PathLike) -> str:
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest()

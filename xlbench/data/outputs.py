@@ -6,12 +6,11 @@ them, otherwise by their order.
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xlbench.data import conllu, postprocess, prepared, readers
-from xlbench.data.readers import Json
+from xlbench.data.readers import Json, sha256
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 
@@ -188,10 +187,8 @@ def read_mrs(path: str) -> tuple[References, Outputs]:
         if len(row) < 2:
             raise UserError(f'{path}:{i}: no TAB; a line is message, reference, predictions')
         rows.append(row)
-    read = {'file': path, 'sha256': sha256(path)}
-    facts = {'data': 'files', 'manifest': '', 'references': [read]}
     numbers, inputs = [str(i) for i in range(len(rows))], [row[0] for row in rows]
-    references = References(path, [[row[1]] for row in rows], inputs, numbers, facts)
+    references = References(path, [[row[1]] for row in rows], inputs, numbers, _facts([path]))
     return references, Outputs(path, [row[2:] for row in rows])
 
 
@@ -241,11 +238,13 @@ def read_references(
     if not targets:
         raise UserError(f'{paths[0]} has no references; is it empty?')
     numbers = [str(i) for i in range(len(targets))]
-    files_read = [{'file': path, 'sha256': sha256(path)} for path in paths]
-    facts = {'data': 'files', 'manifest': '', 'references': files_read}
-    return References(
-        ', '.join(paths), targets, inputs or [''] * len(targets), ids or numbers, facts
-    )
+    inputs = inputs or [''] * len(targets)
+    return References(', '.join(paths), targets, inputs, ids or numbers, _facts(paths))
+
+
+def _facts(paths: Sequence[str]) -> dict[str, Json]:
+    read = [{'file': path, 'sha256': sha256(path)} for path in paths]
+    return {'data': 'files', 'manifest': '', 'references': read}
 
 
 def _references(
@@ -294,12 +293,6 @@ def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
     """
     mark = f'<{task.manifest.get("target_lang")}> '
     return [text.removeprefix(mark) for text in inputs]
-
-
-def sha256(path: str) -> str:
-    """Returns the SHA-256 of a file."""
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 # -------------------------------------------------------------------------------------------- lines

@@ -23,7 +23,6 @@ from xlbench.pipeline.user_files import (
     Read,
     Shots,
     check_new,
-    check_shots,
     declares,
     file_source,
     known_labels,
@@ -254,7 +253,8 @@ def _add_labelled(
       fields: of a record.
       steps: labels and further fields to keep -> preprocessors.
     """
-    check_shots(name, files, shots)
+    if shots and 'train' not in files:
+        raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
     source = file_source(
         files,

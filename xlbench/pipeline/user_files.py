@@ -249,12 +249,6 @@ def file_source(
     )
 
 
-def check_shots(name: str, files: Files, shots: Shots | None) -> None:
-    """Raises UserError unless shots can be drawn from these files."""
-    if shots and 'train' not in files:
-        raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
-
-
 def read_rows(
     keys: Sequence[str],
     layout: rows.Layout,

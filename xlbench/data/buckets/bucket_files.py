@@ -97,7 +97,7 @@ def read(path: str) -> list[Bucket]:
     lang = labelled.language_code(lang)
     if index >= 0:
         if task in TAGGING:
-            examples = _sentences(path, enumerate(readers.lines(path), 1))
+            examples = readers.good(conllu.read_tagged(path))
         else:
             data = readers.read_whole(path) or b'{}'
             examples = _pairs(task, files.parse_json(data, _Examples, path), path)
@@ -109,7 +109,8 @@ def read(path: str) -> list[Bucket]:
             content: Any = files.parse_json(line, _Tagged, place)
             if '\r' in content.data.replace('\r\n', '\n') or '\0' in content.data:
                 raise UserError(f'{place}: the data has a \\r inside a line, or a NUL')
-            examples = _sentences(place, enumerate(content.data.split('\n'), 1))
+            lines = enumerate(content.data.split('\n'), 1)
+            examples = readers.good(conllu.read_tagged_lines(place, lines))
         else:
             content = files.parse_json(line, _Labelled, place)
             examples = _pairs(task, content.data, place)
@@ -168,11 +169,6 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
             }
         )
     return records
-
-
-def _sentences(place: str, lines: Iterable[conllu.Numbered]) -> Iterator[Record]:
-    """Returns the records of a bucket for tagging."""
-    return readers.good(conllu.read_tagged_lines(place, lines))
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:

@@ -134,12 +134,6 @@ def json_bytes(value: object) -> bytes:
     return text.encode() + b'\n'
 
 
-def hash_file(path: str) -> str:
-    """sha256 of a file."""
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest()
-
-
 def shard_path(folder: str, index: int, shards: int) -> str:
     """The file of one shard of several."""
     return os.path.join(folder, f'{index:05d}-of-{shards:05d}.array_record')

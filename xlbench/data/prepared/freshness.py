@@ -15,7 +15,7 @@ import tokenize
 
 from xlbench import tasks
 from xlbench.data import readers
-from xlbench.data.prepared.format import FORMAT, InputEntry, Manifest, hash_file, safe_name
+from xlbench.data.prepared.format import FORMAT, InputEntry, Manifest, safe_name
 from xlbench.system import errors
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything
@@ -138,7 +138,7 @@ def _is_changed(path: str, expected: InputEntry) -> bool | None:
         return True
     # The hash decides: a fresh checkout has other times and the same bytes.
     return status.st_mtime_ns != expected.get('mtime_ns') and (
-        hash_file(path) != expected.get('sha256')
+        readers.sha256(path) != expected.get('sha256')
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from array_record.python import array_record_module
 
+from xlbench.data import readers
 from xlbench.data.prepared import freshness
 from xlbench.data.prepared.format import (
     LENGTHS,
@@ -21,7 +22,6 @@ from xlbench.data.prepared.format import (
     checked_manifest,
     decode,
     folder,
-    hash_file,
     read_json,
     safe_name,
     vocabulary_path,
@@ -65,7 +65,7 @@ class Prepared:
     @functools.cached_property
     def sha256(self) -> str:
         """Returns the SHA-256 of manifest.json, which names the SHA-256 of everything else."""
-        return hash_file(os.path.join(self.folder, MANIFEST))
+        return readers.sha256(os.path.join(self.folder, MANIFEST))
 
     @property
     def content(self) -> str:
@@ -232,11 +232,11 @@ class Prepared:
     def verify(self) -> None:
         """Compares the sha256 of every file with the manifest's; UserError if one differs."""
         path = os.path.join(self.folder, LENGTHS)
-        if hash_file(path) != (self.manifest.get('lengths') or {}).get('sha256'):
+        if readers.sha256(path) != (self.manifest.get('lengths') or {}).get('sha256'):
             raise self._broken(path, 'its sha256 is not the one in the manifest')
         for index, shard in enumerate(self.manifest['shards']):
             path = self._shard_path(index)
-            if hash_file(path) != shard.get('sha256'):
+            if readers.sha256(path) != shard.get('sha256'):
                 raise self._broken(path, 'its sha256 is not the one in the manifest')
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 import numpy as np
 from array_record.python import array_record_module
 
+from xlbench.data import readers
 from xlbench.data.prepared import freshness
 from xlbench.data.prepared.format import (
     FORMAT,
@@ -26,7 +27,6 @@ from xlbench.data.prepared.format import (
     Packed,
     Record,
     ShardEntry,
-    hash_file,
     json_bytes,
     pack,
     read_json,
@@ -155,7 +155,7 @@ class _Shard:
             'file': os.path.basename(path),
             'examples': self.examples,
             'bytes': os.path.getsize(path),
-            'sha256': hash_file(path),
+            'sha256': readers.sha256(path),
         }
 
 
@@ -314,7 +314,7 @@ class Writer:
             'code': freshness.code_fingerprint(self._manifest['task']),
             'num_examples': len(lengths),
             'shards': shards,
-            'lengths': {'file': LENGTHS, 'sha256': hash_file(lengths_path)},
+            'lengths': {'file': LENGTHS, 'sha256': readers.sha256(lengths_path)},
             'tokens': tokens,
         }
         files.write(os.path.join(self.temporary, MANIFEST), json_bytes(manifest))

@@ -58,4 +58,5 @@ from xlbench.data.readers.text_lines import (
     open_binary,
     raw_lines,
     read_whole,
+    sha256,
 )

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import fnmatch
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -139,6 +140,12 @@ def read_whole(path: str) -> bytes:
 
 # What a file raises that cannot be read, packed or not, or that is over a limit.
 BROKEN = (OSError, EOFError, zlib.error, untrusted.Exceeded)
+
+
+def sha256(path: str | os.PathLike) -> str:
+    """Returns the SHA-256 of a file."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
 def raw_lines(file: IO[bytes]) -> Iterator[bytes]:

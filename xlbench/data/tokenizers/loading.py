@@ -99,8 +99,6 @@ def load(spec: str, root: str) -> Tokenizer:
 
 def _find(spec: str, root: str) -> str:
     """Returns the file or folder that `spec` names, fetched from the hub if need be; or BYTES."""
-    if not spec:
-        raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     if spec == BYTES:
         return spec
     if spec in SAMPLE_FILES:
