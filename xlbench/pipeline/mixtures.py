@@ -55,6 +55,12 @@ def _count(task: DeclaredTask, split: str, root: str) -> int:
     return int(dataset.reduce(np.int64(0), lambda count, _: count + 1))
 
 
+def _number(task: DeclaredTask, split: str) -> int:
+    """Examples of a split; what the source of a task does not know is counted, once."""
+    known = task.source.num_input_examples(split)
+    return _count(task, split, root()) if known is None else known
+
+
 def mixing_rate(
     kind: str, temperature: float = 2.0, maximum: int = 10_000
 ) -> Callable[[DeclaredTask], float]:
@@ -87,9 +93,7 @@ def mixing_rate(
         if task.cache_dir:
             seqio = late.seqio()
             return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
-        count = task.num_input_examples(split)  # As seqio.mixing_rate_num_examples.
-        if count is None:  # The source does not know it.
-            count = _count(task, split, root())
+        count = _number(task, split)  # As seqio.mixing_rate_num_examples.
         if kind in ('equal', 'capped'):
             return float(min(count, arguments[kind]['maximum']))
         return count ** (1.0 / temperature) if kind == 'temperature' else float(count)
@@ -140,14 +144,9 @@ def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
     They read it from SeqIO's cache, which does not exist here, or from the source, which need not
     know it.
     """
-
-    def number(task: DeclaredTask, split: str) -> int:
-        known = task.source.num_input_examples(split)
-        return _count(task, split, root()) if known is None else known
-
     tasks = list(tasks)
     for task in tasks:  # An attribute of the instance stands before the method of its class.
-        task.num_input_examples = functools.partial(number, task)
+        task.num_input_examples = functools.partial(_number, task)
     try:
         yield
     finally:
