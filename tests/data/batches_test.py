@@ -39,7 +39,7 @@ RATES = [200.0, 60.0, 15.0]
 
 def feed(tasks, rates=RATES, **kwargs) -> batches.TrainBatches:
     options = {'batch_size': 8, 'lengths': LENGTHS, 'seed': 3, 'row_multiple': 4} | kwargs
-    return batches.train_batches(tasks, rates, **options)
+    return batches.TrainBatches(tasks, rates, **options)
 
 
 def take(tasks, count: int, **kwargs) -> list[dict]:
@@ -521,7 +521,7 @@ def test_a_view_is_checked(tasks, pairs):
 
 def evaluate(task, **kwargs) -> batches.EvalBatches:
     options = {'batch_size': 8, 'lengths': LENGTHS} | kwargs
-    return batches.eval_batches(task, **options)
+    return batches.EvalBatches(task, **options)
 
 
 def test_evaluation_has_every_example_once_the_widest_and_longest_first(tasks):

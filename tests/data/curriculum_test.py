@@ -31,7 +31,7 @@ def tasks(tmp_path_factory):
 def feed(tasks, **kwargs) -> batches.TrainBatches:
     options = {'batch_size': 8, 'lengths': LENGTHS, 'seed': 3, 'row_multiple': 4, 'window': 40}
     options |= {'curriculum': PARTS, 'prefetch': 0}
-    return batches.train_batches(tasks, [1.0] * len(tasks), **options | kwargs)
+    return batches.TrainBatches(tasks, [1.0] * len(tasks), **options | kwargs)
 
 
 def names(batch_ids: list[int]) -> set[str]:

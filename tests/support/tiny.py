@@ -209,7 +209,7 @@ def packed_batches(root: pathlib.Path, count: int, **options) -> list[dict[str, 
     """The first batches of the mixture: 8 rows, several examples in each."""
     tasks, rates = prepared.open_mixture(str(root), 'sample', MIXTURE, 'rough_train')
     options = dict(batch_size=8, lengths=LENGTHS, seed=0, prefetch=0) | options
-    with batches.train_batches(tasks, rates, **options) as feed:
+    with batches.TrainBatches(tasks, rates, **options) as feed:
         return [next(feed) for _ in range(count)]
 
 

@@ -71,7 +71,7 @@ def test_the_rows_of_a_step_are_half_of_each_task(tiny_root):
         str(tiny_root), 'sample', tiny.MIXTURE, config.stages.stage1.split
     )
     block = config_lib.batches_of(config, 'stage1')
-    with batches.train_batches(tasks, rates, **block, seed=0) as feed:
+    with batches.TrainBatches(tasks, rates, **block, seed=0) as feed:
         names = [name for name, _, _ in feed.examples()]
         weights = next(feed)['task_weights']
     assert names == [tasks[0].name] * 4 + [tasks[1].name] * 4

@@ -125,7 +125,7 @@ def xlbench_step(args: argparse.Namespace):
 
     def step():
         nonlocal state
-        feed = batches_lib.train_batches(
+        feed = batches_lib.TrainBatches(
             [task], [1.0], seed=next(seeds), lengths=limits, window=len(task),
             **json.loads(args.batches),
         )  # fmt: skip

@@ -107,7 +107,7 @@ def measure_batches(folder: str, names: list[str]) -> dict[str, float]:
     settings = dict(batch_size=32, lengths=dict(inputs=64, targets=32), packing=True, seed=0)
     before, began = own_memory(), time.perf_counter()
     tasks = [prepared.open_task(folder, 'made_up', name, 'train') for name in names]
-    with batches.train_batches(tasks, [float(len(task)) for task in tasks], **settings) as feed:
+    with batches.TrainBatches(tasks, [float(len(task)) for task in tasks], **settings) as feed:
         next(feed)
         first = time.perf_counter() - began
         memory = own_memory() - before

@@ -252,7 +252,7 @@ def tasks_of(
     return [
         Task(
             task,
-            batches_lib.eval_batches(
+            batches_lib.EvalBatches(
                 task,
                 batch_size=options.batch_size,
                 lengths=lengths,

@@ -57,7 +57,7 @@ def stage_batches(
     tasks, rates = stage_data(data, stage)
     share, shares = partitioning.row_share(mesh)
     parts = [data[part, stage.split][0] for part in stage.get('curriculum') or ()]
-    return batches_lib.train_batches(
+    return batches_lib.TrainBatches(
         tasks,
         rates,
         **config_lib.batches_of(config, name) | changed,

@@ -21,5 +21,3 @@ rows are fuller.
 from xlbench.data.batches.checks import check_view
 from xlbench.data.batches.evaluation import EvalBatches, best_shapes
 from xlbench.data.batches.training import Batch, TrainBatches
-
-train_batches, eval_batches = TrainBatches, EvalBatches
