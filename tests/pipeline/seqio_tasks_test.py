@@ -13,7 +13,7 @@ import xtreme_files
 
 from xlbench import metrics, pipeline
 from xlbench.data import postprocess, prepared, tokenizers
-from xlbench.preparation import mixtures, vocabulary as vocabulary_lib
+from xlbench.preparation import mixtures
 from xlbench.system import errors
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
@@ -361,7 +361,7 @@ def test_what_cannot_be_is_one_line(made, registry, name, vocabulary, message):
 def test_no_vocabulary_is_trained_on_what_has_one(made, registry):
     for name, brought in (('trivia_v001', r'/.*spiece.model'), ('copy_bytes', 'bytes')):
         with pytest.raises(errors.UserError, match=f'brings its own .*--vocabulary={brought}, in'):
-            vocabulary_lib.make_vocabulary(
+            mixtures.make_vocabulary(
                 name, 'train', str(made / 'new.model'), root=str(made), size=300
             )
 

@@ -32,7 +32,6 @@ from xlbench.preparation import (
     examples as examples_lib,
     jobs as jobs_lib,
     mixtures,
-    planning,
     workers,
 )
 from xlbench.system import errors
@@ -775,14 +774,14 @@ def test_workers_end_with_their_parent():
 
 def test_number_of_workers(monkeypatch):
     jobs = [jobs_lib.Job('a', str(i)) for i in range(5)]
-    monkeypatch.setattr(planning.tokenizers, 'num_threads', lambda: 8)
-    small = dict.fromkeys(jobs, planning.Size(1000, 10))
-    large = dict.fromkeys(jobs, planning.Size(2**28, 10**6))
-    assert planning.num_workers(None, jobs, small) == 1
-    assert planning.num_workers(None, jobs, large) == 5
-    assert planning.num_workers(3, jobs, small) == 3
-    assert planning.num_workers(3, [], small) == 1
-    assert planning.num_processes(None) == 8 and planning.num_processes(3) == 3
+    monkeypatch.setattr(mixtures.tokenizers, 'num_threads', lambda: 8)
+    small = dict.fromkeys(jobs, mixtures.Size(1000, 10))
+    large = dict.fromkeys(jobs, mixtures.Size(2**28, 10**6))
+    assert mixtures.num_workers(None, jobs, small) == 1
+    assert mixtures.num_workers(None, jobs, large) == 5
+    assert mixtures.num_workers(3, jobs, small) == 3
+    assert mixtures.num_workers(3, [], small) == 1
+    assert mixtures.num_processes(None) == 8 and mixtures.num_processes(3) == 3
 
 
 def test_an_error_in_a_worker_comes_out():

@@ -13,7 +13,7 @@ from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.data import buckets, labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
-from xlbench.preparation import examples, mixtures, vocabulary as vocabulary_lib
+from xlbench.preparation import examples, mixtures
 from xlbench.system import errors
 from xlbench.tasks.samples import labels
 
@@ -220,7 +220,7 @@ def test_prepared(made):
 def test_a_vocabulary_is_trained_on_texts_without_labels(made, tmp_path):
     path = str(tmp_path / 'own.model')
     names = 'fewshot_udpos_de_de:test,fewshot_xnli_de_de:validation'
-    vocabulary_lib.make_vocabulary(names, 'test', path, root=str(made), size=500)
+    mixtures.make_vocabulary(names, 'test', path, root=str(made), size=500)
     assert tokenizers.load(path, str(made)).decode([]) == ''
     with pipeline.bound(None, str(made)):
         found = [*examples.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]

@@ -1,12 +1,10 @@
 """Prepares tasks for training: in this process, in worker processes or with Beam.
 
   command     python -m xlbench.prepare
-  mixtures    every task of some mixtures
-  planning    which jobs these are, and which of them are done
+  mixtures    every task of some mixtures, and a new vocabulary from their texts
   jobs        one task and split -> a folder
   examples    its examples
   encoding    how their texts become ids, also in processes of their own
-  vocabulary  a new vocabulary from the texts of tasks
   workers     jobs in fresh processes
   beam        the same jobs as an Apache Beam program
   cards       the dataset card of a prepared task
@@ -24,7 +22,5 @@ __all__ = [
     'jobs',
     'measuring',
     'mixtures',
-    'planning',
-    'vocabulary',
     'workers',
 ]

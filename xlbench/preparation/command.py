@@ -213,9 +213,9 @@ def main(argv: Sequence[str]) -> int:
             if not flags.mixture:
                 return 0
         if flags.new_vocabulary:
-            from xlbench.preparation import vocabulary
+            from xlbench.preparation import mixtures
 
-            vocabulary.make_vocabulary(
+            mixtures.make_vocabulary(
                 flags.texts or flags.mixture or '',
                 flags.split,
                 flags.new_vocabulary,

@@ -1,16 +1,161 @@
-"""Prepares every task of mixtures, in this process, in several, or elsewhere."""
+"""Prepares every task of mixtures, in this process, in several, or elsewhere.
 
+Which tasks these are, which of them are done already, and a new vocabulary from their texts.
+"""
+
+import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
-from xlbench.preparation import planning, workers as workers_lib
-from xlbench.preparation.jobs import Done, Job, prepare_one
-from xlbench.system import errors
+from xlbench.pipeline import declarations, registry, seqio_tasks
+from xlbench.preparation import examples as examples_lib, workers as workers_lib
+from xlbench.preparation.jobs import Done, Job, input_paths, opened, prepare_one
+from xlbench.system import errors, files, locks
 from xlbench.system.progress import Progress
+
+# Below this many bytes of text, one process is done before others have started.
+WORKERS_FROM_BYTES = 256 * 2**20
+MAX_DEFAULT_WORKERS = 16  # Each may hold TensorFlow, about 0.7 GB.
+_MOST_EXAMPLES = 10_000_000  # Of a vocabulary; their texts are held in memory.
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How much work a job is.
+
+    Attributes:
+      bytes: of its files.
+      examples: as far as they are known.
+    """
+
+    bytes: int
+    examples: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Resolves names to tasks, mixtures and splits.
+
+    Attributes:
+      sizes: of each job, in the order of the names, without repetition.
+      mixtures: with the splits that all of their tasks have.
+    """
+
+    sizes: dict[Job, Size]
+    mixtures: list[tuple[declarations.DeclaredMixture, str]]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Lists all jobs, each once."""
+        return list(self.sizes)
+
+
+def resolve(mixtures: str | Sequence[str], splits: str | Sequence[str]) -> Plan:
+    """The jobs behind names of mixtures or tasks.
+
+    Args:
+      mixtures: comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those
+        of its tasks that have it.
+      splits: of the other names, likewise.
+
+    Raises:
+      UserError: a name, a split or a file is not there.
+    """
+    plan = Plan({}, [])
+    names, splits = _names(mixtures, 'mixture'), _names(splits, 'split')
+    for name in names:
+        name, colon, one_split = name.partition(':')
+        entry = pipeline.get(name)
+        is_mixture, members = declarations.is_mixture(entry), declarations.members(entry)
+        for split in [one_split.removesuffix('?')] if colon else splits:
+            tasks = members
+            if one_split.endswith('?'):
+                tasks = [task for task in members if split in task.splits]
+            if is_mixture and len(tasks) == len(members):
+                plan.mixtures.append((entry, split))
+            for task in tasks:
+                where = f' (in mixture {name})' if is_mixture else ''
+                registry.check_split_of(task, split, where)
+                job = Job(task.name, split)
+                if job not in plan.sizes:
+                    plan.sizes[job] = _size(task, job)
+    return plan
+
+
+def _names(value: str | Sequence[str], what: str) -> list[str]:
+    parts = value.split(',') if isinstance(value, str) else list(value)
+    names = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    if not names:
+        raise errors.UserError(f'no {what} is named; give --{what}=NAME or NAME,NAME')
+    return names
+
+
+def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
+    size = sum(os.path.getsize(path) for path in input_paths(job))
+    with registry.blaming(task.name):
+        count = task.num_input_examples(job.split) or 0
+        return Size(size, count * seqio_tasks.draws(task, job.split))
+
+
+def check_vocabulary(jobs: Sequence[Job]) -> None:
+    """UserError for a task that the vocabulary is not for, before any is prepared."""
+    for name in dict.fromkeys(job.task for job in jobs):
+        with registry.blaming(name):
+            seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
+
+
+def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
+    """Returns what is prepared of a job, if it is as it would be made now."""
+    manifest = opened(root, vocabulary, job)
+    if manifest is None:
+        return None
+    if manifest.get('unseen'):
+        print(
+            f'{job} is prepared again: a function reads its data, so that nobody can tell whether '
+            'that has changed',
+            flush=True,
+        )
+        return None
+    return Done(job, manifest, True)
+
+
+def num_processes(asked: int | None) -> int:
+    """How many processes may work in all; `asked` is what the user wants, if anything."""
+    return asked or min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS)
+
+
+def num_workers(asked: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) -> int:
+    """How many processes work on a job each; `asked` is what the user wants, if anything."""
+    large = sum(sizes[job].bytes for job in jobs) >= WORKERS_FROM_BYTES
+    workers = num_processes(asked) if asked or large else 1
+    return max(min(workers, len(jobs)), 1)
+
+
+def equal_splits(root: str, vocabulary: str, made: Sequence[Done]) -> Iterator[str]:
+    """A line for every two splits of a task that hold the same examples, one of them new."""
+    new = {done.job for done in made}
+    for name in dict.fromkeys(job.task for job in new):
+        same: dict[tuple[str, ...], list[str]] = {}
+        for split in pipeline.get(name).splits:
+            try:
+                task = prepared.open_task(root, vocabulary, name, split)
+            except (prepared.NotPrepared, errors.UserError):
+                continue
+            shards = tuple(shard['sha256'] for shard in task.manifest['shards'])
+            same.setdefault(shards, []).append(split)
+        for splits in same.values():
+            if len(splits) > 1 and any(Job(name, split) in new for split in splits):
+                scored = [split for split in splits if 'train' not in split]
+                why = '; their scores will be the same' if len(scored) > 1 else ''
+                if scored and len(scored) < len(splits):
+                    why = f'; a model is scored on {scored[0]} with what it was trained on'
+                yield f'WARNING: {name} has the very same examples in {" and ".join(splits)}{why}'
+
 
 Elsewhere = Callable[[Sequence[Job], Callable[[Done], None]], None]
 
@@ -46,15 +191,15 @@ def prepare(
         raise errors.UserError('--skip_bad must be 0 or more, and --workers 1 or more')
     started = time.monotonic()
     with pipeline.bound(vocabulary, root):
-        plan = planning.resolve(mixtures, splits)
-        planning.check_vocabulary(plan.jobs)
-        fresh = {} if force else {j: planning.up_to_date(root, vocabulary, j) for j in plan.jobs}
+        plan = resolve(mixtures, splits)
+        check_vocabulary(plan.jobs)
+        fresh = {} if force else {j: up_to_date(root, vocabulary, j) for j in plan.jobs}
         results = {job: done for job, done in fresh.items() if done}
         # Large ones first, so that no worker begins the largest when the others are done.
         todo = [job for job in plan.jobs if job not in results]
         todo.sort(key=lambda job: -plan.sizes[job].bytes)
-        encoders = planning.num_processes(workers)
-        workers = planning.num_workers(workers, todo, plan.sizes)
+        encoders = num_processes(workers)
+        workers = num_workers(workers, todo, plan.sizes)
         encoders //= workers
         shared = workers_lib.Shared.make(skip_bad)
         total = sum(plan.sizes[job].examples for job in todo)
@@ -82,7 +227,7 @@ def prepare(
             for mixture, split in plan.mixtures:
                 rates = pipeline.mixture_rates(mixture, split)
                 prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
-            for line in planning.equal_splits(root, vocabulary, [results[job] for job in todo]):
+            for line in equal_splits(root, vocabulary, [results[job] for job in todo]):
                 print(line, flush=True)
     results = [results[job] for job in plan.jobs]
     means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
@@ -100,3 +245,63 @@ def _summary(
         f'in {seconds:.1f} s with {means} -> '
         + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary))
     )
+
+
+def make_vocabulary(
+    mixtures: str | Sequence[str],
+    splits: str | Sequence[str],
+    path: str,
+    *,
+    root: str,
+    size: int,
+    model_type: str = 'unigram',
+    if_missing: bool = False,
+) -> None:
+    """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
+
+    Args:
+      mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
+      splits: of the other names, likewise.
+      path: of the model file; one that is there is kept, and the command stops.
+      root: the data root.
+      size: pieces at most.
+      model_type: 'unigram' or 'bpe'.
+      if_missing: one that is there is no error.
+    """
+    if not 0 < size < 2**31:
+        raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')
+    with locks.file(path, wait=functools.partial(print, flush=True)):
+        if os.path.exists(path):
+            if not if_missing:
+                raise errors.UserError(
+                    f'{path} exists and is kept; name another --new_vocabulary, or go on with this '
+                    'one: --if_missing'
+                )
+            print(f'{path} is there already', flush=True)
+            return
+        with pipeline.bound(None, root):
+            plan = resolve(mixtures, splits)
+            tasks = {job: pipeline.get(job.task) for job in plan.jobs}
+            # Of more texts than a vocabulary gets better by, an even share, the same each time.
+            share = 1 + sum(job.examples for job in plan.sizes.values()) // _MOST_EXAMPLES
+            langs = {
+                lang
+                for task in tasks.values()
+                for side in ('source_lang', 'target_lang')
+                if (lang := getattr(task.source, side, None))
+            }
+            # The same text stands in many tasks, such as one for each target language.
+            lines = dict.fromkeys(
+                text
+                for job, task in tasks.items()
+                for text in examples_lib.texts(task, job.split)
+                if share == 1 or zlib.crc32(text.encode()) % share == 0
+            )
+        symbols = [*(f'<{lang}>' for lang in sorted(langs)), pipeline.ANSWER_SEPARATOR.strip()]
+        # BPE is for texts that stay as they are, as in arXiv:1508.07909.
+        normalization = 'identity' if model_type == 'bpe' else 'nmt_nfkc'
+        model = tokenizers.train_sentencepiece(
+            lines, size=size, symbols=symbols, model_type=model_type, normalization=normalization
+        )
+        files.write(path, model)
+        print(f'a vocabulary of at most {size} pieces from {len(lines):,} texts -> {path}')
