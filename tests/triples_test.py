@@ -7,7 +7,7 @@ import pytest
 from xlbench import triples
 from xlbench.data import actions, readers
 from xlbench.inference import load
-from xlbench.inference.answers import Tagged
+from xlbench.inference.answering import Tagged
 from xlbench.inference.labeller import Tagger
 from xlbench.system import errors
 

@@ -94,7 +94,7 @@ from xlbench.data import readers, rows
 from xlbench.decoding import flags
 from xlbench.inference import answer_lines, reranking
 from xlbench.inference.answer_lines import Answering, Answers, Asked
-from xlbench.inference.answers import Classified, Prediction, Suggestion, Tagged
+from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load

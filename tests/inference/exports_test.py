@@ -21,7 +21,7 @@ from xlbench import config as config_lib, convert, predict, runs
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, sentence_files
 from xlbench.inference import exported
-from xlbench.inference.answers import Example
+from xlbench.inference.answering import Example
 from xlbench.reporting import results
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints

@@ -22,7 +22,7 @@ from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
 from xlbench.inference import answer_lines, generator, loading, reranking
-from xlbench.inference.answers import Example
+from xlbench.inference.answering import Example
 from xlbench.inference.loading import Languages
 from xlbench.models import lora
 from xlbench.parallel import partitioning

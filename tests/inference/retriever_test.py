@@ -12,7 +12,7 @@ import tiny_replies
 from xlbench import evaluate, predict
 from xlbench.data import prepared
 from xlbench.inference import retriever as retriever_lib
-from xlbench.inference.answers import Example, Prediction
+from xlbench.inference.answering import Example, Prediction
 from xlbench.system.errors import UserError
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']
@@ -238,8 +238,8 @@ def test_vectors_are_kept(run, retriever, official, no_encoding, monkeypatch, ca
             predict.load(str(run), batch_size=8, **options).suggest(GERMAN, 'de')
     params = jax.tree.map(lambda leaf: leaf * 2, found._opened.params)
     object.__setattr__(found._opened, 'params', params)
-    found._sets.__dict__.pop('_parameters')
-    found._sets._sets.clear()
+    found.__dict__.pop('_parameters')
+    found._sets.clear()
     with pytest.raises(AssertionError, match='replies are encoded'):
         found.suggest(GERMAN, 'de')
     assert len(list(pathlib.Path(copied).iterdir())) == 2

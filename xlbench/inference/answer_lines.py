@@ -12,8 +12,14 @@ from typing import IO, TypeAlias
 
 from xlbench.commands import FORMATS
 from xlbench.data import conllu, readers, rows
-from xlbench.inference.answering import CHUNK_BATCHES
-from xlbench.inference.answers import Classified, Example, Prediction, Suggestion, Tagged
+from xlbench.inference.answering import (
+    CHUNK_BATCHES,
+    Classified,
+    Example,
+    Prediction,
+    Suggestion,
+    Tagged,
+)
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger, Texts
 from xlbench.inference.retriever import Retriever
@@ -243,9 +249,7 @@ def _generator_record(
     return record, example
 
 
-def _labelled_record(
-    model: Classifier | Tagger, record: Record, fields: Sequence[str]
-) -> Parsed:
+def _labelled_record(model: Classifier | Tagger, record: Record, fields: Sequence[str]) -> Parsed:
     values = [_value(record, field) for field in fields]
     return record, model.example(values[0] if len(values) == 1 else values)
 

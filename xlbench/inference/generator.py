@@ -13,8 +13,7 @@ from jax.sharding import Mesh
 from xlbench import decoding
 from xlbench.data import features, prepared
 from xlbench.decoding import flags, mmi as mmi_lib
-from xlbench.inference.answering import Answerer, check_list
-from xlbench.inference.answers import Example, Prediction, Reranker
+from xlbench.inference.answering import Answerer, Example, Prediction, Reranker, check_list
 from xlbench.inference.loading import LoadedModel
 from xlbench.system.errors import UserError
 from xlbench.trees import Params

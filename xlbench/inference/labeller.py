@@ -13,8 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features, prepared
-from xlbench.inference.answering import Answerer, check_list
-from xlbench.inference.answers import Classified, Tagged
+from xlbench.inference.answering import Answerer, Classified, Tagged, check_list
 from xlbench.inference.loading import Languages, LoadedModel
 from xlbench.metrics.tagging import CUT
 from xlbench.system.errors import UserError, unknown

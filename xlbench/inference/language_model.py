@@ -9,8 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.inference.answering import check_list
-from xlbench.inference.answers import Example
+from xlbench.inference.answering import Example, check_list
 from xlbench.inference.generator import Model
 from xlbench.inference.loading import LoadedModel
 from xlbench.parallel.length_batches import LengthBatches

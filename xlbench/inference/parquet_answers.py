@@ -5,7 +5,7 @@ from typing import IO, Self
 
 from xlbench.data import rows
 from xlbench.inference.answer_lines import Answers, Record, answer_cells
-from xlbench.inference.answers import Classified, Tagged
+from xlbench.inference.answering import Classified, Tagged
 from xlbench.system.files import Json
 
 _ROWS = 8192  # Of a row group; fewer would make files larger and slower to read.

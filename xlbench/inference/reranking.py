@@ -13,7 +13,7 @@ import numpy as np
 from xlbench import config as config_lib
 from xlbench.decoding import mmi
 from xlbench.evaluators.generation import Written
-from xlbench.inference.answers import Example, Prediction, Reranker
+from xlbench.inference.answering import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
@@ -136,9 +136,7 @@ class Ranking:
         """The new scores [examples, texts]; see Ranker.scores."""
         examples = [Example(text, source_lang, target_lang) for text in inputs]
         answers = [Prediction(*one) for n_best in texts for one in n_best]
-        each = [
-            example for example, n_best in zip(examples, texts, strict=True) for _ in n_best
-        ]
+        each = [example for example, n_best in zip(examples, texts, strict=True) for _ in n_best]
         scores = self.reranker.scores(each, answers)
         return np.asarray(scores, np.float64).reshape(len(inputs), -1)
 

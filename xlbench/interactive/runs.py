@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
-from xlbench.inference.answers import Prediction, Suggestion
+from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
