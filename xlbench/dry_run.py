@@ -19,8 +19,8 @@ from xlbench.plan import programs
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
-from xlbench.training import checkpoints, memory, messages, objectives, vocab_rows
-from xlbench.training.experiment import Data, stage_batches
+from xlbench.training import checkpoints, memory, messages, objectives
+from xlbench.training.experiment import Data, stage_batches, trained_vocab_rows
 from xlbench.training.rows import ALL_ROWS, Rows
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
@@ -171,9 +171,7 @@ def _rows(config: ConfigDict, data: Data, job: programs.Job) -> Rows | None:
         return None
     vocabulary = tokenizers.load(config.data.vocabulary, config.data.root)
     params = job.state.params
-    return vocab_rows.trained_vocab_rows(
-        config, data, params, job.mask, job.model.config, vocabulary
-    )
+    return trained_vocab_rows(config, data, params, job.mask, job.model.config, vocabulary)
 
 
 def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:

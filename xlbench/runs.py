@@ -36,7 +36,7 @@ from xlbench.training.experiment import (
     stage_batches,
     stage_data,
 )
-from xlbench.training.initialiser import Initialiser
+from xlbench.training.train_step import Initialiser
 
 
 def build(config: ConfigDict, workdir: str = '') -> Experiment:

@@ -13,7 +13,7 @@ from xlbench.data import features
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.system import machine
 from xlbench.system.errors import UserError
-from xlbench.training import initialiser, memory, optimizers, train_step
+from xlbench.training import memory, optimizers, train_step
 
 
 class Linear(nn.Module):
@@ -78,7 +78,7 @@ def make(trainable=('.*',), first_step=0, skip=False, accumulate=1, **options):
 
 def test_what_is_compiled_ahead_makes_the_same_parameters_and_the_same_step():
     state, step, objective, mesh = make()
-    initialise = initialiser.Initialiser(Linear(), objective, mesh, None)
+    initialise = train_step.Initialiser(Linear(), objective, mesh, None)
     initialise.compile_ahead(jax.random.key(9))
     params = initialise(jax.random.key(0))
     jax.tree.map(np.testing.assert_array_equal, params, state.params)

@@ -29,7 +29,7 @@ from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.progress import quantity
-from xlbench.training import vocab_rows
+from xlbench.training import experiment
 
 # '▁' opens a word of SentencePiece's, '##' goes on with one of WordPiece's.
 _SHORT = re.compile(r'(##)?.|<0x[0-9A-F]{2}>', re.DOTALL)
@@ -62,7 +62,7 @@ def trim(source: str, target: pathlib.Path, mixtures: Sequence[str], root: str) 
     ensure(needed, root=root, vocabulary=source)
     opened = [task for pair in needed for task in open_mixture(root, source, *pair)[0]]
     tasks = {task.name: task for task in opened}
-    seen = vocab_rows.ids_seen(list(tasks.values()), ('inputs', 'targets'))
+    seen = experiment.ids_seen(list(tasks.values()), ('inputs', 'targets'))
     kept = _kept(pieces, np.flatnonzero(seen), content)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

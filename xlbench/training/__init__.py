@@ -2,12 +2,10 @@
 
   objectives   what is learned: batches in, loss and predictions out
   losses       sums of losses over arrays
-  train_step   one optimizer step, compiled once
+  train_step   fresh parameters, and one optimizer step, compiled once
   rows         the rows of a token table that a step trains
-  vocab_rows   finds these rows: the tokens that occur in the data
   optimizers   optimizers, schedules, and which parameters move
   checkpoints  saves and restores a run
-  initialiser  fresh parameters
   init_from    parameters from other runs and public checkpoints
   memory       refuses sizes that cannot fit a device
   messages     the lines that a run prints
@@ -15,7 +13,6 @@
   evaluation   evaluations while it trains, and the best score
   stage_steps  the step of a stage: its state, optimizer, compilation
   loop         stages of steps, evaluations and checkpoints
-  nonfinite    records of steps whose loss or gradients are not finite
 """
 
 __all__ = [
@@ -23,16 +20,13 @@ __all__ = [
     'evaluation',
     'experiment',
     'init_from',
-    'initialiser',
     'loop',
     'losses',
     'memory',
     'messages',
-    'nonfinite',
     'objectives',
     'optimizers',
     'rows',
     'stage_steps',
     'train_step',
-    'vocab_rows',
 ]

@@ -4,7 +4,9 @@ import collections
 import contextlib
 import functools
 import importlib
+import pathlib
 import threading
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -12,22 +14,21 @@ from ml_collections import ConfigDict
 
 from xlbench import names, tracking
 from xlbench.data import batches as batches_lib
+from xlbench.data.prepared import Prepared
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
-from xlbench.system import logs, machine
+from xlbench.system import files, logs, machine
 from xlbench.system.errors import UserError
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
     messages,
-    nonfinite,
     train_step as train_step_lib,
-    vocab_rows,
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
 from xlbench.training.evaluation import Evaluation
-from xlbench.training.experiment import Experiment, stage_batches, stage_data
+from xlbench.training.experiment import Experiment, stage_batches, stage_data, trained_vocab_rows
 from xlbench.training.stage_steps import StageSteps
 from xlbench.trees import Params
 
@@ -78,7 +79,7 @@ class Trainer:
         self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
-        self.rows = vocab_rows.trained_vocab_rows(
+        self.rows = trained_vocab_rows(
             config,
             experiment.data,
             experiment.shapes,
@@ -276,7 +277,7 @@ class Trainer:
         stage = self.config.stages[self.progress.stage]
         tasks, _ = stage_data(self.experiment.data, stage)
         numbers = flight.batches.examples(flight.position.place())
-        line, path = nonfinite.write(self.workdir, flight.step, flight.metrics, tasks, numbers)
+        line, path = _write_nonfinite(self.workdir, flight.step, flight.metrics, tasks, numbers)
         self.progress.skipped += 1
         skipped, skip = self.progress.skipped, self.config.nonfinite.skip
         if skipped <= skip:
@@ -380,3 +381,43 @@ def _import_orbax_in_background() -> None:
             importlib.import_module('xlbench.training.checkpoints.orbax_manager')
 
     threading.Thread(target=load, name='imports').start()
+
+
+def _write_nonfinite(
+    workdir: str,
+    step: int,
+    metrics: Mapping[str, jax.Array],
+    tasks: Sequence[Prepared],
+    examples: Iterable[tuple[str, str, int]],
+) -> tuple[str, pathlib.Path]:
+    """Writes <workdir>/nonfinite/step-<step>.json: the numbers of a step, and its examples.
+
+    Args:
+      workdir: of the run; process 0 writes.
+      step: that was not finite.
+      metrics: of the step: 'loss' and 'weight' are sums.
+      tasks: that the examples are of.
+      examples: (task, split, number) of those of the step's batch, of all processes.
+
+    Returns:
+      What there is to say, and the file.
+    """
+    loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
+    loss /= max(weight, 1.0)
+    path = pathlib.Path(workdir, 'nonfinite', f'step-{step}.json')
+    if jax.process_index() == 0:
+        of_name = {(task.name, task.split): task for task in tasks}
+        shown = [
+            {
+                'task': name,
+                'split': split,
+                'number': number,
+                'input': of_name[name, split][number]['inputs_pretokenized'][:200],
+                'target': of_name[name, split][number]['targets_pretokenized'][:200],
+            }
+            for name, split, number in examples
+        ]
+        facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
+        path.parent.mkdir(exist_ok=True)
+        files.write(path, logs.as_json(facts))
+    return f'step {step}: the loss is {loss} and the norm of the gradients {norm}', path
