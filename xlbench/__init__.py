@@ -40,7 +40,7 @@ _INTERACTIVE = {
     'list_tasks': 'data',
     'read_batch': 'data',
     'read_examples': 'data',
-    'load_config': 'configs',
+    'load_config': 'calling',
     'Run': 'runs',
     'Sweep': 'runs',
     'write_report': 'runs',

@@ -11,7 +11,7 @@ import tiny
 import tiny_replies
 
 import xlbench
-from xlbench.interactive import calling, tables
+from xlbench.interactive import calling
 from xlbench.system.errors import UserError
 
 TASK = tiny.QUESTIONS[0]
@@ -166,7 +166,7 @@ def test_failures_are_one_line(monkeypatch):
         end(KeyError('key'))
     monkeypatch.setitem(sys.modules, 'pandas', None)
     with pytest.raises(UserError, match='need the package pandas'):
-        tables.frame([])
+        calling.frame([])
 
 
 def test_arguments_become_flags():

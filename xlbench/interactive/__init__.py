@@ -14,11 +14,9 @@ Each does what the program of its name does, with the same files and messages. A
 UserError, which a notebook shows as one line. The names are attributes of `xlbench`, too, which
 imports them when one of them is used first.
 
-  tables    makes frames; says what is missing where pandas is
-  calling   turns arguments into flags, and failures into one line
-  configs   loads a config and changes it
+  calling   turns arguments into flags, failures into one line and rows into frames; loads configs
   data      lists tasks; reads examples and batches
   runs      a run, and a sweep of few-shot transfer
 """
 
-__all__ = ['calling', 'configs', 'data', 'runs', 'tables']
+__all__ = ['calling', 'data', 'runs']

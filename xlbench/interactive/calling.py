@@ -1,14 +1,22 @@
-"""Calls programs as functions: arguments become their flags, failures one line."""
+"""Calls programs as functions: arguments become flags, failures one line, rows pandas frames."""
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from xlbench import config as config_lib
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, names
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What a cell of a frame may hold.
+Cell = str | int | float | Sequence[str] | Sequence[float] | None
 _Arguments = ParamSpec('_Arguments')
 _Answer = TypeVar('_Answer')
 
@@ -78,3 +86,48 @@ def with_tuples(value: Setting) -> Setting:
     if isinstance(value, Mapping):
         return {key: with_tuples(inner) for key, inner in value.items()}
     return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def frame(rows: Iterable[Mapping[str, Cell]], index: Sequence[str] = ()) -> 'pd.DataFrame':
+    """Makes a frame of rows; a row without a column of the others has NaN there.
+
+    Args:
+        rows: Column to value.
+        index: The columns that name a row.
+
+    Raises:
+        UserError: pandas is not installed.
+    """
+    try:  # Here alone, when the first frame is made.
+        import pandas as pd
+    except ImportError:
+        raise UserError(
+            "frames need the package pandas: python -m uv pip install 'pandas>=2.2'"
+        ) from None
+    made = pd.DataFrame(list(rows))
+    return made.set_index(list(index)) if index and len(made) else made
+
+
+@plainly
+def load_config(
+    name: str | os.PathLike, changes: Mapping[str, Setting] | None = None
+) -> ConfigDict:
+    """Loads a config, of a run or of a sweep, and changes some of its keys.
+
+    The result is a ConfigDict, which can be changed further: `config.seed = 1`. Keys that the
+    config leaves out, and `model.from`, are for `changes` alone.
+
+    Example: load_config('mtg_mt5:sample', {'stages.stage1.num_steps': 50, 'seed': 1})
+
+    Args:
+        name: As --config takes it: a file or the name of a config that comes with xlbench, and
+            behind a colon its variant.
+        changes: Key with dots, or nested, to value.
+
+    Raises:
+        UserError: There is no such config, variant or key, or it does not take the value.
+    """
+    argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
+    config, _ = config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)
+    (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
+    return config

@@ -10,8 +10,7 @@ from xlbench import benchmarks, names
 from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
-from xlbench.interactive.calling import plainly
-from xlbench.interactive.tables import Cell, frame
+from xlbench.interactive.calling import Cell, frame, plainly
 from xlbench.system import errors
 
 if TYPE_CHECKING:

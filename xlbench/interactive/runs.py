@@ -16,8 +16,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive import calling
-from xlbench.interactive.calling import flags, plainly
-from xlbench.interactive.tables import Cell, frame
+from xlbench.interactive.calling import Cell, flags, frame, plainly
 from xlbench.parallel import cluster
 from xlbench.reporting import predictions, screen
 from xlbench.reporting.results import Result, Run as RunResults, read_run
