@@ -22,8 +22,8 @@ from xlbench.parallel import partitioning
 from xlbench.plan import (
     __main__ as plan,
     devices as devices_lib,
+    figures,
     hlo,
-    messages,
     programs,
     study as study_lib,
 )
@@ -215,7 +215,7 @@ def test_a_plan_as_json_and_in_words(small_plan):
     # with a constant, which has one gradient. What its loss computes anew comes on top.
     assert 0.998 < step['matmul_flops'] / read['plan']['model_flops'] < 1.2
     assert step['estimate']['compiler_source'] == 'not given'
-    text = '\n'.join(messages.lines_of(read))
+    text = '\n'.join(figures.lines_of(read))
     for words in ('mesh data 4 x fsdp 2 x tensor 1', 'per device: parameters', 'the train step',
                   'in a ring', 'decoding of test', 'is not known'):  # fmt: skip
         assert words in text
@@ -232,14 +232,14 @@ def test_devices_of_a_cpu_share_the_memory_of_the_process(tiny_root, monkeypatch
     arrays = memory['argument'] + memory['output'] + memory['temp'] - memory['alias']
     assert memory['process'] == devices_lib.GIB
     assert memory['needed'] == arrays + memory['generated_code'] + devices_lib.GIB
-    lines = '\n'.join(messages.lines_of(results[0]))
+    lines = '\n'.join(figures.lines_of(results[0]))
     assert 'share of 8 in the process (Python, jax, compiled programs) 1 GiB; together' in lines
 
 
 def test_a_program_that_cannot_be_read_is_said(small_plan):
     read = json.loads(logs.as_json(small_plan))
     read['plan']['programs'][0] |= {'collectives': None, 'unreadable': 'INTERNAL: async-update'}
-    lines = list(messages.lines_of(read))
+    lines = list(figures.lines_of(read))
     assert any('collectives: not given' in x and 'INTERNAL: async-update' in x for x in lines)
     assert hlo.parse('', 8).collectives == ()
 
@@ -261,14 +261,14 @@ def test_what_does_not_fit_is_made_smaller_in_order(tiny_root, small_plan, monke
     assert seen == [('none', 1), ('dots', 1), ('full', 1), ('full', 2)]
     assert (result['fits'], result['suggested_plan']['fits']) == (False, True)
     suggestion = '--config.model.remat=full --config.accumulate=2'
-    lines = list(messages.lines_of(result))
+    lines = list(figures.lines_of(result))
     assert f'the first that fits: {suggestion}' in lines
     said = any("add remat='full' to its model there" in line for line in lines)
     assert said == ('remat' not in config.model)
     assert [entry['fits'] for entry in result['tried']] == [False, False, True]
     result = plan_of(config, with_decoding=False, memory=1.5, tries=2)
     assert (len(result['tried']), result['suggestion']) == (2, None)
-    assert list(messages.lines_of(result))[-1].endswith('there are more, set --tries higher')
+    assert list(figures.lines_of(result))[-1].endswith('there are more, set --tries higher')
 
 
 def test_what_cannot_fit_is_not_compiled(tiny_root, monkeypatch):
@@ -276,7 +276,7 @@ def test_what_cannot_fit_is_not_compiled(tiny_root, monkeypatch):
     result = plan_of(tiny.tiny_config(tiny_root), memory=1e-6)
     assert result['plan'] is None and result['suggestion'] is None
     assert all(entry['state'] for entry in result['tried'])
-    assert list(messages.lines_of(result))[-1] == 'no setting that was tried fits'
+    assert list(figures.lines_of(result))[-1] == 'no setting that was tried fits'
 
 
 def test_the_order_of_what_is_tried():
@@ -314,7 +314,7 @@ def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_p
     stages = {name: stage.num_steps for name, stage in config.stages.items()}
     for name, steps in stages.items():
         assert hours['stages'][name] == pytest.approx(steps * hours['step_seconds'] / 3600)
-    text = '\n'.join(messages.lines_of(result))
+    text = '\n'.join(figures.lines_of(result))
     assert '8 NVIDIA H100 devices' in text and 'at an MFU of 50%, which is assumed' in text
     assert 'cpu' not in text and all(f'{name}: ' in text for name in stages)
 
@@ -327,7 +327,7 @@ def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatc
     assert any(line.startswith('params/') for line in found), found
     result = json.loads(logs.as_json(small_plan))
     result['plan']['held_whole'] = found
-    lines = list(messages.lines_of(result))
+    lines = list(figures.lines_of(result))
     assert f'held whole by every device: {found[0]}' in lines
     assert lines[lines.index(f'held whole by every device: {found[4]}') + 1] == (
         f'  and {len(found) - 5} smaller ones'

@@ -4,15 +4,13 @@
   study     what a compiled program costs
   hlo       reads compiled programs
   devices   kinds of devices and slices of them
-  figures   what a plan holds, by name and type
-  messages  a plan in words
+  figures   what a plan holds, by name and type, and in words
 """
 
 __all__ = [
     'devices',
     'figures',
     'hlo',
-    'messages',
     'programs',
     'study',
 ]

@@ -47,7 +47,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, models, runs
 from xlbench.parallel import partitioning
-from xlbench.plan import devices as topology_lib, messages as words, programs, study
+from xlbench.plan import devices as topology_lib, figures, programs, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Plan, Result, Trial
 from xlbench.system import errors, files, logs
@@ -207,7 +207,7 @@ def make_plan(
         hours = study.hours(plan, config, device, mfu)
         result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes, 'hours': hours}
     elif device.capacity is not None and tries and state > device.capacity:
-        alone = words.amount(state)
+        alone = figures.amount(state)
         study.say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
         result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
     else:
@@ -312,7 +312,7 @@ def main(argv: Sequence[str]) -> int:
         mfu=args.mfu,
         folder=args.hlo,
     )
-    for line in words.lines_of(result):
+    for line in figures.lines_of(result):
         print(line)
     if args.output:
         files.write(args.output, logs.as_json(result))

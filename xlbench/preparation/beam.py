@@ -33,7 +33,7 @@ from apache_beam.options import pipeline_options
 from xlbench import pipeline
 from xlbench.data import prepared, readers
 from xlbench.data.prepared import InputEntry, ShardEntry, SkippedEntry
-from xlbench.preparation import examples as examples_lib, jobs as jobs_lib, mixtures as mixtures_lib
+from xlbench.preparation import examples as examples_lib, jobs as jobs_lib
 from xlbench.preparation.jobs import Done, Job
 from xlbench.system import errors, files
 
@@ -266,9 +266,7 @@ def run(
     Args:
       jobs: what to prepare; root and vocabulary are bound, see `pipeline.bound`.
       finished: called with each result.
-      root: the data root.
-      vocabulary: see xlbench/data/tokenizers.
-      skip_bad: how many bad records may be skipped, in all jobs together.
+      root, vocabulary, skip_bad: as `mixtures.prepare` takes them.
       force: do also what another process has done in the meantime.
       options: Beam's own, such as '--runner=DataflowRunner'.
       shard_examples: examples of one file.
@@ -368,28 +366,3 @@ def _report(
             raise errors.UserError(file.read()) from error
     with open(os.path.join(setting.scratch, REPORT), encoding='utf-8') as file:
         return [json.loads(line) for line in file]
-
-
-def prepare_with_beam(
-    mixtures: str | Sequence[str],
-    splits: str | Sequence[str],
-    *,
-    root: str,
-    vocabulary: str,
-    skip_bad: int = 0,
-    force: bool = False,
-    options: Sequence[str] = (),
-) -> list[Done]:
-    """`mixtures.prepare` by Beam; `options` are Beam's own."""
-    work = functools.partial(
-        run, root=root, vocabulary=vocabulary, skip_bad=skip_bad, force=force, options=options
-    )
-    return mixtures_lib.prepare(
-        mixtures,
-        splits,
-        root=root,
-        vocabulary=vocabulary,
-        skip_bad=skip_bad,
-        force=force,
-        elsewhere=work,
-    )

@@ -11,6 +11,7 @@ once on the same data.
 """
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import os
@@ -26,6 +27,7 @@ from xlbench.system.machine import quietly
 
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done
+    from xlbench.preparation.mixtures import Elsewhere
 
 SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum', 'translation')  # Modules of tasks/samples.
 
@@ -68,7 +70,9 @@ def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
 
 
 def prepare(
-    mixtures: str | Sequence[str], splits: str | Sequence[str], **arguments: str | int | bool | None
+    mixtures: str | Sequence[str],
+    splits: str | Sequence[str],
+    **arguments: 'str | int | bool | Elsewhere | None',
 ) -> list['Done']:
     """Prepares tasks; see `xlbench.preparation.mixtures`."""
     from xlbench.preparation import mixtures as mixtures_lib
@@ -235,12 +239,10 @@ def main(argv: Sequence[str]) -> int:
         if flags.beam:
             with quietly():
                 from xlbench.preparation import beam
-            options = flags.beam_options
-            done = beam.prepare_with_beam(
-                flags.mixture or '', flags.split, **chosen, options=options
-            )
+            means = {'elsewhere': functools.partial(beam.run, **chosen, options=flags.beam_options)}
         else:
-            done = prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
+            means = {'workers': flags.workers}
+        done = prepare(flags.mixture or '', flags.split, **chosen, **means)
         for task in dict.fromkeys(one.job.task for one in done) if flags.card else ():
             print(cards.write(root, flags.vocabulary, task), flush=True)
     except KeyboardInterrupt:
