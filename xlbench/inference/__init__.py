@@ -15,8 +15,7 @@
   importing         writes a workdir from a Hugging Face checkpoint
   exporting         writes a folder in the form of Hugging Face from a workdir
   exported          what stands beside the weights in such a folder
-  usage             how such a folder is used, in words
-  cards             its model card
+  cards             its model card, with how it is used
   trimming          writes such a folder again with a part of its vocabulary
 """
 
@@ -38,5 +37,4 @@ __all__ = [
     'retriever',
     'sentence_encoder',
     'trimming',
-    'usage',
 ]
