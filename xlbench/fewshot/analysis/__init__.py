@@ -2,18 +2,18 @@
 
 A sweep need not be finished; nothing here trains.
 
-  sweeps           reads the workdir of a sweep
-  groups           adaptations that differ in the bucket alone, and their scores
-  systems          sweeps that adapt one source-trained model, and when the paper's scores compare
-  source_training  how the source model was trained
-  paper            what arXiv:2012.15682 prints
-  lexical          overlap of vocabularies, and correlations
-  factors          what the gains of transfer go with: tables 3 and 14
-  findings         whether the paper's findings hold
-  parts            what tables are made of
-  tables           the paper's other tables
-  figure_data      the numbers of the figures
-  figures          the paper's figures
+  sweeps       reads the workdir of a sweep
+  groups       adaptations that differ in the bucket alone, and their scores
+  systems      sweeps that adapt one source-trained model, how that was trained, and when the
+               paper's scores compare
+  paper        what arXiv:2012.15682 prints
+  lexical      overlap of vocabularies, and correlations
+  factors      what the gains of transfer go with: tables 3 and 14
+  findings     whether the paper's findings hold
+  parts        what tables are made of
+  tables       the paper's other tables
+  figure_data  the numbers of the figures
+  figures      the paper's figures
 """
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     'lexical',
     'paper',
     'parts',
-    'source_training',
     'sweeps',
     'systems',
     'tables',

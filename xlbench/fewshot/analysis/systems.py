@@ -11,19 +11,62 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
-from xlbench.fewshot.analysis import lexical, paper, source_training
+from xlbench.fewshot.analysis import lexical, paper
 from xlbench.fewshot.analysis.groups import Adaptations, Group, adaptations
-from xlbench.fewshot.analysis.source_training import SourceTraining
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean
-from xlbench.system import errors
+from xlbench.system import errors, files
 
 _TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
+
+
+class _Optimizer(msgspec.Struct):
+    learning_rate: float | None = None
+
+
+class _Stage(msgspec.Struct):
+    num_steps: int = 0
+    optimizer: _Optimizer = msgspec.field(default_factory=_Optimizer)
+
+
+class _Batches(msgspec.Struct):
+    batch_size: int = 0
+
+
+class _Config(msgspec.Struct):
+    """The part of the config of a source training that is read."""
+
+    stages: dict[str, _Stage] = {}
+    batches: _Batches = msgspec.field(default_factory=_Batches)
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceTraining:
+    """One source training in English, as far as its workdir tells.
+
+    Attributes:
+        workdir: Of the training.
+        learning_rate: Of the last stage, at its highest; None if the config does not say.
+        batch_size: Likewise.
+        epochs: Over the training examples; None if their number is not known.
+        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
+            or a sentence on why that is not known.
+        test: Likewise, on the English test set.
+    """
+
+    workdir: pathlib.Path
+    learning_rate: float | None
+    batch_size: int | None
+    epochs: float | None
+    dev: tuple[float, int] | str
+    test: tuple[float, int] | str
 
 
 class Overlaps(NamedTuple):
@@ -151,7 +194,7 @@ class System:
     @functools.cached_property
     def source(self) -> SourceTraining | str:
         """Reads the training of the model that is adapted; or a sentence on why it cannot."""
-        return source_training.read(self.sweeps[0].source_workdir, self.task)
+        return read_source(self.sweeps[0].source_workdir, self.task)
 
     @property
     def english(self) -> tuple[float, int] | str:
@@ -250,6 +293,37 @@ class System:
         if stats is None or group.language not in self.comparable:
             return False
         return not group.shots or len(stats.scores) + len(stats.empty) == paper.BUCKETS
+
+
+def read_source(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+    """Reads a workdir of source training for a task; a sentence on why if it cannot be read."""
+    try:
+        run = runs_results.read_run(workdir)
+        config = files.check_type(run.config, _Config, f'{workdir}/config.json')
+    except errors.UserError as error:
+        return str(error)
+    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
+
+    def score(split: str) -> tuple[float, int] | str:
+        try:
+            result = run.at(run.choose_step('best', split, metric), split).get(name)
+        except errors.UserError as error:
+            return str(error)
+        if result is None or metric not in result.scores:
+            return f'{workdir} has no {metric} of {name} on the split {split!r}'
+        return result.scores[metric], result.num_examples
+
+    stages = list(config.stages.values())
+    examples = (run.info.get('examples') or {}).get(f'{name}/train')
+    rows = config.batches.batch_size * sum(stage.num_steps for stage in stages)
+    return SourceTraining(
+        workdir,
+        stages[-1].optimizer.learning_rate if stages else None,
+        config.batches.batch_size or None,
+        rows / examples if examples else None,
+        score('validation'),
+        score('test'),
+    )
 
 
 def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:

@@ -17,9 +17,16 @@ import statistics
 from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
-from xlbench.fewshot.analysis import factors, findings, paper, parts, source_training
+from xlbench.fewshot.analysis import factors, findings, paper, parts
 from xlbench.fewshot.analysis.groups import Group
-from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains, pair
+from xlbench.fewshot.analysis.systems import (
+    System,
+    about_gaps,
+    about_groups,
+    gains,
+    pair,
+    read_source,
+)
 from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.metrics import tagging
 from xlbench.reporting import render
@@ -83,7 +90,7 @@ def source(system: System) -> Table:
     if isinstance(system.source, str):
         return Table(title, missing=system.source)
     mine = system.source.workdir
-    read = {path: source_training.read(path, system.task) for path in (mine, *system.searched)}
+    read = {path: read_source(path, system.task) for path in (mine, *system.searched)}
     runs = {path: run for path, run in read.items() if not isinstance(run, str)}
     labels = ('learning rate', 'batch size', 'epochs', f'dev {system.metric}')
     columns = [Column('', label) for label in (*labels, f'test {system.metric}', 'adapted')]
