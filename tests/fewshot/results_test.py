@@ -12,7 +12,7 @@ import tiny_labels
 import tiny_sweep
 
 from xlbench.data import prepared
-from xlbench.fewshot import predictions, results, runner, settings
+from xlbench.fewshot import results, runner, settings
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import results as runs_results
@@ -134,7 +134,7 @@ def test_rows_from_elsewhere_are_checked(tmp_path, change):
 @pytest.mark.parametrize('part', ['..', '../x', 'a/b', '', 'a-b', '.hidden', 'x\n'])
 def test_no_name_leads_out_of_the_folder(tmp_path, part):
     with pytest.raises(errors.UserError, match='file name'):
-        predictions.path_of(tmp_path, 'udpos', part, 'gold')
+        results.path_of(tmp_path, 'udpos', part, 'gold')
 
 
 def test_the_csv_is_tidy_and_the_same_bytes_each_time(tmp_path):
@@ -170,7 +170,7 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     assert sweep.predicted(zero).tolist() == [0, 0, 255, 0, 255]
     assert sweep.predicted(first).tolist() == [1, 1, 255, 1, 255]
     assert sweep.predicted(third).tolist() == [0, 1, 255, 16, 255]
-    assert sweep.test_set('udpos', 'de') == predictions.TestSet(['A', 'B'], 2)
+    assert sweep.test_set('udpos', 'de') == results.TestSet(['A', 'B'], 2)
     table = np.load(folder / 'predictions/udpos-de-1-full-source/1e-05-42.npy')
     assert table.shape == (3, 5) and (table[1] == 255).all()
 

@@ -11,8 +11,7 @@ xlbench.fewshot.attention WORKDIR` makes table 5.
   frozen         an encoder that stays as it is
   lane_programs  what the devices do with lanes
   adaptation     adapts one model to one language in one way, as many lanes as fit at a time
-  predictions    files of predicted labels
-  results        the rows of a sweep's results, and the journal that they are written to
+  results        the rows of a sweep's results, their journal, and files of predicted labels
   workdir        a sweep's config.json
   runner         adapts group after group
   sweep          a whole sweep
@@ -31,7 +30,6 @@ __all__ = [
     'eval_sets',
     'frozen',
     'lane_programs',
-    'predictions',
     'report',
     'results',
     'runner',

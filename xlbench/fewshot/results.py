@@ -18,20 +18,23 @@ lines of results.jsonl have a 'lane', their place in it; these are read, too.
 """
 
 import dataclasses
+import io
 import json
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from xlbench.fewshot import predictions
 from xlbench.reporting import render
-from xlbench.system import errors, files
+from xlbench.system import errors, files, untrusted
 
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
 STATUSES = ('done', 'empty')
+SEPARATOR = 255  # Stands between sentences, and for what is not there yet.
+_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
 # Task, language, shots, method, start, learning rate, bucket, seed.
 Key = tuple[str, str, int, str, str, float | None, int | None, int | None]
 
@@ -97,7 +100,7 @@ class Row:
         """Returns the file of its group's predictions in workdirs of earlier versions."""
         shots = () if self.shots == 0 else (self.shots,)
         parts = (self.task, self.language, *shots, self.method, self.start)
-        return predictions.path_of(workdir, *parts)
+        return path_of(workdir, *parts)
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Row))
@@ -171,27 +174,27 @@ class Journal:
         Raises:
             UserError: there are others.
         """
-        path = predictions.path_of(self._workdir, task, language, 'gold')
-        test_set = predictions.TestSet(list(labels), num_examples)
-        before = predictions.read_test_set(self._workdir, task, language)
-        gold = predictions.as_bytes(gold)
+        path = path_of(self._workdir, task, language, 'gold')
+        test_set = TestSet(list(labels), num_examples)
+        before = read_test_set(self._workdir, task, language)
+        gold = as_bytes(gold)
         if before and path.is_file():
-            there = predictions.load(self._workdir, path)
+            there = load_labels(self._workdir, path)
             if before != test_set or not np.array_equal(there, gold):
                 raise errors.UserError(
                     f'the test set of {task} in {language} has changed since {self._workdir} was '
                     'started; choose another --workdir'
                 )
             return
-        predictions.save(path, gold)
-        predictions.write_test_set(self._workdir, task, language, test_set)
+        save_labels(path, gold)
+        write_test_set(self._workdir, task, language, test_set)
 
     def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
-        path, labels = row.predictions(self._workdir), predictions.as_bytes(predicted)
+        path, labels = row.predictions(self._workdir), as_bytes(predicted)
         if row.bucket is None:
-            predictions.save(path, labels)
+            save_labels(path, labels)
         else:
-            predictions.save_row(path, row.bucket, num_buckets, labels)
+            save_row(path, row.bucket, num_buckets, labels)
 
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:
@@ -270,5 +273,95 @@ def _parse(line: bytes) -> tuple[Row, int | None]:
     for name in ('bucket', 'learning_rate', 'seed') if row.shots else ():
         if getattr(row, name) is None:
             raise errors.UserError(f'a row with shots has no {name}')
-    predictions.joined(row.task, row.language, row.method, row.start)
+    joined(row.task, row.language, row.method, row.start)
     return row, files.parse_json(line, _Lane, 'the line').lane
+
+
+# ---------------------------------------------------------------------------------------------
+# Files of predicted labels: a label is its number in a byte.
+
+
+class TestSet(msgspec.Struct):
+    """The labels and the size of a test set.
+
+    Attributes:
+        labels: The name of each label.
+        num_examples: How many there are; 0 if it is not known.
+    """
+
+    labels: list[str] = []
+    num_examples: int = 0
+
+
+def read_test_set(workdir: str | pathlib.Path, task: str, language: str) -> TestSet | None:
+    """Reads the note on the test set of a task in one language; None if there is none."""
+    path = path_of(workdir, task, language, suffix='.json')
+    name = path.relative_to(workdir)
+    return files.read_json(path, TestSet) if untrusted.file(workdir, name) else None
+
+
+def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: TestSet) -> None:
+    """Notes what `read_test_set` reads."""
+    text = json.dumps(msgspec.structs.asdict(what), ensure_ascii=False, indent=1)
+    files.write(path_of(workdir, task, language, suffix='.json'), text + '\n')
+
+
+def path_of(workdir: str | pathlib.Path, *parts: str | int, suffix: str = '.npy') -> pathlib.Path:
+    """Makes the path predictions/<part>-<part>....npy; no part can lead out of the folder."""
+    return pathlib.Path(workdir) / 'predictions' / (joined(*parts) + suffix)
+
+
+def joined(*parts: str | int) -> str:
+    """Joins parts with a minus; UserError for one that no file can be named by."""
+    for part in map(str, parts):
+        # A minus would be taken for the one between the parts.
+        if not _SAFE_NAME.fullmatch(part) or '..' in part:
+            raise errors.UserError(
+                f'{part!r} cannot be part of a file name; allowed: letters, digits, "_" and "."'
+            )
+    return '-'.join(map(str, parts))
+
+
+def as_bytes(numbers: np.ndarray) -> np.ndarray:
+    """Converts numbers of labels, below 0 between sentences, to uint8."""
+    numbers = np.asarray(numbers)
+    if numbers.max(initial=0) >= SEPARATOR:
+        raise ValueError(f'label {numbers.max()} does not fit; at most {SEPARATOR} are stored')
+    return np.where(numbers < 0, SEPARATOR, numbers).astype(np.uint8)
+
+
+def save_labels(path: pathlib.Path, table: np.ndarray) -> None:
+    """Writes an array whole or not at all."""
+    out = io.BytesIO()
+    np.save(out, table, allow_pickle=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, out.getvalue())
+
+
+def save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) -> None:
+    """Writes one row of an array that may be there already, and then has `num_rows` or more."""
+    num_rows = max(number + 1, num_rows)
+    there = np.load(path, mmap_mode='r', allow_pickle=False) if path.is_file() else None
+    if there is None or len(there) < num_rows:
+        table = np.full((num_rows, len(row)), SEPARATOR, np.uint8)
+        if there is not None:
+            table[: len(there)] = there
+        save_labels(path, table)
+    table = np.load(path, mmap_mode='r+', allow_pickle=False)
+    table[number] = row
+    table.flush()
+
+
+def load_labels(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
+    """Opens a file below a workdir, [W] or [rows, W] uint8; UserError if it is none of ours."""
+    untrusted.file(workdir, path.relative_to(workdir))
+    try:
+        # The header decides how much is read, and only what is asked for is.
+        table = np.load(path, mmap_mode='r', allow_pickle=False)
+    except FileNotFoundError:
+        raise errors.UserError(f'there are no predictions {path}') from None
+    except (OSError, ValueError, EOFError) as error:
+        raise errors.UserError(f'{path} cannot be read: {error}') from None
+    if table.dtype != np.uint8 or table.ndim not in (1, 2):
+        raise errors.UserError(f'{path} has {table.dtype}{list(table.shape)}, not predictions')
+    return table

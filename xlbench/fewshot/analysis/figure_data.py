@@ -13,7 +13,7 @@ from xlbench.data import features, prepared
 from xlbench.fewshot.analysis import lexical
 from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System
-from xlbench.fewshot.predictions import SEPARATOR
+from xlbench.fewshot.results import SEPARATOR
 from xlbench.metrics import tagging
 from xlbench.system.errors import UserError
 

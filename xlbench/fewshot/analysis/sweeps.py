@@ -14,9 +14,8 @@ import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
-from xlbench.fewshot import predictions, results
-from xlbench.fewshot.predictions import TestSet
-from xlbench.fewshot.results import ZERO_SHOT, Key, Row
+from xlbench.fewshot import results
+from xlbench.fewshot.results import ZERO_SHOT, Key, Row, TestSet
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -278,11 +277,11 @@ class Sweep:
 
     def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
         """Returns [W] uint8: predictions of the model without adaptation."""
-        return self._load(predictions.path_of(self.workdir, task, language, ZERO_SHOT, start))
+        return self._load(results.path_of(self.workdir, task, language, ZERO_SHOT, start))
 
     def gold(self, task: str, language: str) -> np.ndarray:
         """Returns [W] uint8: the right labels of the test set."""
-        return self._load(predictions.path_of(self.workdir, task, language, 'gold'))
+        return self._load(results.path_of(self.workdir, task, language, 'gold'))
 
     def predicted(self, row: Row) -> np.ndarray:
         """Returns [W] uint8: predictions of an adapted model."""
@@ -299,11 +298,11 @@ class Sweep:
         return table[lane]
 
     def _load(self, path: pathlib.Path) -> np.ndarray:
-        return predictions.load(self.workdir, path)
+        return results.load_labels(self.workdir, path)
 
     def test_set(self, task: str, language: str) -> TestSet:
         """Reads the names of the labels, and the number of test examples, where noted."""
-        return predictions.read_test_set(self.workdir, task, language) or TestSet()
+        return results.read_test_set(self.workdir, task, language) or TestSet()
 
 
 def _mean_dev(rows: Sequence[Row]) -> float:
