@@ -31,7 +31,7 @@ import re
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
@@ -191,26 +191,17 @@ def _failed(error: BaseException) -> int:
     Returns:
       START_AGAIN, or 1.
     """
-    gone = next(filter(None, map(_gone, _with_causes(error))), '')
-    if not gone:
+    cause: BaseException | None = error
+    while cause is not None:  # Orbax says only that its own wait has ended, and why as the cause.
+        text = ' '.join(str(cause).split())
+        # A program that runs in this thread ends with a ValueError (freed_memory.run_inline).
+        if isinstance(cause, jax.errors.JaxRuntimeError | ValueError) and GONE.match(text):
+            break
+        cause = cause.__cause__
+    else:
         traceback.print_exception(error)
         return 1
     place = f'process {jax.process_index()} of {jax.process_count()}'
-    line = f'error: {place} lost another process ({gone[:200]}); exit code {START_AGAIN}'
+    line = f'error: {place} lost another process ({text[:200]}); exit code {START_AGAIN}'
     print(line, file=sys.stderr, flush=True)
     return START_AGAIN
-
-
-def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error and what it was raised from: Orbax says only that its own wait has ended."""
-    while error is not None:
-        yield error
-        error = error.__cause__
-
-
-def _gone(error: BaseException) -> str:
-    """Returns the text of an error that means that another process is gone, or ''."""
-    text = ' '.join(str(error).split())
-    # A program that runs in this thread ends with a ValueError (freed_memory.run_inline).
-    known = isinstance(error, jax.errors.JaxRuntimeError | ValueError) and GONE.match(text)
-    return text if known else ''

@@ -207,5 +207,4 @@ def _latex_cell(cell: Cell) -> str:
 
 def latex_text(plain: str) -> str:
     """Text that means itself in LaTeX; what stands before a negative number is a minus."""
-    text = ''.join(_TEX.get(char, char) for char in clean(plain))
-    return re.sub(r'(?<![^\s(])-(?=[0-9.])', '$-$', text)
+    return re.sub(r'(?<![^\s(])-(?=[0-9.])', '$-$', ''.join(_TEX.get(c, c) for c in clean(plain)))
