@@ -39,9 +39,17 @@ if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
 
 warm.belong_to_this_process()
 
-# What a shell starts in the background ignores Ctrl-C, and so would the programs of the tests.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Tracing makes millions of objects, and each look for garbage goes through all that are there: a
+# fifth of the tests' time. Before xlbench is imported, which goes back to what it finds.
+gc.set_threshold(*warm.THRESHOLDS)
+
+# What a shell starts in the background ignores Ctrl-C, and what nohup starts the end of a terminal,
+# and so would the programs of the tests.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL),
+):  # fmt: skip
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 import pytest
 
@@ -63,13 +71,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Has Python look for garbage less often: a fifth of the tests' time otherwise.
-
-    Tracing makes millions of objects, and each look goes through all that are there.
-    """
+    """Has Python no longer look for garbage among what all tests have imported."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*warm.THRESHOLDS)
 
 
 @pytest.fixture(scope='module', autouse=True)
