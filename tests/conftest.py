@@ -43,13 +43,11 @@ warm.belong_to_this_process()
 # fifth of the tests' time. Before xlbench is imported, which goes back to what it finds.
 gc.set_threshold(*warm.THRESHOLDS)
 
-# What a shell starts in the background ignores Ctrl-C, and what nohup starts the end of a terminal,
-# and so would the programs of the tests.
-for number, handler in (
-    (signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL),
-):  # fmt: skip
-    if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, handler)
+# What a shell or nohup starts may ignore Ctrl-C or a hangup; programs of the tests would, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import pytest
 
@@ -68,12 +66,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Orders the files: those of LONGEST come first."""
     rank = {f'{name}_test': i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
-
-
-def pytest_collection_finish() -> None:
-    """Has Python no longer look for garbage among what all tests have imported."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope='module', autouse=True)
