@@ -58,7 +58,7 @@ LONGEST = (
     'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
     'huggingface', 'bert', 'bart', 'exports', 'beam_families', 'beam_t5', 'launch',
     'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
-    'chain', 'beam_jobs',
+    'chain', 'distributed',
 )  # fmt: skip
 
 

@@ -59,10 +59,10 @@ import re
 import sys
 from collections.abc import Sequence
 
-from xlbench import benchmarks
+from xlbench import benchmarks, jobs
 from xlbench.config.arguments import share, whole
 from xlbench.data import identification
-from xlbench.system import errors
+from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import build, stats
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
@@ -72,7 +72,7 @@ from xlbench.translation.templates import Template
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    parsed = _parse(argv[1:])
+    parsed = jobs.parse(_parser(), argv[1:])
     fields = {field.name for field in dataclasses.fields(Options)}
     args = {name: value for name, value in vars(parsed).items() if name in fields}
     for path in args['dumps']:
@@ -81,23 +81,26 @@ def main(argv: Sequence[str]) -> int:
     for name in ('translations', 'mapping'):
         args[name] = _by_language(name, args[name], args['languages'])
     args['engine'] = _engine(parsed)
+    args['workers'] = args['workers'] or machine.cores()
     args['language_model'] = args['language_model'] or identification.bundled_model()
     args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
+    engine = jobs.of_flags(parsed, args['work'], args['workers'])
     try:
-        counted = build.build(Options(**args), parsed.redo)
+        counted = build.build(Options(**args), parsed.redo, engine)
     except OSError as error:
         raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
     print(stats.table(counted))
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = errors.ArgumentParser('python -m xlbench.tasks.mrs_build', __doc__)
     add = parser.add_argument
     add('dumps', nargs='+', help='dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz')
     add('--output', required=True, help='data root; the files go to OUTPUT/mrs')
     add('--work', default='', help='folder for intermediate files; default: OUTPUT/mrs_build')
-    add('--workers', type=whole(1), default=_cores(), help='processes')
+    jobs.add_flags(parser)
+    add('--memory', type=float, default=1.0, help='GiB that a worker may take for a partition')
     add(
         '--languages',
         type=_languages,
@@ -165,11 +168,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='training pairs to translate',
     )
     add('--mt_valid_pairs', type=whole(0), default=50_000, help='validation pairs to translate')
-    return parser.parse_args(argv)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    return parser
 
 
 def _engine(parsed: argparse.Namespace) -> Template | None:

@@ -14,21 +14,18 @@ import dataclasses
 import functools
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from xlbench.data import work_folders
-from xlbench.data.work_folders import Setting, Settings
+from xlbench import jobs
+from xlbench.jobs import Engine, shards, work_folders
+from xlbench.jobs.work_folders import Setting, Settings
 from xlbench.system import locks
 from xlbench.system.errors import UserError
-from xlbench.system.progress import Progress
-from xlbench.system.work import Pool
 from xlbench.tasks.mrs_build import (
     options as options_lib,
     pairs,
     plugins,
     scan,
-    shards,
     stats as stats_lib,
     translating,
 )
@@ -37,12 +34,13 @@ from xlbench.tasks.mrs_build.publish import Publisher
 from xlbench.tasks.mrs_build.stats import Stats
 
 
-def build(options: Options, redo: bool) -> Stats:
+def build(options: Options, redo: bool, engine: Engine) -> Stats:
     """Does what is left to do.
 
     Args:
       options: what is to be built.
       redo: work of other options is thrown away, from the first step that they change.
+      engine: runs the jobs.
 
     Returns:
       The statistics, as in OUTPUT/mrs/stats.json.
@@ -54,7 +52,7 @@ def build(options: Options, redo: bool) -> Stats:
     final = os.path.join(options.output, 'mrs')
     if os.path.exists(final):
         return _finished(final, options, settings)
-    with locks.folder(options.work), Pool(options.workers) as pool:
+    with locks.folder(options.work), engine:
         # What is wrong with an engine or the user's own files is said before hours of work.
         if options.languages:
             translating.check(options)
@@ -63,19 +61,19 @@ def build(options: Options, redo: bool) -> Stats:
         plugins.identifier(options.language_model)
         options = _with_indexed_scores(options, settings['split'])
         Publisher(options)
-        scanned = scan.scan(options, pool)
+        scanned = scan.scan(options, engine)
         comments = [path for file in scanned for path in file.shards()]
-        paired = _partitions('pair', pairs.join, options, comments, pool)
+        paired = _partitions('pair', pairs.join, options, comments, engine)
         if not options.languages:
             options = dataclasses.replace(options, languages=_largest(options, paired))
             translating.check(options)
             settings |= options_lib.translated_settings(options)
             _begin(options.work, settings, redo)
-        split = _partitions('split', pairs.split, options, paired, pool)
+        split = _partitions('split', pairs.split, options, paired, engine)
         stats = stats_lib.count(options, settings, scanned, paired, split)
         publisher = Publisher(options)
         responses = publisher.english_responses(split, stats)
-        translated = translating.translate(options, split, responses, pool)
+        translated = translating.translate(options, split, responses, engine)
         publisher.publish(final, split, translated, stats)
     return stats
 
@@ -127,9 +125,6 @@ def _begin(work: str, settings: Settings, redo: bool) -> None:
         return [*steps[steps.index(step) :], *translated]
 
     work_folders.begin(work, settings, redo, affected)
-    for step in steps:
-        if step != 'publish':
-            os.makedirs(os.path.join(work, step), exist_ok=True)
 
 
 def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Options:
@@ -156,7 +151,7 @@ def _partitions(
     work: Callable[[Options, Sequence[str], int, str], None],
     options: Options,
     sources: Sequence[str],
-    pool: Pool,
+    engine: Engine,
 ) -> list[str]:
     """Makes those shards of a step, one of each partition, that are not there; returns them all.
 
@@ -165,14 +160,9 @@ def _partitions(
       work: makes a shard: (options, sources, partition, path).
       options: of the build.
       sources: shards of the step before.
-      pool: of processes.
+      engine: runs the jobs.
     """
-    count = options.num_partitions
-    paths = [os.path.join(options.work, step, f'{number:06d}') for number in range(count)]
-    jobs = [(n, path) for n, path in enumerate(paths) if not os.path.exists(path)]
-    with Progress(step, count, 'partitions') as progress:
-        progress.skip(count - len(jobs))
-        for _ in pool.run(functools.partial(work, options, sources), jobs):
-            progress.add()
-    print(f'{step}: {count:,} partitions', file=sys.stderr, flush=True)
-    return paths
+    numbers = range(options.num_partitions)
+    made = {os.path.join(options.work, step, f'{number:06d}'): (number,) for number in numbers}
+    jobs.make(engine, step, functools.partial(work, options, sources), made, 'partitions')
+    return list(made)

@@ -21,8 +21,8 @@ from typing import BinaryIO, NamedTuple
 import orjson
 from backports import zstd
 
+from xlbench.jobs import shards
 from xlbench.system import untrusted
-from xlbench.tasks.mrs_build import shards
 
 BLOCK = 32 * 2**20  # Bytes of text.
 MAX_LINE = 2**20  # Bytes. A comment has 10,000 characters at most, and some hundred bytes around.

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import IO
 
-from xlbench.data.work_folders import Setting, Settings
+from xlbench.jobs.work_folders import Setting, Settings
 from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import plugins
 from xlbench.translation.templates import Template
@@ -23,6 +23,7 @@ class Options:
     """The command line, see __main__.py.
 
     Attributes:
+      memory: GiB that a worker may take for the lines of a partition; it changes no file.
       languages: those that are kept; none until the largest ones are known.
       translations: a file for each language that has one.
       mapping: likewise.
@@ -39,6 +40,7 @@ class Options:
     output: str
     work: str
     workers: int
+    memory: float
     languages: tuple[str, ...]
     language_model: str
     min_confidence: float

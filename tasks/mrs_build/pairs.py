@@ -8,6 +8,7 @@ and so do all occurrences of a reply.
 import collections
 import hashlib
 import itertools
+import os
 import re
 import time
 import zlib
@@ -16,7 +17,8 @@ from typing import NamedTuple
 
 import regex
 
-from xlbench.tasks.mrs_build import plugins, shards
+from xlbench.jobs import shards
+from xlbench.tasks.mrs_build import plugins
 from xlbench.tasks.mrs_build.dumps import Comment
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 
@@ -62,9 +64,11 @@ def join(options: Options, sources: Sequence[str], partition: int, path: str) ->
     identify = plugins.identifier(options.language_model)
     languages, years = options.languages, options.english_years
     counts: collections.Counter[str] = collections.Counter()
-    comments = _comments(sources, partition, counts)
     writer = shards.Writer(path, options.num_partitions)
-    pairs = _replies(comments, counts)
+    pairs = itertools.chain.from_iterable(
+        _replies(_comments(lines, counts), counts)
+        for lines in _groups(options, sources, partition, column=2)  # Of a thread together.
+    )
     while batch := list(itertools.islice(pairs, plugins.BATCH)):
         identified = identify([pair.text for pair in batch])
         for pair, (lang, confidence) in zip(batch, identified, strict=True):
@@ -81,22 +85,33 @@ def join(options: Options, sources: Sequence[str], partition: int, path: str) ->
     writer.close(counts)
 
 
-def _comments(
-    sources: Iterable[str], partition: int, counts: collections.Counter[str]
-) -> dict[str, Comment]:
+def _groups(
+    options: Options, sources: Sequence[str], partition: int, column: int
+) -> Iterator[list[str]]:
+    """The lines of a partition, in groups that fit into memory and share no text of a column."""
+
+    def read() -> Iterator[str]:
+        return itertools.chain.from_iterable(shards.lines(path, partition) for path in sources)
+
+    def key(line: str) -> int:
+        return zlib.crc32(line.split('\t')[column].encode()) // options.num_partitions
+
+    return shards.groups(read, key, int(options.memory * 2**30))
+
+
+def _comments(lines: Iterable[str], counts: collections.Counter[str]) -> dict[str, Comment]:
     """The comments by id.
 
     Of several copies one that is dropped counts, since somebody took that comment back or voted it
     down; else the first in the order of their fields. So the order of files does not matter.
     """
     comments: dict[str, Comment] = {}
-    for source in sources:
-        for line in shards.lines(source, partition):
-            comment = Comment(*line.split('\t'))
-            if old := comments.get(comment.id):
-                counts['repeated comments'] += 1
-                comment = min(old, comment, key=lambda copy: (not copy.dropped, copy))
-            comments[comment.id] = comment
+    for line in lines:
+        comment = Comment(*line.split('\t'))
+        if old := comments.get(comment.id):
+            counts['repeated comments'] += 1
+            comment = min(old, comment, key=lambda copy: (not copy.dropped, copy))
+        comments[comment.id] = comment
     return comments
 
 
@@ -157,24 +172,35 @@ def split(options: Options, sources: Sequence[str], partition: int, path: str) -
     counts: collections.Counter[str] = collections.Counter()
     names = {name: number for number, name in enumerate(keys(options.languages))}
     writer = shards.Writer(path, len(names))
-    rows = [Pair(*line.split('\t')) for path in sources for line in shards.lines(path, partition)]
-    # Of equal pairs the earliest stays.
-    rows.sort(key=lambda pair: (int(pair.created), pair.id))
-    for lang in options.languages:
-        of_lang = [pair for pair in rows if pair.lang == lang]
-        pairs = _kept(options, of_lang, lang, counts)
-        everywhere = collections.Counter(pair.reply for pair, _ in pairs)
-        train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
-        for reply, count in everywhere.items():
-            if count > 1:
-                writer.add(names[f'replies/{lang}'], f'{train[reply]}\t{count}\t{reply}')
-        for pair, place in pairs:
-            counts[f'pairs/{place}/{lang}'] += 1
-            counts[f'tokens/{lang}'] += num_tokens(pair.text)
-            day = time.strftime('%Y-%m-%d', time.gmtime(int(pair.created)))
-            line = f'{pair.message}\t{pair.reply}\tt1_{pair.id}\t{day}'
-            writer.add(names[f'{place}/{lang}'], line)
+    runs = shards.Runs(os.path.dirname(path), _mixed)
+    for lines in _groups(options, sources, partition, column=2):  # Of a reply together.
+        runs.begin()
+        rows = [Pair(*line.split('\t')) for line in lines]
+        # Of equal pairs the earliest stays.
+        rows.sort(key=lambda pair: (int(pair.created), pair.id))
+        for lang in options.languages:
+            of_lang = [pair for pair in rows if pair.lang == lang]
+            pairs = _kept(options, of_lang, lang, counts)
+            everywhere = collections.Counter(pair.reply for pair, _ in pairs)
+            train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
+            for reply, count in everywhere.items():
+                if count > 1:
+                    writer.add(names[f'replies/{lang}'], f'{train[reply]}\t{count}\t{reply}')
+            for pair, place in pairs:
+                counts[f'pairs/{place}/{lang}'] += 1
+                counts[f'tokens/{lang}'] += num_tokens(pair.text)
+                day = time.strftime('%Y-%m-%d', time.gmtime(int(pair.created)))
+                line = f'{pair.message}\t{pair.reply}\tt1_{pair.id}\t{day}'
+                runs.add(names[f'{place}/{lang}'], line)
+    for key, line in runs:
+        writer.add(key, line)
     writer.close(counts)
+
+
+def _mixed(line: str) -> tuple[int, str]:
+    """The order of lines in the final files: neighbours are of other threads and times."""
+    name = line.split('\t')[2].removeprefix('t1_')
+    return zlib.crc32(name.encode()), name
 
 
 def _kept(

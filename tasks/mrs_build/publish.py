@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import regex
 
+from xlbench.jobs import shards
 from xlbench.metrics import words
 from xlbench.system import locks
 from xlbench.system.progress import Progress
-from xlbench.tasks.mrs_build import dumps, pairs, plugins, shards
+from xlbench.tasks.mrs_build import dumps, pairs, plugins
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.tasks.mrs_build.stats import Stats
 from xlbench.tasks.mrs_build.translating import RESPONSES, Translated

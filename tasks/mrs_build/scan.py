@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import msgspec
 
+from xlbench.jobs import Engine, shards
 from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.system.work import Pool
-from xlbench.tasks.mrs_build import dumps, shards
+from xlbench.tasks.mrs_build import dumps
 from xlbench.tasks.mrs_build.options import Options, dump_name
 
 _WAIT = 0.2  # Seconds.
@@ -110,7 +110,7 @@ class Dump:
             )
 
 
-def scan(options: Options, pool: Pool) -> list[Dump]:
+def scan(options: Options, engine: Engine) -> list[Dump]:
     """Scans all dumps; those that are done already are only checked."""
     every = [
         Dump(path, os.path.join(options.work, 'scan', dump_name(path))) for path in options.dumps
@@ -119,6 +119,12 @@ def scan(options: Options, pool: Pool) -> list[Dump]:
     for dump in every:
         if dump not in waiting:
             dump.check(options.max_bad)
+    if engine.is_elsewhere:
+        parts = [(dump.path, dump.folder, options.num_partitions) for dump in waiting]
+        collections.deque(engine.run(_scan_dump, parts), maxlen=0)
+        for dump in waiting:
+            dump.check(options.max_bad)
+        waiting = []
     # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
     long = [dump for dump in waiting if dump.name.endswith('.zst')]
     others = [dump for dump in waiting if dump not in long]
@@ -130,7 +136,7 @@ def scan(options: Options, pool: Pool) -> list[Dump]:
 
     with Progress('scan', sum(options.sizes.values()), 'B') as progress:
         progress.skip(read())
-        for _ in pool.run(dumps.scan, jobs):
+        for _ in engine.run(dumps.scan, jobs):
             for dump in [dump for dump in waiting if dump.done]:  # Told now, not 100 blocks later.
                 dump.check(options.max_bad)
                 waiting.remove(dump)
@@ -140,6 +146,12 @@ def scan(options: Options, pool: Pool) -> list[Dump]:
     blocks_read = sum(dump.read.blocks for dump in every)
     print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
     return every
+
+
+def _scan_dump(path: str, folder: str, num_partitions: int) -> None:
+    """Scans what is left of a dump; only its own reader knows where its blocks begin."""
+    for block, data in Dump(path, folder):
+        dumps.scan(data, block, num_partitions)
 
 
 def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:

@@ -4,7 +4,8 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from xlbench.tasks.mrs_build import pairs, shards
+from xlbench.jobs import shards
+from xlbench.tasks.mrs_build import pairs
 from xlbench.tasks.mrs_build.options import Options, Settings
 from xlbench.tasks.mrs_build.scan import Dump
 

@@ -19,11 +19,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench import benchmarks
+from xlbench import benchmarks, jobs
+from xlbench.jobs import Engine, shards
 from xlbench.system import errors
-from xlbench.system.progress import Progress
-from xlbench.system.work import Pool
-from xlbench.tasks.mrs_build import dumps, options as options_lib, pairs, shards
+from xlbench.tasks.mrs_build import dumps, options as options_lib, pairs
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation.engines import Failure
 
@@ -100,7 +99,7 @@ def check(options: Options) -> None:
 
 
 def translate(
-    options: Options, split: Sequence[str], responses: Sequence[str], pool: Pool
+    options: Options, split: Sequence[str], responses: Sequence[str], engine: Engine
 ) -> Translated:
     """Translates what is not translated yet.
 
@@ -108,29 +107,20 @@ def translate(
       options: of the build.
       split: shards of lines of the final files.
       responses: the English response set.
-      pool: of processes.
+      engine: runs the jobs.
     """
     blocks = _blocks(options, split, len(responses))
-    jobs = [
-        (lang, block, responses[block.start :][: block.size] if block.part == RESPONSES else ())
-        for lang in options.translated_languages
-        for block in blocks
-        if not os.path.exists(block.path(options, lang))
-    ]
     if not options.translated_languages:
         return Translated(options, blocks)
-    for lang in options.translated_languages:
-        for part in {block.part for block in blocks}:
-            folder = os.path.join(options.work, options_lib.step(lang), part)
-            os.makedirs(folder, exist_ok=True)
-    total, cut = len(blocks) * len(options.translated_languages), 0
-    with Progress('translate', total, 'blocks') as progress:
-        progress.skip(total - len(jobs))
-        for num_cut in pool.run(functools.partial(_translate, options, split), jobs):
-            cut += num_cut
-            progress.add()
-    print(f'translate: {total:,} blocks', file=sys.stderr, flush=True)
-    if cut:
+    of_responses = [block for block in blocks if block.part == RESPONSES]
+    texts = {block: responses[block.start :][: block.size] for block in of_responses}
+    made = {
+        block.path(options, lang): (lang, block, texts.get(block, ()))
+        for lang in options.translated_languages
+        for block in blocks
+    }
+    work = functools.partial(_translate, options, split)
+    if cut := jobs.make(engine, 'translate', work, made, 'blocks'):
         print(
             f'translate: {cut:,} texts were longer than the model reads, and cut', file=sys.stderr
         )
@@ -167,7 +157,12 @@ def quotas(counts: Sequence[int], limit: int) -> list[int]:
 
 
 def _translate(
-    options: Options, split: Sequence[str], lang: str, block: Block, responses: Sequence[str]
+    options: Options,
+    split: Sequence[str],
+    lang: str,
+    block: Block,
+    responses: Sequence[str],
+    path: str,
 ) -> int:
     """Does one job; returns how many texts were too long for a model."""
     rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
@@ -176,7 +171,7 @@ def _translate(
     before = engine.num_cut
     with job.telling_of_cuts(lambda line: None):  # The sum is said at the end.
         answers = list(job.run(text for row in rows for text in row[:width]))
-    writer = shards.Writer(block.path(options, lang), 1)
+    writer = shards.Writer(path, 1)
     counts = collections.Counter({'translated': 0, 'untranslated': 0})
     for place, row in enumerate(rows):
         texts = [_clean(answer) for answer in answers[place * width : (place + 1) * width]]

@@ -50,14 +50,14 @@ import re
 import sys
 from collections.abc import Sequence
 
+from xlbench import jobs
 from xlbench.benchmarks import MTG, mtg
 from xlbench.config.arguments import share, whole
-from xlbench.data import work_folders
-from xlbench.data.work_folders import Settings
+from xlbench.jobs import Engine, work_folders
+from xlbench.jobs.work_folders import Settings
 from xlbench.judgement import corrections
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
-from xlbench.system.work import Pool
 from xlbench.tasks.mtg_build import (
     correcting,
     options as options_lib,
@@ -78,7 +78,7 @@ _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = _parse(argv[1:])
+    args = jobs.parse(_parser(), argv[1:])
     args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
     try:
         return args.run(args)
@@ -95,7 +95,10 @@ def _build(args: argparse.Namespace) -> int:
     template = templates.of_flags(args, translating.pairs(args.languages))
     # What is wrong is said before hours of work.
     every = [_options(args, task, template) for task in tasks]
-    abouts = {options.task: _built(options, args.redo) for options in every}
+    abouts = {}
+    for options in every:
+        engine = jobs.of_flags(args, options.work, 1)
+        abouts[options.task] = _built(options, args.redo, engine)
     print(tables.thresholds(abouts, args.thresholds))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
@@ -130,11 +133,10 @@ def _options(args: argparse.Namespace, task: str, template: Template) -> Options
         per_sheet=args.per_sheet,
         output=args.output,
         work=os.path.join(args.work, task),
-        workers=args.workers,
     )
 
 
-def _built(options: Options, redo: bool) -> About:
+def _built(options: Options, redo: bool, engine: Engine) -> About:
     """Does what is left of the build of one task; each step goes on where it was interrupted.
 
       WORK/read              originals, and the sample of them for people
@@ -146,6 +148,7 @@ def _built(options: Options, redo: bool) -> About:
     Args:
       options: what is to be built.
       redo: work of other options is thrown away, and what they have published is replaced.
+      engine: runs the jobs.
 
     Returns:
       The note about the rough data.
@@ -155,12 +158,12 @@ def _built(options: Options, redo: bool) -> About:
         the place of the final ones.
     """
     settings = options_lib.settings(options, translating.identities(options))
-    with locks.folder(options.work), Pool(options.workers) as pool:
+    with locks.folder(options.work), engine:
         affected = functools.partial(options_lib.affected, options)
         work_folders.begin(options.work, settings, redo, affected)
         counts = originals.read(options)
         _say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
-        translating.translate(options, counts, pool)
+        translating.translate(options, counts, engine)
         about = publishing.publish(options, counts, settings, redo)
         _say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
         folder = correcting.write_sheets(options, counts)
@@ -225,7 +228,7 @@ def _statistics(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = errors.ArgumentParser('python -m xlbench.tasks.mtg_build', __doc__)
     commands = parser.add_subparsers(metavar='build|correct|statistics', required=True)
     for name, run in (('build', _build), ('correct', _correct), ('statistics', _statistics)):
@@ -249,7 +252,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
             )
         elif name == 'build':
             _add_build(command)
-    return parser.parse_args(argv)
+    return parser
 
 
 def _add_build(parser: argparse.ArgumentParser) -> None:
@@ -280,7 +283,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     add('--per_sheet', type=whole(1), default=100, help='examples of a sheet')
     add('--sample_seed', type=whole(0), default=0, help='seed of the sample')
     add('--max_bad', type=share, default=0.0, help='largest share of bad examples')
-    add('--workers', type=whole(1), default=1, help='processes')
+    jobs.add_flags(parser)
     templates.add_flags(parser, required=True)
 
 

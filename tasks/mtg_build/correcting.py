@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from xlbench import benchmarks
-from xlbench.data.work_folders import Settings
+from xlbench.jobs.work_folders import Settings
 from xlbench.judgement import corrections
 from xlbench.judgement.corrections import Corrections, Sheet
 from xlbench.system import files, locks

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 
 from xlbench.data import outputs
-from xlbench.data.work_folders import Setting, Settings
+from xlbench.jobs.work_folders import Setting, Settings
 from xlbench.translation.templates import Template
 
 ENGLISH = 'en'  # What everything is translated from.
@@ -33,7 +33,6 @@ class Options:
       per_sheet: examples of a sheet for people.
       output: the data root, for BENCHMARK/TASK.
       work: folder of this task for files on the way.
-      workers: processes.
     """
 
     benchmark: str
@@ -53,7 +52,6 @@ class Options:
     per_sheet: int
     output: str
     work: str
-    workers: int
 
 
 def settings(options: Options, identities: Mapping[str, tuple[str, str]]) -> Settings:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from xlbench.data import outputs
-from xlbench.data.work_folders import Settings
+from xlbench.jobs.work_folders import Settings
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress

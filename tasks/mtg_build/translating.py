@@ -22,10 +22,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from xlbench import benchmarks
+from xlbench import benchmarks, jobs
+from xlbench.jobs import Engine
 from xlbench.system import errors
-from xlbench.system.progress import Progress
-from xlbench.system.work import Pool
 from xlbench.tasks.mtg_build import options as options_lib, originals
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example
@@ -77,30 +76,21 @@ def identities(options: Options) -> dict[str, tuple[str, str]]:
     return named
 
 
-def translate(options: Options, counts: originals.Counts, pool: Pool) -> None:
+def translate(options: Options, counts: originals.Counts, engine: Engine) -> None:
     """Does what is left of the second step.
 
     Args:
       options: of the build.
       counts: of the first step.
-      pool: of processes.
+      engine: runs the jobs.
     """
-    every = [
-        (lang, part, number)
+    made = {
+        _path(options, lang, part, number): (lang, part, number)
         for lang in options.languages
         for part, number in originals.names(options, counts)
-    ]
-    jobs = [job for job in every if not os.path.exists(_path(options, *job))]
-    for lang, part, _ in jobs:
-        os.makedirs(os.path.join(options.work, options_lib.step(lang), part), exist_ok=True)
+    }
     work = functools.partial(_translate, options)
-    cut = 0
-    with Progress(f'translated {options.task}', len(every), 'files of examples') as progress:
-        progress.skip(len(every) - len(jobs))
-        for num_cut in pool.run(work, jobs):
-            cut += num_cut
-            progress.add()
-    if cut:
+    if cut := jobs.make(engine, f'translated {options.task}', work, made, 'files of examples'):
         print(
             f'{options.task}: {cut:,} texts were longer than the model reads, and cut; '
             '--unit=sentence translates them sentence by sentence',
@@ -119,7 +109,7 @@ def _path(options: Options, lang: str, part: str, number: int) -> str:
     return originals.path(os.path.join(options.work, options_lib.step(lang)), part, number)
 
 
-def _translate(options: Options, lang: str, part: str, number: int) -> int:
+def _translate(options: Options, lang: str, part: str, number: int, path: str) -> int:
     """Does one job; returns how many texts were too long for the model."""
     source = originals.path(os.path.join(options.work, 'read'), part, number)
     examples = list(originals.read_examples(source))
@@ -140,7 +130,7 @@ def _translate(options: Options, lang: str, part: str, number: int) -> int:
         _line(example, of_it, back is not None)
         for example, of_it in zip(examples, parts, strict=True)
     ]
-    originals.write_lines(_path(options, lang, part, number), map(msgspec.to_builtins, lines))
+    originals.write_lines(path, map(msgspec.to_builtins, lines))
     return num_cut
 
 

@@ -9,12 +9,15 @@ import random
 import subprocess
 import sys
 
+import far_engine
 import pytest
 import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
 
+from xlbench import jobs
 from xlbench.data import identification, readers
+from xlbench.jobs import shards
 from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import (
     __main__ as command,
@@ -23,7 +26,6 @@ from xlbench.tasks.mrs_build import (
     plugins,
     publish,
     scan,
-    shards,
     stats as stats_lib,
 )
 
@@ -291,6 +293,37 @@ def test_other_workers_and_order_give_the_same_bytes(paths, built, tmp_path, plu
     before = os.stat(again / 'stats.json').st_mtime_ns
     run(paths, tmp_path)
     assert os.stat(again / 'stats.json').st_mtime_ns == before
+
+
+def test_less_memory_than_a_partition_needs_gives_the_same_bytes(paths, built, tmp_path):
+    assert tree(run(paths, tmp_path, '--memory=1e-6')) == tree(built)
+
+
+@pytest.mark.parametrize('engine', ['far', 'beam'])
+def test_another_engine_gives_the_same_bytes(
+    engine, paths, translated, tmp_path, plugins_for_children, monkeypatch
+):
+    """Jobs and results are sent; Beam has two processes, and goes on after a kill."""
+    flags = [flag for flag in FLAGS if not flag.startswith('--workers')]
+    argv = ['', *paths, f'--output={tmp_path}', *flags, *MT]
+    if engine == 'beam':
+        pytest.importorskip('apache_beam')
+        argv += ['--beam', '--', '--direct_running_mode=multi_processing', '--direct_num_workers=2']
+        make = jobs.make
+
+        def interrupted(engine, stage, *arguments):
+            if stage == 'split':
+                raise KeyboardInterrupt
+            return make(engine, stage, *arguments)
+
+        monkeypatch.setattr(jobs, 'make', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            command.main(argv)
+        monkeypatch.setattr(jobs, 'make', make)
+    else:
+        monkeypatch.setattr(jobs, 'of_flags', lambda *arguments: far_engine.FarEngine())
+    assert errors.run_main(command.main, argv) == 0
+    assert tree(tmp_path / 'mrs') == tree(translated)
 
 
 def test_killed_at_every_file_it_goes_on(paths, translated, tmp_path, plugins_for_children):

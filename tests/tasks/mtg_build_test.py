@@ -6,9 +6,11 @@ import json
 import pathlib
 import zlib
 
+import far_engine
 import msgspec
 import pytest
 
+from xlbench import jobs
 from xlbench.judgement import corrections
 from xlbench.system import errors
 from xlbench.tasks.mtg_build import __main__ as command, originals, translating
@@ -209,6 +211,19 @@ def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
     assert contents(tmp_path / 'data/mtg/sg') == contents(folder / 'data/mtg/sg')
     sheets = 'data/mtg_build/sg/sheets'
     assert contents(tmp_path / sheets) == contents(folder / sheets)
+
+
+@pytest.mark.parametrize('engine', ['far', 'beam'])
+def test_another_engine_gives_the_same_bytes(engine, built, tmp_path, monkeypatch):
+    folder, flags = built
+    more = []
+    if engine == 'beam':
+        pytest.importorskip('apache_beam')
+        more = ['--beam', '--', '--direct_running_mode=multi_processing', '--direct_num_workers=2']
+    else:
+        monkeypatch.setattr(jobs, 'of_flags', lambda *arguments: far_engine.FarEngine())
+    assert build(tmp_path, *flags, *more) == 0
+    assert contents(tmp_path / 'data/mtg') == contents(folder / 'data/mtg')
 
 
 def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, monkeypatch, capsys):

@@ -13,17 +13,15 @@ once on the same data.
 import argparse
 import functools
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import names
-from xlbench.data import tokenizers
+from xlbench import jobs, names
+from xlbench.data import prepared, tokenizers
 from xlbench.preparation import cards
 from xlbench.system import errors, machine
-from xlbench.system.machine import quietly
 
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done
@@ -137,13 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         default='unigram',
         help='its type (default: unigram)',
     )
-    add('--workers', metavar='N', type=int, help='processes (default: by data and cores)')
-    add(
-        '--beam',
-        action='store_true',
-        help='run on Apache Beam; see xlbench/preparation/beam.py',
-    )
-    add('beam_options', metavar='-- OPTION', nargs='*', help="options of Beam's runner")
+    jobs.add_flags(parser)
     add('--force', action='store_true', help='also prepare data that is up to date')
     add(
         '--card',
@@ -156,21 +148,6 @@ def _parser() -> argparse.ArgumentParser:
         help='your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
     )
     return parser
-
-
-def _check_beam(flags: argparse.Namespace) -> None:
-    """UserError on flags that do not go together."""
-    if flags.beam_options and not flags.beam:
-        raise errors.UserError(f'{flags.beam_options[0]!r} is not a flag; see --help')
-    if flags.beam and (flags.workers or flags.new_vocabulary):
-        raise errors.UserError(
-            '--beam goes with neither --workers nor --new_vocabulary; for several workers, tell '
-            'its runner: -- --direct_running_mode=multi_processing --direct_num_workers=4'
-        )
-    if flags.beam and importlib.util.find_spec('apache_beam') is None:
-        raise errors.UserError(
-            "--beam needs the package apache-beam: python -m uv pip install --editable '.[beam]'"
-        )
 
 
 def _check_texts(flags: argparse.Namespace) -> None:
@@ -191,8 +168,9 @@ def _check_texts(flags: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
-    flags = _parser().parse_args(list(argv[1:]))
-    _check_beam(flags)
+    flags = jobs.parse(_parser(), argv[1:])
+    if flags.beam and flags.new_vocabulary:
+        raise errors.UserError('--beam goes without --new_vocabulary; train that first')
     if flags.card and (flags.new_vocabulary or not flags.mixture):
         raise errors.UserError('--card describes what is prepared: name it with --mixture')
     if reason := machine.too_little_memory():
@@ -237,9 +215,11 @@ def main(argv: Sequence[str]) -> int:
             'force': flags.force,
         }
         if flags.beam:
-            with quietly():
-                from xlbench.preparation import beam
-            means = {'elsewhere': functools.partial(beam.run, **chosen, options=flags.beam_options)}
+            from xlbench.preparation import distributed
+
+            scratch = os.path.join(root, 'prepared', prepared.vocabulary_folder(flags.vocabulary))
+            engine = jobs.of_flags(flags, scratch, 1)
+            means = {'elsewhere': functools.partial(distributed.run, **chosen, engine=engine)}
         else:
             means = {'workers': flags.workers}
         done = prepare(flags.mixture or '', flags.split, **chosen, **means)

@@ -165,8 +165,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         """Parses like argparse; refuses addresses (gs://bucket/run) as paths on this machine.
 
-        An option whose name ends with `url` takes an address, and what stands behind `--` is not
-        ours.
+        An option whose name ends with `url` takes an address.
         """
         if ArgumentParser.before_parsing:
             ArgumentParser.before_parsing(self)
@@ -176,7 +175,7 @@ class ArgumentParser(argparse.ArgumentParser):
             if action.type in (None, str) and not action.dest.endswith('url'):
                 name = (action.option_strings or [action.metavar or action.dest])[-1]
                 values = value if isinstance(value, list) else [value]
-                for text in values if action.metavar != '-- OPTION' else ():
+                for text in values:
                     check_path(name, text)
         return parsed, rest
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from multiprocessing import connection
 from types import TracebackType
-from typing import TypeVar, TypeVarTuple
+from typing import ClassVar, TypeVar, TypeVarTuple
 
 from xlbench.system.errors import UserError
 
@@ -69,6 +69,8 @@ class Pool:
       initialize: called first in each process, if there are several.
       *arguments: of `initialize`.
     """
+
+    is_elsewhere: ClassVar[bool] = False
 
     def __init__(
         self, workers: int, initialize: Callable[[*Args], None] | None = None, *arguments: *Args

@@ -1,4 +1,4 @@
-"""Tests of xlbench/preparation/beam.py, on Beam's local runner."""
+"""The preparation on engines that run jobs elsewhere: Beam's local runner, if Beam is there."""
 
 import functools
 import os
@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
+import far_engine
 import mtg_files
 import own_task_file
 import pytest
@@ -13,22 +14,32 @@ import reply_files
 import seqio
 import warm
 
-pytest.importorskip(
-    'apache_beam',
-    reason="Beam is missing: .venv/bin/python -m uv pip install --editable '.[beam]'",
-)
-
 from xlbench import pipeline
 from xlbench.data import prepared
 from xlbench.preparation import (
-    beam as beam_lib,
     command,
+    distributed,
     examples as examples_lib,
     mixtures,
 )
 from xlbench.system import errors
 
 SHARD_EXAMPLES = 4
+
+
+def need_beam():
+    reason = "Beam is missing: .venv/bin/python -m uv pip install --editable '.[beam]'"
+    pytest.importorskip('apache_beam', reason=reason)
+
+
+@pytest.fixture(params=['far', 'beam'])
+def engine(request, root):
+    if request.param == 'far':
+        return far_engine.FarEngine()
+    need_beam()
+    from xlbench.jobs.beam import Beam
+
+    return Beam([], root / 'prepared')
 
 
 @pytest.fixture(scope='module')
@@ -70,18 +81,20 @@ def tree(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
 
 
-def run(root, *names, beam=False, splits='train', skip_bad=0, **kwargs):
+def run(root, *names, engine=None, splits='train', skip_bad=0, **kwargs):
     chosen = dict(root=str(root), vocabulary='sample', skip_bad=skip_bad)
-    work = functools.partial(beam_lib.run, **chosen, shard_examples=SHARD_EXAMPLES)
-    return mixtures.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
+    work = functools.partial(
+        distributed.run, **chosen, engine=engine, shard_examples=SHARD_EXAMPLES
+    )
+    return mixtures.prepare(names, splits, **chosen, elsewhere=work if engine else None, **kwargs)
 
 
-def assert_same_bytes(root, *names, **kwargs):
-    """Prepares in both ways; returns what Beam's was."""
+def assert_same_bytes(root, engine, *names, **kwargs):
+    """Prepares in both ways; returns what the engine's was."""
     run(root, *names, **kwargs)
     expected = tree(root / 'prepared')
     shutil.rmtree(root / 'prepared')
-    done = run(root, *names, beam=True, **kwargs)
+    done = run(root, *names, engine=engine, **kwargs)
     found = tree(root / 'prepared')
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
@@ -94,10 +107,11 @@ def damage(path, line, data):
     path.write_bytes(b'\n'.join(lines))
 
 
-def test_same_bytes_as_the_ordinary_preparation(root):
+def test_same_bytes_as_the_ordinary_preparation(root, engine):
     """Texts, replies in both views, labels, tags; several tasks, splits, files and shards."""
     done = assert_same_bytes(
         root,
+        engine,
         'mtg_multi_qg',
         'mtg_qg_en_de:validation',
         'mrs_retrieval_de_de',
@@ -114,15 +128,15 @@ def test_same_bytes_as_the_ordinary_preparation(root):
     found.verify()
 
 
-def test_what_is_up_to_date_is_left(root, capsys):
-    (first,) = run(root, 'mtg_qg_en_de', beam=True)
-    again, other = run(root, 'mtg_qg_en_de', 'mtg_qg_en_en', beam=True)
+def test_what_is_up_to_date_is_left(root, engine, capsys):
+    (first,) = run(root, 'mtg_qg_en_de', engine=engine)
+    again, other = run(root, 'mtg_qg_en_de', 'mtg_qg_en_en', engine=engine)
     assert not first.fresh and again.fresh and not other.fresh
-    assert run(root, 'mtg_qg_en_de', beam=True)[0].fresh
+    assert run(root, 'mtg_qg_en_de', engine=engine)[0].fresh
     assert '1 prepared, 1 were up to date: 11 examples' in capsys.readouterr().out
 
 
-def test_files_that_can_be_read_apart(root, monkeypatch):
+def test_files_that_can_be_read_apart(root, engine, monkeypatch):
     """Each is read by itself; an empty one, and bad records in several, change nothing."""
     damage(root / 'mrs' / 'train' / 'de' / 'part0.tsv', 2, b'one column')
     damage(root / 'mrs' / 'train' / 'de' / 'part2.tsv', 5, b'\xff')
@@ -134,7 +148,7 @@ def test_files_that_can_be_read_apart(root, monkeypatch):
 
     monkeypatch.setattr(pipeline.RecordSource, 'chunks', chunks)
     names = ('mrs_retrieval_de_de', 'mrs_generation_de_de')
-    (done, _) = assert_same_bytes(root, *names, skip_bad=4)
+    (done, _) = assert_same_bytes(root, engine, *names, skip_bad=4)
     assert [(bad['path'], bad['line']) for bad in done.manifest['skipped']] == [
         ('mrs/train/de/part0.tsv', 2),
         ('mrs/train/de/part2.tsv', 5),
@@ -143,7 +157,7 @@ def test_files_that_can_be_read_apart(root, monkeypatch):
     assert sorted(read) == sorted(2 * [files] + 2 * [[name] for name in files])
 
 
-def test_a_task_that_cannot_be_divided(root):
+def test_a_task_that_cannot_be_divided(root, engine):
     """Its steps look at more than one record: every second one stays."""
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get('mtg_qg_en_de')
@@ -161,36 +175,36 @@ def test_a_task_that_cannot_be_divided(root):
     )
     try:
         assert examples_lib.encoder(pipeline.get('mtg_half'), 'train') is None
-        (done,) = assert_same_bytes(root, 'mtg_half')
+        (done,) = assert_same_bytes(root, engine, 'mtg_half')
         assert done.manifest['num_examples'] == 5
     finally:
         seqio.TaskRegistry.remove('mtg_half')
 
 
-def test_bad_records_are_counted_over_the_whole_run(root):
+def test_bad_records_are_counted_over_the_whole_run(root, engine):
     damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 3, b'no answer')
     damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 5, b'\xff')
     damage(root / 'mtg' / 'qg' / 'de' / 'train.src', 1, b'')
     with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N') as caught:
-        run(root, 'mtg_multi_qg', beam=True)
+        run(root, 'mtg_multi_qg', engine=engine)
     assert '\n' not in str(caught.value)
     # No task alone has more than two, so that only the sum is too large.
     with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N'):
-        run(root, 'mtg_multi_qg', beam=True, skip_bad=2)
+        run(root, 'mtg_multi_qg', engine=engine, skip_bad=2)
     assert tree(root / 'prepared') == {}
-    done = assert_same_bytes(root, 'mtg_multi_qg', skip_bad=3)
+    done = assert_same_bytes(root, engine, 'mtg_multi_qg', skip_bad=3)
     assert sorted(len(d.manifest['skipped']) for d in done) == [0, 0, 1, 2]
 
 
-def test_mistakes_leave_nothing_behind(root):
+def test_mistakes_leave_nothing_behind(root, engine):
     path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
     path.write_text(path.read_text() + 'one more\n')
     with pytest.raises(errors.UserError, match=r'en/train.src:12: has 11 lines but .* has 12'):
-        run(root, 'mtg_qg_en_en', 'mtg_qg_en_de', beam=True, skip_bad=100)
+        run(root, 'mtg_qg_en_en', 'mtg_qg_en_de', engine=engine, skip_bad=100)
     assert not (root / 'prepared').exists()
 
 
-def test_input_that_changes_while_it_is_read(root, monkeypatch):
+def test_input_that_changes_while_it_is_read(root, engine, monkeypatch):
     original = examples_lib.source_records
 
     def source_records(*args, **kwargs):
@@ -199,19 +213,20 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 
     monkeypatch.setattr(examples_lib, 'source_records', source_records)
     with pytest.raises(errors.UserError, match='changed while they were read'):
-        run(root, 'mtg_qg_en_de', beam=True)
+        run(root, 'mtg_qg_en_de', engine=engine)
     assert tree(root / 'prepared') == {}
 
 
 @pytest.mark.parametrize(
     ('flags', 'message'),
     [
-        (['--beam', '--workers=2'], '--beam goes with neither --workers'),
+        (['--beam', '--workers=2'], '--beam goes without --workers'),
         (['--', '--runner=FnApiRunner'], "'--runner=FnApiRunner' is not a flag"),
         (['--beam', '--', '--runner=NoSuchRunner'], 'NoSuchRunner'),
     ],
 )
 def test_mistakes_on_the_command_line(root, capsys, flags, message):
+    need_beam()
     arguments = ['--mixture=mtg_qg_en_de', '--split=train', f'--root={root}', *flags]
     assert errors.run_main(command.main, ['prepare', *arguments]) == 2
     error = capsys.readouterr().err
@@ -220,6 +235,7 @@ def test_mistakes_on_the_command_line(root, capsys, flags, message):
 
 def test_the_command_with_a_worker_process_and_a_task_of_ones_own(root, tmp_path, monkeypatch):
     """The worker is another process, which finds the task file, the data and the vocabulary."""
+    need_beam()
     lines = [f'{{"a": "the river {n}", "b": "old {n}"}}\n' for n in range(2500)]
     (root / 'mine.jsonl').write_text(''.join(lines))
     monkeypatch.setattr(prepared, 'Writer', prepared.Writer.func)

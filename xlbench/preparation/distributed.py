@@ -1,0 +1,255 @@
+"""The preparation in jobs that may run on other machines, for data that outgrows one.
+
+  python -m xlbench.prepare --beam --mixture=mrs_multi --root=/mnt/data -- \
+      --runner=FlinkRunner --flink_master=HOST:8081 --environment_type=LOOPBACK
+
+What it writes has the same bytes as the ordinary preparation. It takes two stages:
+
+  files -> records in parts, one for each file that can be read apart
+  parts -> shards, each written by one worker
+
+The numbers of the records of all parts say which shard each record lies in, and at which place.
+A task whose steps may look at more than one record is read and tokenised by one worker.
+
+This process and all workers need the same installation, and a network disk with the data root at
+the same path; so give --root, a --vocabulary that is a file, and --tasks as absolute paths. A shard
+must fit into the memory of a worker.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypedDict
+
+import msgspec
+import numpy as np
+
+from xlbench import pipeline
+from xlbench.data import prepared, readers
+from xlbench.data.prepared import InputEntry, ShardEntry, SkippedEntry
+from xlbench.jobs import Engine, shards
+from xlbench.preparation import examples as examples_lib, jobs as jobs_lib
+from xlbench.preparation.jobs import Done, Job
+
+_BLOCK = 1024  # Rows of a part that are read together.
+
+# Of a part, the rows from one number up to another: (number of the part, first, end).
+Piece = tuple[int, int, int]
+
+
+class Part(TypedDict):
+    """A part of a job that was read."""
+
+    job: tuple[str, str]
+    part: int
+    examples: int
+    skipped: list[SkippedEntry]
+    left_out: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    """What a worker needs to know, and its jobs.
+
+    Attributes:
+      root, vocabulary: as `mixtures.prepare` takes them.
+      skip_bad: bad records that may be skipped in all.
+      shard_examples: examples of a shard.
+      scratch: a folder for parts.
+      folders: task and split -> the hidden folder for its shards.
+    """
+
+    root: str
+    vocabulary: str
+    skip_bad: int
+    shard_examples: int
+    scratch: str
+    folders: dict[tuple[str, str], str]
+
+    def hash(self, path: str) -> InputEntry:
+        """Gives what the manifest says about an input file."""
+        return jobs_lib.input_entry(path, self.root)
+
+    def read(self, task: str, split: str, number: int, paths: Sequence[str] | None) -> Part:
+        """Reads a part into a file: records, or examples of a task that cannot be divided."""
+        job, skips = Job(task, split), itertools.count()
+        policy = readers.BadRecords(lambda: next(skips) < self.skip_bad)
+        writer, count = shards.Writer(self._part(task, split, number), 0), 0
+        with pipeline.bound(self.vocabulary, self.root), jobs_lib.reading(job, policy):
+            declared = pipeline.get(task)
+            divisible = examples_lib.encoder(declared, split) is not None
+            read = functools.partial(examples_lib.source_records, paths=paths)
+            batches = (read if divisible else examples_lib.examples)(declared, split)
+            for row in itertools.chain.from_iterable(batches):
+                line = msgspec.json.encode(row, enc_hook=np.ndarray.tolist).decode()
+                writer.add(count // _BLOCK, line)
+                count += 1
+        writer.close({})
+        skipped = [dataclasses.asdict(bad) for bad in policy.skipped]
+        part = {'examples': count, 'skipped': skipped, 'left_out': dict(policy.left_out)}
+        return {'job': (task, split), 'part': number} | part
+
+    def write(
+        self, task: str, split: str, index: int, count: int, pieces: Sequence[Piece]
+    ) -> tuple[str, str, ShardEntry]:
+        """Writes a shard, one of `count`, of the rows of some pieces; gives its entry."""
+        rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
+        with pipeline.bound(self.vocabulary, self.root):
+            encode = examples_lib.encoder(pipeline.get(task), split)
+            batches = encode(rows) if encode else [rows]
+            entry = prepared.write_shard(
+                self.folders[task, split],
+                index,
+                count,
+                itertools.chain.from_iterable(batches),
+                first=index * self.shard_examples,
+                vocabulary_size=pipeline.tokenizer().manifest()['size'],
+            )
+        if entry['examples'] != len(rows):
+            raise ValueError(f'{task}: {entry["examples"]} examples of {len(rows)} records')
+        return task, split, entry
+
+    def _rows(self, task: str, split: str, number: int, first: int, end: int) -> Iterator[dict]:
+        path, start = self._part(task, split, number), first // _BLOCK
+        blocks = range(start, -(-end // _BLOCK))
+        lines = itertools.chain.from_iterable(shards.lines(path, block) for block in blocks)
+        for line in itertools.islice(lines, first - start * _BLOCK, end - start * _BLOCK):
+            row = msgspec.json.decode(line)
+            yield {k: np.array(v, np.int32) if isinstance(v, list) else v for k, v in row.items()}
+
+    def _part(self, task: str, split: str, number: int) -> str:
+        return os.path.join(self.scratch, f'{task}.{split}.{number}')
+
+
+def _parts(job: Job) -> list[tuple[str, str, int, tuple[str, ...] | None]]:
+    """Returns the arguments of `Worker.read` for each part of a job, in order."""
+    task = pipeline.get(job.task)
+    if examples_lib.encoder(task, job.split) is None:
+        return [(job.task, job.split, 0, None)]
+    parts = enumerate(task.source.parts(job.split))
+    return [(job.task, job.split, number, tuple(paths)) for number, paths in parts]
+
+
+def _shards(parts: Sequence[Part], size: int) -> Iterator[list[Piece]]:
+    """Yields the pieces of each shard of a job, from its parts in order.
+
+    Example: parts of 3 and 4 rows, size 5 -> [(0, 0, 3), (1, 0, 2)], [(1, 2, 4)]
+    """
+    pieces, room = [], size
+    for part in parts:
+        first = 0
+        while first < part['examples']:
+            end = min(first + room, part['examples'])
+            pieces.append((part['part'], first, end))
+            room -= end - first
+            first = end
+            if not room:
+                yield pieces
+                pieces, room = [], size
+    if pieces:
+        yield pieces
+
+
+def run(
+    jobs: Sequence[Job],
+    finished: Callable[[Done], None],
+    *,
+    engine: Engine,
+    root: str,
+    vocabulary: str,
+    skip_bad: int = 0,
+    force: bool = False,
+    shard_examples: int = prepared.SHARD_EXAMPLES,
+) -> None:
+    """Prepares jobs on an engine; all of them are there at its end, or none.
+
+    Args:
+      jobs: what to prepare; root and vocabulary are bound, see `pipeline.bound`.
+      finished: called with each result.
+      engine: runs the stages.
+      root, vocabulary, skip_bad: as `mixtures.prepare` takes them.
+      force: do also what another process has done in the meantime.
+      shard_examples: examples of one file.
+    """
+    if not jobs:
+        return
+    with contextlib.ExitStack() as stack:
+        parent = os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary))
+        # One such program at a time, so that no two wait for each other's jobs.
+        stack.enter_context(prepared.alone(os.path.join(parent, 'beam')))
+        scratch = os.path.abspath(stack.enter_context(prepared.scratch(parent, 'beam')))
+        jobs = _left(jobs, finished, stack, root, vocabulary, force)
+        if not jobs:
+            return
+        stamps, manifests, writers = {}, {}, {}
+        for job in jobs:
+            stamps[job] = [jobs_lib.input_stamp(path, root) for path in jobs_lib.input_paths(job)]
+            manifests[job] = jobs_lib.manifest_of(job, root, [])
+            place = prepared.folder(root, vocabulary, job.task, job.split)
+            writer = prepared.Writer(place, manifest=manifests[job], shard_examples=shard_examples)
+            writers[job] = stack.enter_context(writer)
+        worker = Worker(
+            root=os.path.abspath(root),
+            vocabulary=vocabulary,
+            skip_bad=skip_bad,
+            shard_examples=shard_examples,
+            scratch=scratch,
+            folders={dataclasses.astuple(job): writer.temporary for job, writer in writers.items()},
+        )
+        stack.enter_context(engine)
+        paths = dict.fromkeys(path for job in jobs for path in jobs_lib.input_paths(job))
+        hashed = engine.run(worker.hash, [(os.path.abspath(path),) for path in paths])
+        hashes = {entry['path']: entry for entry in hashed}
+        read = engine.run(worker.read, [part for job in jobs for part in _parts(job)])
+        parts: dict[Job, list[Part]] = {job: [] for job in jobs}
+        for part in sorted(read, key=lambda part: part['part']):
+            parts[Job(*part['job'])].append(part)
+        skips = itertools.count()
+        for job in jobs:
+            # Each worker knows only what it has skipped itself.
+            policy = readers.BadRecords(lambda: next(skips) < skip_bad)
+            for part in parts[job]:
+                for bad in part['skipped']:
+                    policy.add(readers.BadRecord(**bad))
+                policy.left_out.update(part['left_out'])
+            manifests[job]['inputs'] += [hashes[stamp['path']] | stamp for stamp in stamps[job]]
+            skipped = [jobs_lib.skipped_entry(bad, root) for bad in policy.skipped]
+            examples = sum(part['examples'] for part in parts[job])
+            jobs_lib.complete(manifests[job], job, root, examples, skipped, policy.left_out)
+        plan = [
+            (job.task, job.split, index, -(-examples // shard_examples), pieces)
+            for job in jobs
+            if (examples := sum(part['examples'] for part in parts[job]))
+            for index, pieces in enumerate(_shards(parts[job], shard_examples))
+        ]
+        written: dict[Job, list[ShardEntry]] = {job: [] for job in jobs}
+        for task, split, entry in engine.run(worker.write, plan):
+            written[Job(task, split)].append(entry)
+        for job, entries in written.items():
+            writers[job].adopt(sorted(entries, key=lambda entry: entry['file']))
+    for job in jobs:
+        finished(jobs_lib.just_made(root, vocabulary, job))
+
+
+def _left(
+    jobs: Sequence[Job],
+    finished: Callable[[Done], None],
+    stack: contextlib.ExitStack,
+    root: str,
+    vocabulary: str,
+    force: bool,
+) -> list[Job]:
+    """The jobs that no other process has done in the meantime; the stack holds them."""
+    left = []
+    for job in jobs:
+        place = prepared.folder(root, vocabulary, job.task, job.split)
+        waited = stack.enter_context(prepared.alone(place))
+        there = None if force else jobs_lib.made_meanwhile(root, vocabulary, job, waited)
+        if there is None:
+            left.append(job)
+        else:
+            finished(there)
+    return left
