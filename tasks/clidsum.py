@@ -220,7 +220,9 @@ def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterat
             yield item
 
 
-def _source(kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int) -> str:
+def _source(
+    kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int
+) -> str:
     """Builds the model's input from a text; `infilling` may mask `spans` of actions."""
     numbers = noise.generator(_SEED, draw, number)
     if kind == 'infilling':

@@ -42,7 +42,9 @@ def files(corpus: str, split: str) -> list[str]:
     return [f'convsumx/{FOLDERS[corpus]}/{corpus}.{SPLITS[split]}.jsonl']
 
 
-def read(inputs: tuple[str, ...], targets: str, split: str, path: str) -> Iterator[readers.Item]:
+def read(
+    inputs: tuple[str, ...], targets: str, split: str, path: str
+) -> Iterator[readers.Item]:
     """The pairs of a split: the values of some keys, a line each, and that of another."""
     seen: set[str] = set()
     for row in rows.read(path, ['fname', *inputs, targets], _LAYOUT):

@@ -61,7 +61,9 @@ def read(task: str, split: str, path: str, *others: str) -> Iterator[readers.Ite
         yield dict(zip(FIELDS, texts, strict=True))
 
 
-def _texts(path: str, keys: list[str]) -> Iterator[tuple[int, tuple[str, ...]] | readers.BadRecord]:
+def _texts(
+    path: str, keys: list[str]
+) -> Iterator[tuple[int, tuple[str, ...]] | readers.BadRecord]:
     """The line and the texts of each object, the first of which is in one line alone."""
     seen: set[str] = set()
     for row in rows.read(path, keys, _LAYOUT):

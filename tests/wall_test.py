@@ -16,7 +16,7 @@ TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', '
 SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
 # What training imports after its first step, what only some of its parts need.
 LATER = {'orbax', 'tensorstore', 'nltk', 'matplotlib', 'tensorboardX'}
-BEYOND_THE_WALL = ('xlbench.preparation.beam',)
+BEYOND_THE_WALL = ('xlbench.jobs.beam',)
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
     'xlbench.system.errors', 'xlbench.system.files', 'xlbench.names', 'xlbench.commands',

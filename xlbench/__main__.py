@@ -1,8 +1,8 @@
 """Starts the programs: `xlbench train ...` is `python -m xlbench.train ...`.
 
-xlbench                  lists the programs, with a line on each
-xlbench train --help     lists the options of one
-xlbench --version
+  xlbench                  lists the programs, with a line on each
+  xlbench train --help     lists the options of one
+  xlbench --version
 """
 
 import ast

@@ -140,7 +140,8 @@ def _judges(text: str) -> list[str]:
     for name in names:
         if not name.isprintable() or len(name) > 40:
             raise UserError(
-                f'--judges: {errors.shortened(name)} is not a name of at most 40 letters'
+                f'--judges: {errors.shortened(name)} is not a name of at most 40 '
+                'letters'
             )
     return names
 

@@ -48,8 +48,9 @@ and --mt_valid_pairs of the validation pairs. What is not translated is left out
 The same command goes on after an interruption and gives the same files, whatever the number of
 workers and the order of dumps. Files on the way are in OUTPUT/mrs_build, which may be removed when
 all is done. Memory: about 0.5 GB, 0.3 GB more for each worker, and 2 GB more for reading a .zst
-that was written with --long=31. A worker holds one partition; beyond 64 GiB of dumps it
-needs more, unless there are more --partitions. Plan disk for a quarter of the dumps' own text.
+that was written with --long=31. A worker reads a partition in groups that fit into --memory, and
+what waits is on disk. With --beam the jobs run on Apache Beam, and what stands behind -- is for
+its runner; the files stay the same. Plan disk for a quarter of the dumps' own text.
 """
 
 import argparse
@@ -60,7 +61,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import benchmarks, jobs
-from xlbench.config.arguments import share, whole
+from xlbench.config.arguments import positive, share, whole
 from xlbench.data import identification
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
@@ -100,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add('--output', required=True, help='data root; the files go to OUTPUT/mrs')
     add('--work', default='', help='folder for intermediate files; default: OUTPUT/mrs_build')
     jobs.add_flags(parser)
-    add('--memory', type=float, default=1.0, help='GiB that a worker may take for a partition')
+    add('--memory', type=positive, default=1.0, help='GiB that a worker may take for a partition')
     add(
         '--languages',
         type=_languages,

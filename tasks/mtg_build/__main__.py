@@ -39,8 +39,9 @@ leave out. --uncorrected takes the machine's text where nobody has corrected it.
 summaries (columns text and summary), and --languages any that the engine knows, such as zh.
 
 The same command goes on after an interruption and gives the same files, whatever the number of
-workers. Files on the way are in DATA/mtg_build; they hold each back-translation, too, and may be
-removed when all is corrected. With --redo, another --ngram or --threshold translates nothing again.
+workers. With --beam the jobs run on Apache Beam, and what stands behind -- is for its runner. Files
+on the way are in DATA/mtg_build; they hold each back-translation, too, and may be removed when all
+is corrected. With --redo, another --ngram or --threshold translates nothing again.
 """
 
 import argparse
@@ -283,7 +284,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     add('--per_sheet', type=whole(1), default=100, help='examples of a sheet')
     add('--sample_seed', type=whole(0), default=0, help='seed of the sample')
     add('--max_bad', type=share, default=0.0, help='largest share of bad examples')
-    jobs.add_flags(parser)
+    jobs.add_flags(parser, workers='1')
     templates.add_flags(parser, required=True)
 
 

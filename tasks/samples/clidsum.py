@@ -119,7 +119,9 @@ def _write_dialogues(
     _write_json(folder, name, file, others)
 
 
-def _write_views(folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]) -> None:
+def _write_views(
+    folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
+) -> None:
     """Writes the topics and stages of all splits of a corpus, as xlbench.segment makes them.
 
     Few words and few dialogues suffice to tell the stages of made-up ones apart.

@@ -162,9 +162,8 @@ def paraphrase(rng: random.Random) -> Example:
         filled = lexicon.forms(lang, meanings)
         other = 'town' if '{town2}' in first else 'name'
         changed = {other: filled[f'{other}2'], f'{other}2': filled[other]}
-        pair = (
-            lexicon.sentence(first, filled),
-            lexicon.sentence(second, filled if same else filled | changed),
+        pair = lexicon.sentence(first, filled), lexicon.sentence(
+            second, filled if same else filled | changed
         )
         sides[lang] = (*pair, str(same))
     return sides

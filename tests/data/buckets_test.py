@@ -165,17 +165,10 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
             {'neutral': [shot(1, 'neutral', text_a=3)]},
             r'Expected `str`, got `int` - at .*text_a',
         ),
-        *(
-            (
-                'udpos/1-shots/de.jsonl',
-                f'{{"bucket": {n}, "data": ""}}',
-                'de.jsonl:1: Expected `int`',
-            )
-            for n in (-1, 10**6, 10**30, '"x"', 0.5)
-        ),
+        *(('udpos/1-shots/de.jsonl', f'{{"bucket": {n}, "data": ""}}', 'de.jsonl:1: Expected `int`')
+          for n in (-1, 10**6, 10**30, '"x"', 0.5)),
         (
-            'udpos/1-shots/de.jsonl',
-            '{"bucket": 3, "data": ""}\n{"bucket": 3, "data": ""}',
+            'udpos/1-shots/de.jsonl', '{"bucket": 3, "data": ""}\n{"bucket": 3, "data": ""}',
             'de.jsonl:2: bucket 3 is on an earlier line already',
         ),
         ('udpos/1-shots/de.jsonl', lines('a\tX\rb\tX'), r'de.jsonl:1: the data has a \\r inside'),
@@ -187,18 +180,16 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
             {'neutral': [shot(1, 'neutral'), shot(1, 'neutral', text_b='c')]},
             "'german-1-val' is there twice, with different texts or labels",
         ),
-        *(
-            ('xnli/1-shots/german/0-th/sampled.json', {'neutral': [shot(1, 'neutral') | change]}, m)
-            for change, m in (
-                ({'text_a': ' '}, "'german-1-val': text_a is empty"),
-                ({'text_b': None}, "'german-1-val': text_b is empty"),
-                ({'text_a': 'a\0b'}, "'german-1-val': text_a has a NUL"),
-                ({'uid': 'german-1'}, "'german-1' is not a uid"),
-                ({'uid': f'german-{"1" * 5000}-val'}, 'is not a uid'),
-                ({'uid': 3}, r'Expected `str`, got `int`'),
-                ({'label': True}, r'Expected `int \| str`, got `bool`'),
-            )
-        ),
+        *(('xnli/1-shots/german/0-th/sampled.json', {'neutral': [shot(1, 'neutral') | change]}, m)
+          for change, m in (
+              ({'text_a': ' '}, "'german-1-val': text_a is empty"),
+              ({'text_b': None}, "'german-1-val': text_b is empty"),
+              ({'text_a': 'a\0b'}, "'german-1-val': text_a has a NUL"),
+              ({'uid': 'german-1'}, "'german-1' is not a uid"),
+              ({'uid': f'german-{"1" * 5000}-val'}, 'is not a uid'),
+              ({'uid': 3}, r'Expected `str`, got `int`'),
+              ({'label': True}, r'Expected `int \| str`, got `bool`'),
+          )),
         ('xnli/1-shots/german/00-th/sampled.json', XNLI, 'not named like a file of buckets'),
         (f'xnli/1-shots/german/{"9" * 200}-th/sampled.json', XNLI, 'not named like a file'),
         (f'xnli/{"9" * 200}-shots/german/0-th/sampled.json', XNLI, 'not named like a file'),

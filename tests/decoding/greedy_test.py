@@ -51,7 +51,9 @@ def test_stops_when_every_row_has_ended():
         jax.debug.callback(lambda: steps.append(1))
         return chain(cache, tokens)
 
-    tokens, _ = jax.block_until_ready(one_by_one(counted, 0, batch_size=2, max_length=100, **IDS))
+    tokens, _ = jax.block_until_ready(
+        one_by_one(counted, 0, batch_size=2, max_length=100, **IDS)
+    )
     jax.effects_barrier()
     assert tokens[0, 0, :5].tolist() == [3, 4, 5, EOS, PAD]
     assert len(steps) == 4

@@ -1,5 +1,6 @@
 """Ranks among candidates and in a response set, suggestions, and what is written of them."""
 
+
 import jax
 import jax.numpy as jnp
 import numpy as np

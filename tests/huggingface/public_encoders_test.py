@@ -36,7 +36,9 @@ def split(golden, name):
 def test_ids_states_and_vectors_equal_pytorch(folder):
     stored = np.load(GOLDEN)
     sentences, pairs = stored['sentences'].tolist(), stored['pairs'].tolist()
-    golden = {key.partition('/')[2]: stored[key] for key in stored if key.startswith(folder.name)}
+    golden = {
+        key.partition('/')[2]: stored[key] for key in stored if key.startswith(folder.name)
+    }
     tokenizer = tokenizers.load(str(folder), '')
     ids = [row.tolist() for row in tokenizer.encode_inputs(sentences)]
     assert ids == split(golden, 'ids')

@@ -507,7 +507,9 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
 
 
 @pytest.mark.filterwarnings('ignore:.* were longer than')
-def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(made, models, tmp_path, monkeypatch):
+def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(
+    made, models, tmp_path, monkeypatch
+):
     folder = tmp_path / 'exported'
     convert.main(['convert', str(made['texts'].workdir), str(folder)])
     (folder / 'pytorch_model.bin').write_bytes(b'?')

@@ -63,7 +63,9 @@ def test_ids_and_states_of_kept_texts_are_the_same(vocabulary, tmp_path):
         assert [kept[number] for number in before.tolist()] == after.tolist()
         np.testing.assert_array_equal(states(whole, before), states(checkpoint.open(small), after))
     # A text of other pieces has as many unknown ones as before.
-    unknown = [int((t.encode_inputs(TEXTS[2:])[0] == t.unk_id).sum()) for t in (tokenizer, ours)]
+    unknown = [
+        int((t.encode_inputs(TEXTS[2:])[0] == t.unk_id).sum()) for t in (tokenizer, ours)
+    ]
     assert unknown[0] == unknown[1]
     config = json.loads(pathlib.Path(small, 'config.json').read_text())
     assert config['vocab_size'] == len(kept) and config['pad_token_id'] == ours.pad_id

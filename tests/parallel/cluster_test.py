@@ -239,7 +239,9 @@ def caused(error, cause):
         (TypeError('a bug'), 1, [1], 'Traceback'),
     ],
 )  # fmt: skip
-def test_a_process_of_several_that_fails_ends_at_once(error, code, calls, said, monkeypatch, capfd):
+def test_a_process_of_several_that_fails_ends_at_once(
+    error, code, calls, said, monkeypatch, capfd
+):
     called = []
     monkeypatch.setattr(jax.distributed, 'is_initialized', lambda: True)
     monkeypatch.setattr(jax.distributed, 'shutdown', lambda: called.append('shutdown'))

@@ -86,12 +86,8 @@ def test_the_answer_compares_equal_numbers_of_examples_alone(tmp_path):
 
 def test_only_marks_that_are_drawn_are_named(tmp_path):
     paths = [
-        write_workdir(
-            tmp_path / f'run{i}',
-            lambda step, task, i=i: 30.0 + i,
-            baselines=i == 0,
-            info={'config': {'name': i}},
-        )
+        write_workdir(tmp_path / f'run{i}', lambda step, task, i=i: 30.0 + i, baselines=i == 0,
+                      info={'config': {'name': i}})
         for i in range(4)
     ]
     section = section_of(*paths[1:])
@@ -112,12 +108,8 @@ def test_no_text_of_a_plot_is_cut(tmp_path):
     """A map of one task in two languages is lower than the name of its axis is long."""
     both = tuple(MTG.task_name('qg', lang) for lang in ('en', 'de'))
     paths = [
-        write_workdir(
-            tmp_path / f'a_run_with_a_long_name_{i}',
-            lambda step, task, i=i: 30.0 + i,
-            tasks=both,
-            info={'config': {'name': i}},
-        )
+        write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', lambda step, task, i=i: 30.0 + i,
+                      tasks=both, info={'config': {'name': i}})
         for i in range(2)
     ]
     for path in paths:
@@ -246,7 +238,9 @@ def test_maps_of_languages_and_tasks(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: values[task], tasks=tuple(pairs))
     section = section_of(path)
     (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
-    assert one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
+    assert (
+        one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
+    )
     texts = re.findall(r'<text[^>]*>([^<]*)</text>', style_lib.inline(one.svg(), 'm', '', ''))
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
     both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)

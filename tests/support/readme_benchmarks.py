@@ -58,7 +58,9 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{MTG}:base,scenario=zero_shot,task=tg': Step(
             f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
         ),
-        'python -m xlbench.evaluate RUNS/mtg --num_beams=5': Step(prints='test-beam-num_beams5'),
+        'python -m xlbench.evaluate RUNS/mtg --num_beams=5': Step(
+            prints='test-beam-num_beams5'
+        ),
         'python -m xlbench.report RUNS/mtg --variants': Step(prints='beam-num_beams5'),
         'python -m xlbench.report RUNS/* --table=all --figure=all --output=paper': Step(
             skip=EXHIBITS
@@ -128,7 +130,9 @@ PLAN: dict[str, dict[str, Step]] = {
             REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
         ),
         'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
-        f'{MRS}:scenario=mixed,source=de,dev=translated --workdir=RUNS/mixed_de': Step(skip=PARSED),
+        f'{MRS}:scenario=mixed,source=de,dev=translated --workdir=RUNS/mixed_de': Step(
+            skip=PARSED
+        ),
         f'{MRS}:scenario=mixed,source=de,validation=code '
         '--config.stages.stage1.added.mt.rate=2.0 --workdir=RUNS/mixed_de_2': Step(skip=PARSED),
         f'{MRS} --config.stages.stage1.num_steps=400 --config.model.dtype=bfloat16 '

@@ -45,10 +45,12 @@ PLAN: dict[str, dict[str, Step]] = {
             MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'
         ),
         'python -m xlbench.report RUNS/mtg --output=report': Step(leaves='report/report.html'),
-        'python -m xlbench.evaluate RUNS/mtg --tasks=mtg_qg_en_de': Step(prints='on 1 tasks'),
+        'python -m xlbench.evaluate RUNS/mtg --tasks=mtg_qg_en_de': Step(
+            prints='on 1 tasks'
+        ),
     },
     'tracking.md': {
-        f"{MTG} --workdir=RUNS/tracked --config.trackers=\"('tensorboard', 'wandb')\"": Step(
+        f'{MTG} --workdir=RUNS/tracked --config.trackers="(\'tensorboard\', \'wandb\')"': Step(
             skip='sends numbers to a server; tests/tracking/ does so offline'
         ),
         'export WANDB_MODE=offline': Step(skip='nothing follows that it changes'),
@@ -56,7 +58,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'mlflow ui --backend-store-uri=sqlite:///RUNS/tracked/mlflow.db': Step(
             skip='a server, of a package that is not ours'
         ),
-        f"{MTG} --config.trackers=\"('tensorboard', 'tasks/csv_tracker.py:CsvTracker')\"": Step(
+        f'{MTG} --config.trackers="(\'tensorboard\', \'tasks/csv_tracker.py:CsvTracker\')"': Step(
             '--dry_run',
             prints="config.trackers = ('tensorboard', 'tasks/csv_tracker.py:CsvTracker')",
         ),
@@ -87,7 +89,9 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.report RUNS/mtg --table=7,14 --figure=3,5 --output=paper': Step(
             leaves='paper/figure5.png'
         ),
-        'python -m xlbench.zoo RUNS/mtg RUNS/other_system --output=zoo.md': Step(leaves='zoo.md'),
+        'python -m xlbench.zoo RUNS/mtg RUNS/other_system --output=zoo.md': Step(
+            leaves='zoo.md'
+        ),
         'python -m xlbench.zoo RUNS/mtg --add --output=zoo.md': Step(prints='wrote zoo.md'),
         'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
         '--judges=anna,ben --output=study': Step(leaves='study/pages/ben.html'),

@@ -62,7 +62,9 @@ def write_root(root: pathlib.Path) -> None:
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, dict.fromkeys(TASKS, 1.0))
 
 
-def _write_task(root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
+def _write_task(
+    root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, split: str
+) -> None:
     texts, is_set = pairs(task, split), split == 'responses'
     metric = {'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': task[-2:]}}
     fields = [

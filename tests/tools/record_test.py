@@ -74,18 +74,20 @@ def test_new_figures_replace_older_ones_and_missing_peers_replace_none():
 
 
 def test_the_table_has_every_figure_and_says_what_is_missing():
-    one = a_record(
-        a_run('a', [comparison([2, 2, 2], note='bound|by memory')], date='2026-11-22 10:00'),
-        a_run('b', [interleaved.value('memory of a step', 12_345.6, 'MB')], load=0.125),
-        a_run(
-            'grown',
-            [
-                interleaved.grown('a step', 'layers', layers, number, unit)
-                for layers in (1, 1_000)
-                for unit, number in (('tokens/s', 20_000 / layers), ('MiB', 8 + layers))
-            ],
-        ),
-        a_run('c', left_out='torch missing'),
+    one = (
+        a_record(
+            a_run('a', [comparison([2, 2, 2], note='bound|by memory')], date='2026-11-22 10:00'),
+            a_run('b', [interleaved.value('memory of a step', 12_345.6, 'MB')], load=0.125),
+            a_run(
+                'grown',
+                [
+                    interleaved.grown('a step', 'layers', layers, number, unit)
+                    for layers in (1, 1_000)
+                    for unit, number in (('tokens/s', 20_000 / layers), ('MiB', 8 + layers))
+                ],
+            ),
+            a_run('c', left_out='torch missing'),
+        )
     )
     other = a_record(
         a_run('a', [comparison([3, 3, 3], note='bound|by memory')]),

@@ -61,7 +61,9 @@ def scores(workdir, split):
     """Of the last step of a split: {task: its metrics.json}."""
     steps = {int(path.parts[-4]) for path in workdir.glob(f'eval/[0-9]*/{split}/*/metrics.json')}
     place = workdir / 'eval' / str(max(steps)) / split
-    return {path.parent.name: json.loads(path.read_text()) for path in place.glob('*/metrics.json')}
+    return {
+        path.parent.name: json.loads(path.read_text()) for path in place.glob('*/metrics.json')
+    }
 
 
 @pytest.mark.outside

@@ -99,7 +99,9 @@ def test_an_evaluation_is_one_line_and_splits_a_set_into_words_once(
 def test_what_a_line_shows_of_an_evaluation():
     mean = {'loss': 0.5, 'recall_10': 50.0, 'mrr': 40.0, 'p_at_1': 30.0, 'set_size': 1.0}
     scores = {'mrs_retrieval_en_en': mean, 'mean': mean}
-    assert messages.headline(scores, '') == 'loss 0.500 recall_10 50.000 mrr 40.000 p_at_1 30.000'
+    assert (
+        messages.headline(scores, '') == 'loss 0.500 recall_10 50.000 mrr 40.000 p_at_1 30.000'
+    )
     mean = {'loss': 0.5, 'chunk_f1': 70.0, 'tag_accuracy': 80.0, 'tag_accuracy_X': 9.0}
     scores = {'fewshot_udpos_en_en': mean, 'mean': mean}
     assert messages.headline(scores, 'dev/mean/chunk_f1') == 'loss 0.500 chunk_f1 70.000'

@@ -47,7 +47,9 @@ def trained(rows, weight_decay=0.0):
     options = dict(learning_rate=0.01, warmup_steps=0, weight_decay=weight_decay, clip_norm=1.0)
     tx, schedule = optimizers.build('adamw', num_steps=4, **options)
     state = train_step.init_state(tx, params, mask, rows=rows)
-    like = train_step.state_like(tx, *train_step.params_like(model, objective, mesh), mask, rows)
+    like = train_step.state_like(
+        tx, *train_step.params_like(model, objective, mesh), mask, rows
+    )
     assert jax.tree.map(jnp.shape, state) == jax.tree.map(lambda x: x.shape, like)
     step = train_step.make_train_step(model, objective, tx, schedule, mask, rows=rows)
     step = train_step.TrainStep(step, jax.random.key(1))

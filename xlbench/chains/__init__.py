@@ -1,8 +1,8 @@
 """Chains of models: each stage reads what the one before it has written.
 
-stages   a stage as a user names it; which language each stage of a chain reads and writes
-writing  stages that are models: summarisers, and whatever else writes texts
-running  a chain at work: outputs of stages are files, signed by what made them
+  stages   a stage as a user names it; which language each stage of a chain reads and writes
+  writing  stages that are models: summarisers, and whatever else writes texts
+  running  a chain at work: outputs of stages are files, signed by what made them
 """
 
 __all__ = ['running', 'stages', 'writing']

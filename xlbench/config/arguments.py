@@ -28,6 +28,17 @@ def share(text: str) -> float:
     return value
 
 
+def positive(text: str) -> float:
+    """A number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float('inf'):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
+    return value
+
+
 def engine(text: str) -> str:
     """The name of an engine of translation, which may be the address of a server."""
     if not text.startswith(('http://', 'https://')):

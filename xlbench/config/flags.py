@@ -367,7 +367,9 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, str | None]:
+def variant(
+    text: str, sizes: Sequence[str], **defaults: str | None
+) -> dict[str, str | None]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->

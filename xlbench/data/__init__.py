@@ -1,30 +1,30 @@
 """From files to batches of token ids; without TensorFlow.
 
-corpora       the corpora of the benchmarks: address, licence, size
-download      fetches and unpacks a corpus
-readers       the formats of official files
-rows          JSONL, CSV and Parquet of any origin
-bitext        parallel texts, cleaned
-chinese       where Chinese words end
-identification  which language a text is in
-conllu        CoNLL and CoNLL-U
-labelled      records of labelled texts
-buckets       the fixed examples of few-shot transfer
-tokenizers    the vocabulary of every model
-vocabularies  the families of vocabularies, and the JSON files beside one
-prepared      the format of prepared tasks
-actions       who does what in a sentence
-noise         what is done to dialogues that a model restores
-segments      topics and stages of dialogues
-orders        which examples stand in which window of a run
-mixing        tasks under one numbering, and the plans of windows
-packing       several examples in one row
-features      examples to arrays
-batches       the batches of training and of evaluation
-outputs       predictions and references from files
-postprocess   postprocessors of SeqIO tasks
-statistics    how long dialogues and summaries are
-baselines     predictions that need no model
+  corpora       the corpora of the benchmarks: address, licence, size
+  download      fetches and unpacks a corpus
+  readers       the formats of official files
+  rows          JSONL, CSV and Parquet of any origin
+  bitext        parallel texts, cleaned
+  chinese       where Chinese words end
+  identification  which language a text is in
+  conllu        CoNLL and CoNLL-U
+  labelled      records of labelled texts
+  buckets       the fixed examples of few-shot transfer
+  tokenizers    the vocabulary of every model
+  vocabularies  the families of vocabularies, and the JSON files beside one
+  prepared      the format of prepared tasks
+  actions       who does what in a sentence
+  noise         what is done to dialogues that a model restores
+  segments      topics and stages of dialogues
+  orders        which examples stand in which window of a run
+  mixing        tasks under one numbering, and the plans of windows
+  packing       several examples in one row
+  features      examples to arrays
+  batches       the batches of training and of evaluation
+  outputs       predictions and references from files
+  postprocess   postprocessors of SeqIO tasks
+  statistics    how long dialogues and summaries are
+  baselines     predictions that need no model
 """
 
 __all__ = [

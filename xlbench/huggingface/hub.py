@@ -32,7 +32,9 @@ TOKENIZER_FILES = (
 )  # fmt: skip
 
 
-def local_folder(spec: str, weight_files: Sequence[str] = tensors.WEIGHT_FILES) -> pathlib.Path:
+def local_folder(
+    spec: str, weight_files: Sequence[str] = tensors.WEIGHT_FILES
+) -> pathlib.Path:
     """The folder that `spec` names; see the top of this file.
 
     Args:

@@ -102,7 +102,9 @@ def from_config(config: Mapping[str, Json]) -> Fields:
             raise UserError(f'config.json lacks {key!r}, which a T5 needs')
     if config['feed_forward_proj'] not in _MLPS:
         given = shortened(config['feed_forward_proj'])
-        raise UserError(f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}')
+        raise UserError(
+            f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}'
+        )
     if config['layer_norm_epsilon'] != 1e-6:
         raise UserError(
             f'config.json: layer_norm_epsilon is {config["layer_norm_epsilon"]}; supported: 1e-06'

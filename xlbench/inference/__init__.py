@@ -1,22 +1,22 @@
 """Trained models that answer.
 
-load              opens a model and makes what answers with it
-loading           reads a workdir or an exported folder
-answering         examples, answers to them, and what all models that answer have in common
-generator         texts to texts
-language_model    and losses of their tokens, of a model without an encoder
-dialogue_annotator  dialogues with marks of keywords, redundancy and topics
-retriever         messages to responses of a set, whose vectors it keeps
-labeller          texts to labels or tags
-sentence_encoder  texts to vectors
-reranking         combines the answers of several models
-answer_lines      the lines that `xlbench.predict` reads and writes
-parquet_answers   the same answers as Parquet
-importing         writes a workdir from a Hugging Face checkpoint
-exporting         writes a folder in the form of Hugging Face from a workdir
-exported          what stands beside the weights in such a folder
-cards             its model card, with how it is used
-trimming          writes such a folder again with a part of its vocabulary
+  load              opens a model and makes what answers with it
+  loading           reads a workdir or an exported folder
+  answering         examples, answers to them, and what all models that answer have in common
+  generator         texts to texts
+  language_model    and losses of their tokens, of a model without an encoder
+  dialogue_annotator  dialogues with marks of keywords, redundancy and topics
+  retriever         messages to responses of a set, whose vectors it keeps
+  labeller          texts to labels or tags
+  sentence_encoder  texts to vectors
+  reranking         combines the answers of several models
+  answer_lines      the lines that `xlbench.predict` reads and writes
+  parquet_answers   the same answers as Parquet
+  importing         writes a workdir from a Hugging Face checkpoint
+  exporting         writes a folder in the form of Hugging Face from a workdir
+  exported          what stands beside the weights in such a folder
+  cards             its model card, with how it is used
+  trimming          writes such a folder again with a part of its vocabulary
 """
 
 __all__ = [

@@ -44,9 +44,9 @@ class Engine(Protocol):
         """
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds --workers and --beam; see `parse`."""
-    parser.add_argument('--workers', type=whole(1), help='processes; default: by cores')
+def add_flags(parser: argparse.ArgumentParser, workers: str = 'by cores') -> None:
+    """Adds --workers, with the default in words, and --beam; see `parse`."""
+    parser.add_argument('--workers', type=whole(1), help=f'processes; default: {workers}')
     parser.add_argument(
         '--beam',
         action='store_true',

@@ -217,7 +217,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         # xlm-mlm-100-1280 config.json.
         'xlm_xnli15': _stack(95000, 1024, 8, 12, num_languages=15, **_XLM),
         'xlm_100': _stack(200000, 1280, 16, 16, **_XLM),
-    },
+    }
 }
 SIZES['mvbart'] = {size: SIZES['bart'][size] for size in ('sample', 'base', 'large')}
 SIZES['dual_encoder'] = SIZES['bert']

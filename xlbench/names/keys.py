@@ -256,7 +256,9 @@ def about_objective(name: str) -> Block:
 
 
 # The objectives that train models of a family of their own, and the family.
-FAMILIES = {name: family for name in objectives() if (family := about_objective(name)['family'])}
+FAMILIES = {
+    name: family for name in objectives() if (family := about_objective(name)['family'])
+}
 
 
 def _evaluation(config: Block, name: str) -> Signature:

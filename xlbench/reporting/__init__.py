@@ -1,28 +1,28 @@
 """Results of runs as tables and pages.
 
-results   reads the scores of workdirs
-adding    further scores for finished results
-scored    the folders of systems that are no runs
-systems   what is compared: runs, baselines, a paper's systems
-sections  sorts runs by benchmark and split; which systems are best
-notes     what has to be said beside the numbers
-predictions  the texts behind a result
-pages     tables in the form of a benchmark's paper
-command_lines  the command that made a workdir, for a reader
-layout    which rows and columns the tables of a section have
-paper_tables  the tables and figures of a paper, by their numbers
-drawing   colours and fonts of figures, and their files
-tables    a table: cells of numbers under grouped columns; a figure with its numbers
-render    a table for the screen, as Markdown, LaTeX or CSV
-documents  all tables as Markdown, CSV, LaTeX or HTML, and their files
-leaderboard  the texts of systems, in the form of MTG's leaderboard
-lengths   how long the texts of data are
-printed   a paper's table in its own form, from its numbers or from runs
-page      a report as one HTML page
-costs     how long workdirs were worked in, and on which hardware
-screen    the tables of one run as plain text
-comparisons  differences between the systems of a section
-statistics  tests of differences and their tables, intervals, correlations
+  results   reads the scores of workdirs
+  adding    further scores for finished results
+  scored    the folders of systems that are no runs
+  systems   what is compared: runs, baselines, a paper's systems
+  sections  sorts runs by benchmark and split; which systems are best
+  notes     what has to be said beside the numbers
+  predictions  the texts behind a result
+  pages     tables in the form of a benchmark's paper
+  command_lines  the command that made a workdir, for a reader
+  layout    which rows and columns the tables of a section have
+  paper_tables  the tables and figures of a paper, by their numbers
+  drawing   colours and fonts of figures, and their files
+  tables    a table: cells of numbers under grouped columns; a figure with its numbers
+  render    a table for the screen, as Markdown, LaTeX or CSV
+  documents  all tables as Markdown, CSV, LaTeX or HTML, and their files
+  leaderboard  the texts of systems, in the form of MTG's leaderboard
+  lengths   how long the texts of data are
+  printed   a paper's table in its own form, from its numbers or from runs
+  page      a report as one HTML page
+  costs     how long workdirs were worked in, and on which hardware
+  screen    the tables of one run as plain text
+  comparisons  differences between the systems of a section
+  statistics  tests of differences and their tables, intervals, correlations
 """
 
 __all__ = [

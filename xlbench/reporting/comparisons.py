@@ -253,7 +253,9 @@ class _Pairs:
         return self._tested[place]
 
 
-def _of_corpus(baseline: Texts, system: Texts, score: str, test: str) -> tuple[Scorer, _Limit]:
+def _of_corpus(
+    baseline: Texts, system: Texts, score: str, test: str
+) -> tuple[Scorer, _Limit]:
     """Resamples a score of all examples together: the mean over seeds; and how often at most."""
     sides, keys = (baseline, system), list(system.rows[0])
     if test == 'randomization' and len(baseline.rows) != len(system.rows):

@@ -351,7 +351,9 @@ def winners(systems: Sequence[System], score: str, tasks: Sequence[str], decimal
     return {number for number, value in values.items() if value == top}
 
 
-def cells(systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int) -> list[Cell]:
+def cells(
+    systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int
+) -> list[Cell]:
     """The cell of each system in a column, the best marked."""
     best = winners(systems, score, tasks, decimals)
     every = (system.cell(score, tasks, decimals) for system in systems)

@@ -299,7 +299,9 @@ def table(
     reasons = list(dict.fromkeys(reasons))
     if not places:
         return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
-    corrected = dict(zip(places, holm([d.p_value for d in places.values()]), strict=True))
+    corrected = dict(
+        zip(places, holm([d.p_value for d in places.values()]), strict=True)
+    )
     count = sum(not math.isnan(p) for p in corrected.values())
     significant = sum(p < LEVEL for p in corrected.values())
     rows = []

@@ -125,10 +125,7 @@ def _slurm(
     files.write(
         submit,
         _SUBMIT.format(
-            title=title,
-            count=count,
-            levels=len(by_level),
-            lines='\n'.join(lines),
+            title=title, count=count, levels=len(by_level), lines='\n'.join(lines),
             again=shlex.quote(again),
         ),
     )

@@ -1,9 +1,9 @@
 """Responses to messages, found by the vectors of a dual encoder.
 
-text_encoder  texts to vectors
-exact_search  the nearest vectors of a response set
-response_set  the responses that can be suggested
-mbr           minimum Bayes risk: the best set of suggestions
+  text_encoder  texts to vectors
+  exact_search  the nearest vectors of a response set
+  response_set  the responses that can be suggested
+  mbr           minimum Bayes risk: the best set of suggestions
 """
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Small files: written whole or not at all, and checked when they are read.
 
-files.write(path, text)                     the whole file or none of it
-with files.replacing(path) as file:         the same, piece by piece
-files.read_json(path, dict[str, float])     its content, checked against a type
+  files.write(path, text)                     the whole file or none of it
+  with files.replacing(path) as file:         the same, piece by piece
+  files.read_json(path, dict[str, float])     its content, checked against a type
 """
 
 import contextlib

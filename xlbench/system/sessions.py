@@ -166,3 +166,4 @@ def _processor_seconds() -> float:
     """Returns the processor seconds of this process and of its finished children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+

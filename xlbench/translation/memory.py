@@ -105,7 +105,9 @@ class Memory:
             for key in [self._key(text)]
         ]
         with self._said(), self._connection:
-            self._connection.executemany('INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)', rows)
+            self._connection.executemany(
+                'INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)', rows
+            )
 
     def _key(self, text: str) -> bytes:
         digest = hashlib.sha256(self._identity.encode())

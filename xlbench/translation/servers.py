@@ -74,7 +74,6 @@ class LibreTranslate:
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
         """See Engine.translate; a batch that the server refuses is halved down to the text."""
-
         def run(texts: Sequence[str], seconds: float) -> list[str]:
             body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
             if key := os.environ.get(KEY):

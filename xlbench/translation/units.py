@@ -1,6 +1,6 @@
 """The units of translation: a whole text, or each turn of a dialogue.
 
-'Anna: Hi!\\nBen: Bye.'  ->  'Hi!', 'Bye.'  ->  'Anna: Hallo!\\nBen: Tschüss.'
+  'Anna: Hi!\\nBen: Bye.'  ->  'Hi!', 'Bye.'  ->  'Anna: Hallo!\\nBen: Tschüss.'
 """
 
 import re

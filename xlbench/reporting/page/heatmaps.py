@@ -152,7 +152,9 @@ def _of_systems(section: Section, style: Style) -> list[_Map]:
     return made
 
 
-def _plot(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
+def _plot(
+    name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]
+) -> Figure:
     names = max(map(len, style_lib.labels(one.rows)))
     width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
     size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
