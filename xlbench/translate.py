@@ -26,6 +26,10 @@ is, or --root and --vocabulary do.
 name at its beginning is kept. This is the default for the examples of a task; otherwise a text is
 translated as a whole (--unit=text).
 
+--workers=N has N processes that translate batches, each with an engine of its own; with --beam they
+are workers of Apache Beam, for corpora that outgrow a machine, and what stands behind -- is for its
+runner. The output stays the same.
+
 Translations are cached by text and engine (--cache, by default DATA/translations), so that no
 command translates a text twice, and a killed command continues where it was. Files appear when they
 are whole. The file OUTPUT.about.json (in place of OUTPUT's own ending) says how OUTPUT was made:
@@ -49,6 +53,7 @@ From Python:
 """
 
 import argparse
+import contextlib
 import gzip
 import itertools
 import json
@@ -57,10 +62,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench.config import arguments, decoding_flags
+from xlbench import jobs
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
+from xlbench.translation import templates
 
 if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.jobs import Counts, Job
@@ -74,10 +80,12 @@ def main(argv: Sequence[str]) -> int:
     from xlbench.translation import records  # It loads for a second; a slip need not wait.
 
     form, texts, hashes = _examples(args) if not args.input else _files(args)
-    job = _job(args)
+    # With several workers, each of them opens the engine; this process only asks about it.
+    runner = jobs.of_flags(args, args.cache, 1) if args.beam or (args.workers or 1) > 1 else None
+    job = _job(args, runner)
     _say(f'{job.identity}, kept in {args.cache}')
     failed = records.Failed()
-    with locks.file(args.output):
+    with locks.file(args.output), runner or contextlib.nullcontext():
         _check_free(args.output)
         files.remove_leftovers_of(_about_path(args.output))
         unit = args.unit or ('text' if args.input else 'turn')
@@ -107,7 +115,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
-    decoding_flags.check(args)
     args.cache = args.cache or os.path.join(
         args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
     )
@@ -136,24 +143,16 @@ def _about_path(output: str) -> str:
     return f'{os.path.splitext(output.removesuffix(".gz"))[0]}.about.json'
 
 
-def _job(args: argparse.Namespace) -> 'Job':
+def _job(args: argparse.Namespace, runner: jobs.Engine | None) -> 'Job':
     """The job that the command line asks for; the engine was asked whether it can do it."""
-    from xlbench.translation import engines, jobs
+    from xlbench.translation import engines, jobs as translation_jobs
 
-    engines.check_languages(args.source_lang, args.target_lang)
-    if engines.is_model(args.engine):
-        from xlbench import names
-
-        names.check_source(args.engine, '--engine')
-    engine = engines.find(
-        args.engine,
-        version=args.engine_version,
-        timeout=args.timeout,
-        prefix=args.prefix,
-        batch_size=args.batch_size,
-        **decoding_flags.given(args),
-    )
-    return jobs.Job(engine, args.source_lang, args.target_lang, cache=args.cache)
+    pair = args.source_lang, args.target_lang
+    engines.check_languages(*pair)
+    template = templates.of_flags(args, [pair])
+    workers = (runner, template.engine) if runner else None
+    engine = template.engine(*pair)
+    return translation_jobs.Job(engine, *pair, cache=args.cache, workers=workers)
 
 
 def _files(
@@ -272,7 +271,7 @@ def _say(line: str) -> None:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
-    parser.add_argument('--engine', type=arguments.engine, required=True, help='see below')
+    templates.add_flags(parser, required=True)
     parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
     parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
     parser.add_argument('--input', default='', help='file, pattern of files, or workdir of a run')
@@ -292,10 +291,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         default='empty',
         help='a text without translation is empty, or its record dropped',
     )
-    parser.add_argument('--engine_version', default='', help='version of your program or server')
-    parser.add_argument('--timeout', type=float, default=600.0, help='seconds for a batch')
-    parser.add_argument('--prefix', default='', help='text before each input of a model')
-    parser.add_argument('--batch_size', type=int, default=0, help='batch size of a model')
+    jobs.add_flags(parser, workers='1')
     parser.add_argument('--task', default='', help='score the output on this task')
     parser.add_argument('--split', default='', help='split of the tasks (default: test)')
     parser.add_argument('--like', default='', help='workdir of a run; take its data')
@@ -304,8 +300,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         '--num_examples', type=int, default=0, help='most examples of a task; 0: all'
     )
     parser.add_argument('--workdir', default='', help='folder for the scores')
-    decoding_flags.add_flags(parser)
-    return parser.parse_args(argv)
+    return jobs.parse(parser, argv)
 
 
 if __name__ == '__main__':

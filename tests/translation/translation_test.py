@@ -12,6 +12,7 @@ import sys
 import time
 import types
 
+import far_engine
 import partners
 import pytest
 import shouting
@@ -19,7 +20,7 @@ import tiny
 import warm
 from shouting import asked
 
-from xlbench import translate
+from xlbench import jobs as jobs_lib, translate
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
@@ -373,6 +374,30 @@ def test_arrays_of_objects_become_lines(tmp_path, program, capfd):
     ]:
         assert run(f'--engine={program}', *flags, '--output=b', folder=tmp_path) == 2
         assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('engine', ['workers', 'far', 'beam'])
+def test_several_workers_write_what_one_writes(engine, tmp_path, program, capfd, monkeypatch):
+    """What is not translated, too; a second command asks nobody."""
+    lines = [f'line {number % 900}' if number % 7 else 'bad' for number in range(1500)]
+    (tmp_path / 'a.txt').write_text('\n'.join(lines) + '\n')
+    flags = [f'--engine={program}', '--input=a.txt', '--cache=one', '--output=one.txt']
+    more = ['--workers=2']
+    if engine == 'far':
+        monkeypatch.setattr(jobs_lib, 'of_flags', lambda *arguments: far_engine.FarEngine())
+    elif engine == 'beam':
+        pytest.importorskip('apache_beam')
+        more = ['--beam', '--', '--direct_running_mode=multi_processing', '--direct_num_workers=2']
+    code = run(*flags, folder=tmp_path)
+    said = capfd.readouterr().err.splitlines()[-1].replace('one.txt', 'two.txt')
+    flags[-2:] = ['--cache=two', '--output=two.txt']
+    assert run(*flags, *more, folder=tmp_path) == code
+    assert capfd.readouterr().err.splitlines()[-1] == said
+    assert (tmp_path / 'two.txt').read_text() == (tmp_path / 'one.txt').read_text()
+    flags[-1] = '--output=three.txt'
+    assert run(*flags, *more, folder=tmp_path) == code
+    about = json.loads((tmp_path / 'three.about.json').read_text())
+    assert about['translated_now'] == 0 and about['failed'] == 215
 
 
 def test_failures_in_files(tmp_path, program, capfd):

@@ -80,6 +80,7 @@ class Beam:
         """
         if not (jobs := list(jobs)):
             return
+        os.makedirs(self._scratch, exist_ok=True)
         # The name of what a killed writer leaves, so that it is removed as such.
         with tempfile.TemporaryDirectory('.tmp', '.beam', self._scratch) as scratch:
             self._run(work, jobs, scratch)

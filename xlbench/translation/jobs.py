@@ -2,16 +2,19 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from xlbench import jobs
 from xlbench.system.errors import UserError
 from xlbench.translation import engines
 from xlbench.translation.engines import Engine, Failure
 from xlbench.translation.memory import Memory
 
 _CHUNK = 4096  # Texts that are looked up together.
+_FAR_CHUNK = 2**18  # Of an engine of jobs elsewhere, each of whose stages takes a while to begin.
 _MOST_FAILED = 3  # Batches in a row, of several texts each, of which none is translated.
 
 
@@ -40,6 +43,8 @@ class Job:
       source: ISO 639-1 code of the texts.
       target: that of the translations.
       cache: folder of the translations that are kept; '' keeps none.
+      workers: (an engine of jobs, what gives each of its workers the engine for two languages);
+        None translates in this process.
 
     Raises:
       UserError: the engine is not there, or does not know the languages.
@@ -47,13 +52,24 @@ class Job:
     Attributes:
       counts: how far it is.
       identity: of the engine, see `Engine.identity`.
+      chunk: texts that are looked up and translated together.
     """
 
-    def __init__(self, engine: Engine, source: str, target: str, *, cache: str = ''):
+    def __init__(
+        self,
+        engine: Engine,
+        source: str,
+        target: str,
+        *,
+        cache: str = '',
+        workers: tuple[jobs.Engine, Callable[[str, str], Engine]] | None = None,
+    ):
         engine.check(source, target)
         self.counts = Counts()
         self.identity = engine.identity(source, target)
-        self._engine, self._languages = engine, (source, target)
+        self._engine, self._languages, self._workers = engine, (source, target), workers
+        self._cut = 0  # By workers.
+        self.chunk = _FAR_CHUNK if workers and workers[0].is_elsewhere else _CHUNK
         self._failed = 0  # Batches in a row.
         self._memory = Memory(cache, self.identity) if cache else None
 
@@ -67,7 +83,7 @@ class Job:
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', '.* inputs were longer than ')
             yield
-        if cut := self._engine.num_cut:
+        if cut := self._engine.num_cut + self._cut:
             say(f'{cut:,} of {self.counts.made:,} texts were too long for the model, and truncated')
 
     def run(self, texts: Iterable[str]) -> Iterator[str | Failure]:
@@ -80,7 +96,7 @@ class Job:
           UserError: the engine does not work, or translates none of its first batch.
         """
         iterator = iter(texts)
-        while chunk := list(itertools.islice(iterator, _CHUNK)):
+        while chunk := list(itertools.islice(iterator, self.chunk)):
             yield from self._chunk(chunk)
 
     def _chunk(self, chunk: Sequence[str]) -> list[str | Failure]:
@@ -91,9 +107,8 @@ class Job:
         self.counts.texts += len(chunk)
         self.counts.kept += full - len(missing)
         size = self._engine.batch_size
-        for first in range(0, len(missing), size):
-            batch = missing[first : first + size]
-            translations = self._engine.translate(batch, *self._languages)
+        batches = [missing[first : first + size] for first in range(0, len(missing), size)]
+        for batch, translations in self._translated(batches):
             made = dict(zip(batch, translations, strict=True))
             failures = [x for x in translations if isinstance(x, Failure)]
             if len(failures) == len(batch) > 1 and not self.counts.made:
@@ -113,6 +128,33 @@ class Job:
             self.counts.made += len(batch) - len(failures)
             self.counts.failed += len(failures)
         return [answers[text] if text.strip() else '' for text in chunk]
+
+    def _translated(
+        self, batches: Sequence[Sequence[str]]
+    ) -> Iterator[tuple[Sequence[str], list[str | Failure]]]:
+        """Each batch with its translations; of several workers in the order in which they come."""
+        if self._workers is None:
+            for batch in batches:
+                yield batch, self._engine.translate(batch, *self._languages)
+            return
+        runner, find = self._workers
+        work = functools.partial(_translate_batch, find, *self._languages)
+        for number, answers, cut in runner.run(work, enumerate(batches)):
+            self._cut += cut
+            yield batches[number], [Failure(*x) if isinstance(x, list) else x for x in answers]
+
+
+def _translate_batch(
+    find: Callable[[str, str], Engine], source: str, target: str, number: int, batch: Sequence[str]
+) -> tuple[int, list[str | list[str]], int]:
+    """(its number, its translations or [reason of a failure], texts that were cut)."""
+    engine = find(source, target)
+    before = engine.num_cut
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', '.* inputs were longer than ')  # The sum is said.
+        answers = engine.translate(batch, source, target)
+    made = [list(x) if isinstance(x, Failure) else x for x in answers]
+    return number, made, engine.num_cut - before
 
 
 def translate(

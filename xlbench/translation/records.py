@@ -16,7 +16,6 @@ from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job
 
 FORMATS = ('text', 'jsonl', 'json', 'tsv')
-_TOGETHER = 2048  # Records.
 _MOST_FAILURES = 10_000  # That are written down one by one.
 
 
@@ -195,7 +194,7 @@ def translated(
       drop: leaves out records of which a text was not translated.
     """
     remaining = iter(records)
-    while chunk := list(itertools.islice(remaining, _TOGETHER)):
+    while chunk := list(itertools.islice(remaining, job.chunk)):
         texts = [text for record in chunk for text in record.texts]
         answers = units.translated(job, texts, unit)
         for record in chunk:
