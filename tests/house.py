@@ -14,15 +14,16 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
     'chains': (558, 4),
-    'config': (2095, 13),
+    'config': (2106, 13),
     'configs': (2129, 20),
-    'data': (12504, 52),
+    'data': (12422, 51),
     'decoding': (1228, 10),
     'evaluators': (1587, 7),
     'fewshot': (6766, 28),
     'huggingface': (3682, 23),
     'inference': (4097, 18),
     'interactive': (656, 4),
+    'jobs': (555, 6),
     'judgement': (1607, 9),
     'metrics': (5096, 28),
     'models': (5264, 30),
@@ -30,22 +31,22 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
     'plan': (1744, 7),
-    'preparation': (2043, 10),
-    'programs': (4377, 23),
+    'preparation': (1910, 10),
+    'programs': (4372, 23),
     'reporting': (7477, 40),
     'reproduce': (1712, 8),
     'retrieval': (708, 5),
-    'system': (2472, 11),
-    'tasks': (7523, 46),
-    'tests': (58197, 266),
-    'tools': (5998, 35),
+    'system': (2473, 11),
+    'tasks': (7427, 45),
+    'tests': (58358, 268),
+    'tools': (6088, 36),
     'tracking': (771, 8),
     'training': (4591, 27),
-    'translation': (1545, 13),
+    'translation': (1586, 13),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 51, 'arrows': 293, 'class names used twice': 67}
+MOST = {'rooms': 52, 'arrows': 299, 'class names used twice': 68}
 
 
 @dataclasses.dataclass(frozen=True)

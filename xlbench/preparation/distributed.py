@@ -52,7 +52,7 @@ class Part(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """What a worker needs to know, and its jobs.
+    """Settings of a worker, and its jobs.
 
     Attributes:
       root, vocabulary: as `mixtures.prepare` takes them.
