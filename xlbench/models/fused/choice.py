@@ -14,8 +14,8 @@ from xlbench.system.errors import UserError
 
 KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
-# Features of a head that a tile of a GPU's kernel takes.
-POWERS = (16, 32, 64, 128, 256)
+# Features of a head that a tile of a GPU's kernel takes; of 256, it does not fit the shared memory.
+POWERS = (16, 32, 64, 128)
 # The fewest logits of a head for which 'auto' takes the fused kernel: fewer cost little memory
 # and would not fill its blocks. On a CPU, whose cache holds more, fewer are as fast at once.
 MIN_LOGITS = 1 << 16
@@ -61,7 +61,8 @@ def parts(axis: str) -> int:
 
 def kernels() -> str:
     """Whose kernels these devices run: 'cpu', 'gpu' or 'tpu'."""
-    return INTERPRETED or platform()
+    here = platform()
+    return INTERPRETED or here if here == 'cpu' else here
 
 
 def why_unsupported(cfg: Sizes, train: bool) -> str:
