@@ -13,7 +13,7 @@ import pytest
 
 from xlbench import models
 from xlbench.models import attention as attention_lib, masks, positions
-from xlbench.models.fused import attention as fused_lib, choice, tpu
+from xlbench.models.fused import attention as fused_lib, choice, cpu, tpu
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 
@@ -189,17 +189,21 @@ def test_what_a_model_takes(monkeypatch):
                 choice.check(cfg(attention='fused', **fields))
     with partitioning.activate(partitioning.make_mesh(data=2, devices=jax.devices()[:2])):
         assert not choice.takes_fused(cfg(), 3, 512, 512, True)  # Rows that do not divide.
-    monkeypatch.setattr(choice, 'INTERPRETED', '')
-    assert not choice.takes_fused(cfg(attention='fused'), *sizes)
-    assert choice.describe(cfg()) == ''  # Nothing was asked for, and nothing else is possible.
+    monkeypatch.setattr(choice, 'INTERPRETED', '')  # On a CPU, any heads may be fused.
+    assert choice.takes_fused(cfg(attention='fused', head_dim=80), 4, 16, 16, True)
+    assert not choice.takes_fused(cfg(), 4, 1024, 1024, True)
+    assert choice.takes_fused(cfg(), 4, 2048, 2048, True)
+    assert not choice.takes_fused(cfg(shared_dropout=False), 4, 2048, 2048, True)
+    assert choice.describe(cfg()) == ''
     assert 'as config.model.attention says' in choice.describe(cfg(attention='plain'))
-    with pytest.raises(UserError, match='for TPUs and GPUs, and these are cpu devices'):
-        choice.check(cfg(attention='fused'))
+    choice.check(cfg(attention='fused'))
 
 
-def test_a_gpu_s_kernels(monkeypatch):
+@pytest.mark.parametrize('kernels', ['cpu', 'gpu'])
+def test_kernels_of_other_devices(kernels, monkeypatch):
     """Results and gradients as on TPUs: relative positions, packed texts, causal, a source."""
-    monkeypatch.setattr(choice, 'INTERPRETED', 'gpu')
+    monkeypatch.setattr(choice, 'INTERPRETED', kernels)
+    monkeypatch.setattr(cpu, 'BLOCK', 64)
     ids, source = packed()
     close(both(masks.MaskSpec(source, source), masks.segment_mask(source), K, K, bias=True), 1e-5)
     seen, mask = masks.MaskSpec(source, source, True), masks.causal_mask(K, source)

@@ -45,8 +45,8 @@ class TransformerConfig:
       dtype: type of activations.
       matmul_dtype: type of the operands of products with parameters; None means `dtype`.
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
-      attention: 'plain', 'fused' (TPUs and GPUs: no array of queries x keys), or 'auto', which
-        takes the fused one on TPUs where it is possible and the texts are long enough.
+      attention: 'plain', 'fused' (no array of queries x keys), or 'auto', which takes the
+        fused one on TPUs and CPUs where it is possible and the texts are long enough.
       scan_layers: layers of a round of a loop over a stack, of which one round is compiled; 0: no
         loop, every layer is compiled. The results are the same.
     """

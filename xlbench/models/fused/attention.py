@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from xlbench.models.dense import keep_for_backward
-from xlbench.models.fused import choice, gpu, tpu
+from xlbench.models.fused import choice, cpu, gpu, tpu
 from xlbench.models.masks import MaskSpec
 
 _FEATURES = ('batch', None, 'joined_kv')
@@ -26,7 +26,7 @@ _INPUTS = (_FEATURES, _FEATURES, _FEATURES, ('heads', None), ('batch', None), ('
 
 def _one_device() -> types.ModuleType:
     """The module that has `forward` and `backward` of one device."""
-    return gpu if choice.kernels() == 'gpu' else tpu
+    return {'cpu': cpu, 'gpu': gpu, 'tpu': tpu}[choice.kernels()]
 
 
 def _on_each_device(f: Callable, ins: tuple, outs: tuple) -> Callable:

@@ -1,4 +1,4 @@
-"""Choice of attention: plain, or the fused kernels of TPUs and GPUs.
+"""Choice of attention: plain, or fused, for which TPUs and GPUs have kernels and CPUs blocks.
 
 Both give the same. The fused one holds no array [queries, keys] in the device's memory.
 """
@@ -14,11 +14,12 @@ from xlbench.system.errors import UserError
 
 KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
-# Features of a head that a tile of a GPU's kernel takes.
-POWERS = (16, 32, 64, 128, 256)
+# Features of a head that a tile of a GPU's kernel takes; of 256, it does not fit the shared memory.
+POWERS = (16, 32, 64, 128)
 # The fewest logits of a head for which 'auto' takes the fused kernel: fewer cost little memory
-# and would not fill its blocks.
+# and would not fill its blocks. On a CPU, whose cache holds more, fewer are as fast at once.
 MIN_LOGITS = 1 << 16
+MIN_LOGITS_ON_CPU = 1 << 22
 # Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
 MAX_LENGTH = 1 << 13
 # Whose kernels other devices run, in jax's interpreter and slowly: 'tpu' or 'gpu', for tests.
@@ -59,15 +60,13 @@ def parts(axis: str) -> int:
 
 
 def kernels() -> str:
-    """Whose kernels these devices run: 'tpu' or 'gpu'; '' where there are none."""
+    """Whose kernels these devices run: 'cpu', 'gpu' or 'tpu'."""
     here = platform()
-    return here if here in ('tpu', 'gpu') else INTERPRETED
+    return INTERPRETED or here if here == 'cpu' else here
 
 
 def why_unsupported(cfg: Sizes, train: bool) -> str:
     """Why a model cannot have fused attention on the devices at hand; '' where it can."""
-    if not kernels():
-        return f'its kernels are for TPUs and GPUs, and these are {platform()} devices'
     if parts('length') > 1:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
     if why := _why_heads_unsupported(cfg):
@@ -101,9 +100,15 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
         return False
     if kernels() == 'gpu':  # Nobody has timed these kernels, so that they are taken on request.
         return cfg.attention == 'fused' and not why_unsupported(cfg, train)
-    if queries + keys > MAX_LENGTH or (cfg.attention == 'auto' and queries * keys < MIN_LOGITS):
+    if cfg.attention == 'auto' and queries * keys < _fewest():
+        return False
+    if kernels() == 'tpu' and queries + keys > MAX_LENGTH:
         return False
     return not why_unsupported(cfg, train)
+
+
+def _fewest() -> int:
+    return MIN_LOGITS_ON_CPU if kernels() == 'cpu' else MIN_LOGITS
 
 
 def share_of_peak(kernel: str) -> float | None:
@@ -136,8 +141,8 @@ def describe(cfg: Sizes) -> str:
     """Says which attention a training run takes; '' where there is no choice and none was made."""
     if cfg.attention == 'plain':
         return 'attention: plain, as config.model.attention says'
-    if cfg.attention == 'auto' and not kernels():
-        return ''
+    if cfg.attention == 'auto' and kernels() == 'cpu':
+        return ''  # Few texts are so long that it matters.
     if why := why_unsupported(cfg, train=True):
         return f'attention: plain; the fused one is not possible, because {why}'
     if cfg.attention == 'auto' and kernels() == 'gpu':
@@ -146,6 +151,6 @@ def describe(cfg: Sizes) -> str:
             'not been timed on GPUs'
         )
     short = (
-        f'; plain below {MIN_LOGITS:,} pairs of query and key' if cfg.attention == 'auto' else ''
+        f'; plain below {_fewest():,} pairs of query and key' if cfg.attention == 'auto' else ''
     )
     return f'attention: fused{short}'

@@ -1,10 +1,12 @@
 """The sizes of one call of fused attention on one device, and arrays in whole blocks."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Self
 
 import jax
 import jax.numpy as jnp
+from jax.experimental import pallas as pl
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +57,16 @@ class Form:
     def padded_k(self) -> int:
         """Keys in whole blocks."""
         return self.blocks_k * self.block_k
+
+    def cost(self, products: int, arrays: Iterable[jax.Array | jax.ShapeDtypeStruct | None]):
+        """Builds the compiler's cost estimate of a kernel from its products for each tile."""
+        pairs = self.batch * self.heads * self.padded_q * self.padded_k
+        pairs = pairs * (1 + self.causal * (self.block_q / self.padded_q - 1) / 2)
+        return pl.CostEstimate(
+            flops=int(2 * products * pairs * self.head_dim),
+            transcendentals=int(pairs),
+            bytes_accessed=sum(x.size * x.dtype.itemsize for x in arrays if x is not None),
+        )
 
 
 def padded(x: jax.Array, length: int, axis: int = 1, value: float = 0.0) -> jax.Array:

@@ -223,8 +223,12 @@ def _call(
     specs: Sequence[pl.BlockSpec | None],
     outs: Sequence[tuple[jax.ShapeDtypeStruct, pl.BlockSpec]],
     arrays: Sequence[jax.Array | None],
+    products: int,
 ) -> list[jax.Array]:
-    """Runs a kernel; (shape, specification) of what it writes is in `outs`."""
+    """Runs a kernel of some products for each tile.
+
+    (Shape, specification) of what it writes is in `outs`.
+    """
     return pl.pallas_call(
         functools.partial(kernel, form),
         grid=tuple(grid),
@@ -232,6 +236,7 @@ def _call(
         out_specs=[spec for _, spec in outs],
         out_shape=[shape for shape, _ in outs],
         compiler_params=triton.CompilerParams(num_warps=4, num_stages=2),
+        cost_estimate=form.cost(products, (*arrays, *(shape for shape, _ in outs))),
         interpret=choice.platform() != 'gpu',
         name=kernel.__name__.strip('_'),
     )(*arrays)
@@ -268,6 +273,7 @@ def forward(
             *[(of_row, _statistic(None))] * 2,
         ],
         arrays,
+        products=2,
     )
     largest, total = (x[:, :, None, : form.queries] for x in statistics)
     return out[:, : form.queries], largest, total
@@ -299,6 +305,7 @@ def backward(
         [part, whole_k, whole_k, *small, part, *[_statistic(None)] * 2],
         [(d_q, part)],
         arrays,
+        products=3,
     )
     dk, dv = _call(
         _keys_kernel,
@@ -307,6 +314,7 @@ def backward(
         [whole_q, part, part, *small, whole_q, *[_statistic(q.shape[1])] * 2],
         [(d_k, part)] * 2,
         arrays,
+        products=4,
     )
     d_bias = None if by_difference is None else _d_bias(form, by_difference, arrays)
     return dq[:, : form.queries], dk[:, : form.keys], dv[:, : form.keys], d_bias
@@ -340,6 +348,7 @@ def _d_bias(form: _Form, by_difference: jax.Array, arrays: Sequence[jax.Array | 
         ],
         [(shape, block)],
         arrays,
+        products=2,
     )
     like = jax.ShapeDtypeStruct(by_difference.shape, jnp.float32)
     (d_bias,) = jax.linear_transpose(lambda x: _diagonals(x, form), like)(sums)

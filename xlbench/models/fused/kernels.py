@@ -11,7 +11,6 @@ the bias is made of whole slices of them, and its gradient is added up in the sa
 """
 
 import functools
-import math
 from collections.abc import Callable
 
 import jax
@@ -52,16 +51,6 @@ class Form(forms.Form):
     def differences(self) -> int:
         """The length of the vectors of differences."""
         return self.padded_q + self.padded_k
-
-    def cost(self, products: int, arrays: tuple[jax.Array | jax.ShapeDtypeStruct, ...]):
-        """Builds the compiler's cost estimate of a kernel from its products for each tile."""
-        pairs = self.batch * self.heads * self.padded_q * self.padded_k
-        pairs = pairs * (1 + self.causal * (self.block_q / self.padded_q - 1) / 2)
-        return pl.CostEstimate(
-            flops=int(2 * products * pairs * self.head_dim),
-            transcendentals=int(pairs),
-            bytes_accessed=sum(math.prod(x.shape) * x.dtype.itemsize for x in arrays),
-        )
 
 
 def _only(head: int, x: jax.Array, form: Form) -> jax.Array:

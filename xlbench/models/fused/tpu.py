@@ -84,7 +84,7 @@ def _call(kernel: Callable, form: Form, blocks: int, ins, outs, scratch, product
         out_specs=specs[1],
         out_shape=shapes,
         scratch_shapes=[pltpu.VMEM(shape, jnp.float32) for shape in scratch],
-        cost_estimate=form.cost(products, (*(x for x in arrays if x is not None), *shapes)),
+        cost_estimate=form.cost(products, (*arrays, *shapes)),
         compiler_params=pltpu.CompilerParams(
             # What is kept in VMEM is that of a group; groups are shared by a chip's cores.
             dimension_semantics=('parallel', 'arbitrary', 'arbitrary'),
