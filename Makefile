@@ -26,7 +26,7 @@ train: install
 	$(RUN) -m xlbench.train --config=configs/mtg_mt5.py
 
 test: install lint
-	$(PYTEST) -m "not outside"
+	$(PYTEST) -m "not nightly"
 
 test-all: install lint
 	$(PYTEST)

@@ -248,6 +248,7 @@ def small_disk(folder: pathlib.Path, size: str) -> Iterator[None]:
         subprocess.run(['umount', '-l', folder], check=True)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_ends_a_run_which_goes_on_with_room(tiny_root, tiny_run, tmp_path):
     disk = tmp_path / 'disk'
     disk.mkdir()
@@ -280,6 +281,7 @@ def wait_until_stopped(run: children.Children, i: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_one_process_of_two_that_cannot_write_says_so(tiny_root, tmp_path):
     """It does not wait for the other one, which waits for its files."""
     arguments = flags(tmp_path, tiny_root, mesh__data=1, mesh__fsdp=8)  # Each holds its own parts.
@@ -294,6 +296,7 @@ def test_one_process_of_two_that_cannot_write_says_so(tiny_root, tmp_path):
     assert 'cannot write the checkpoint of step 3: File too large' in line
 
 
+@pytest.mark.nightly
 def test_data_that_is_cut_while_a_run_reads_it(tiny_root, tmp_path):
     root = shutil.copytree(tiny_root, tmp_path / 'root')
     (tmp_path / 'disk').mkdir()
@@ -373,6 +376,7 @@ def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, 
     children.same_run(whole, workdir)
 
 
+@pytest.mark.nightly
 def test_two_processes_that_find_altered_bytes_end_to_be_started_again(
     interrupted, undisturbed, tmp_path
 ):

@@ -223,7 +223,7 @@ def interpreter(version: str) -> str:
     return ''
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 @pytest.mark.parametrize('version', ['3.11', '3.12', '3.13'])
 def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path, version):
     python = ''

@@ -7,7 +7,7 @@ import chromium
 import pages
 import pytest
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 # Elements that leave the page to the right, and stand in nothing that scrolls.
 OVERFLOWING = """

@@ -261,7 +261,7 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
     assert not asked(tmp_path) and not (tmp_path / 'out').exists()
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, program):
     """The same command ends with the bytes of an undisturbed one, and asks for nothing twice."""
     command = [

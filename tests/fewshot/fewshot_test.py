@@ -288,6 +288,7 @@ def flags(tmp_path: pathlib.Path, config, workdir: pathlib.Path) -> list[str]:
 
 
 @pytest.mark.parametrize('run', ['tagging'], indirect=True)
+@pytest.mark.nightly
 def test_stopped_at_every_awkward_place(run, root, tmp_path):
     """It ends with the bytes that a part of a whole sweep has, its source training included."""
     workdir, driver = tmp_path / 'run', tmp_path / 'driver.py'
@@ -341,6 +342,7 @@ def predictions(workdir: pathlib.Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize('run', ['tagging'], indirect=True)
+@pytest.mark.nightly
 def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_path, capsys):
     """By languages, shots, ranges of buckets and learning rates, in any order, data unchanged."""
     workdir, data = tmp_path / 'run', tmp_path / 'data'

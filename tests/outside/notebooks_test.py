@@ -14,7 +14,7 @@ import pytest
 import quick_compilation
 import warm
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 STEPS = re.compile(r"((?:num_steps': |,steps=)\d+)0")  # Without the last digit they are a tenth.
 

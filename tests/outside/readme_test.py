@@ -22,8 +22,6 @@ from newcomer import Newcomer
 from readme_files import own_data, small_corpora
 from readme_steps import Step
 
-pytestmark = pytest.mark.outside
-
 PLAN = readme_usage.PLAN | readme_benchmarks.PLAN
 
 
@@ -69,7 +67,12 @@ GROUPS = (
 )
 
 
-@pytest.mark.parametrize('places', GROUPS, ids=lambda places: places[-1])
+@pytest.mark.parametrize(
+    'places',
+    # The README's own, and its neighbours', on every change; all pages each night.
+    [GROUPS[0], *(pytest.param(group, marks=pytest.mark.nightly) for group in GROUPS[1:])],
+    ids=lambda places: places[-1],
+)
 def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
     newcomer = Newcomer(tmp_path)
     if 'your_own.md' not in places:  # There, nothing is read but one's own.

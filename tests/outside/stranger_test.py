@@ -18,8 +18,6 @@ import pytest
 from newcomer import Newcomer
 from pyarrow import parquet
 
-pytestmark = pytest.mark.outside
-
 TASKS = {
     'news': """
         import functools
@@ -265,6 +263,7 @@ def test_labels_and_tags(stranger):
         assert stranger.answers(f'python -m xlbench.predict exported/{name} {flags}') == expected
 
 
+@pytest.mark.nightly
 def test_three_languages_with_other_labels_and_a_metric(stranger):
     labels = 'labels in all tasks together: health, sport, religion, politics'
     task = 'topics_all', 'classification'
@@ -279,6 +278,7 @@ def test_three_languages_with_other_labels_and_a_metric(stranger):
     assert {'accuracy', 'macro_f1', 'rare_recall'} <= set(re.split(r'[,\n]', text))
 
 
+@pytest.mark.nightly
 def test_a_table_in_and_out_with_an_encoder(stranger):
     encoder_folders.write(stranger.home / 'models' / 'encoder')
     config = 'finetune:encoder,objective=classification,mixture=reviews_stars_en,steps=4'
@@ -298,6 +298,7 @@ def test_a_table_in_and_out_with_an_encoder(stranger):
     assert [{**row, 'score': str(row['score'])} for row in table] == rows
 
 
+@pytest.mark.nightly
 def test_dialogues(stranger):
     printed = train(stranger, 'chat_retrieval_de_de', 'retrieval', 'RUNS/chat')
     assert 'mrs_rouge' in printed
@@ -307,6 +308,7 @@ def test_dialogues(stranger):
     assert suggestions.count('\n') == 3
 
 
+@pytest.mark.nightly
 def test_a_registry_file_that_was_written_for_t5(stranger):
     text = ''.join(f'{" ".join(row)}\n{row[2]} ist das Ziel\n' for row in sentences('train', 160))
     stranger.write('text.txt', text)

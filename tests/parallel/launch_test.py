@@ -18,7 +18,7 @@ import yaml
 
 from xlbench.parallel import cluster as cluster_lib, environment
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 PROJECT = pathlib.Path(__file__).parents[2]
 LAUNCH = PROJECT / 'launch'

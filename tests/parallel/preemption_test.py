@@ -19,7 +19,7 @@ from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
 from xlbench.system import errors, logs
 from xlbench.training import checkpoints
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 # ------------------------------------------------------------------------------- the signal itself
 

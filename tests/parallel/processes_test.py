@@ -11,7 +11,7 @@ from xlbench import train
 from xlbench.system import logs
 from xlbench.training import checkpoints
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 # Seconds that a process may take to end when it has lost another. Machines that test are busy.
 SOON = 120

@@ -448,7 +448,7 @@ def test_different_metrics_of_one_score_are_refused_before_the_run(tiny_root, ta
 # The documentation.
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_the_example_of_the_documentation(folder):
     """Its blocks as they stand, prepared with SeqIO, and scored by a process without TensorFlow."""
     blocks = [block.text for block in pages.blocks('python') if block.page == 'your_own.md']

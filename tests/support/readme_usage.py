@@ -40,7 +40,7 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         f'{VENV}ruff check . && .venv/bin/lint-imports': Step(skip=CI),
         f'{VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile '
-        '--no-loadscope-reorder -m "not outside"': Step(skip=CI),
+        '--no-loadscope-reorder -m "not nightly"': Step(skip=CI),
         f'{MTG} --workdir=RUNS/mtg': Step(
             MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'
         ),

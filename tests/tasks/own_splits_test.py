@@ -87,6 +87,7 @@ def test_splits_share_no_article_and_are_the_same_in_every_language(root):
     assert not train & validation | train & test | validation & test
 
 
+@pytest.mark.nightly
 def test_tasks_and_a_mixture_work_with_seqio(root):
     converter = seqio.EncDecFeatureConverter(pack=False)
     lengths = {'inputs': 64, 'targets': 16}

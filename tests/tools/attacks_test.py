@@ -9,7 +9,7 @@ import pytest
 
 from xlbench.__main__ import PROGRAMS
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 ATTACKS = pathlib.Path(__file__).parents[2] / 'tools' / 'attacks'
 

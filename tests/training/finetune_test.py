@@ -66,7 +66,6 @@ def scores(workdir, split):
     }
 
 
-@pytest.mark.outside
 def test_one_command_trains_on_any_mixture_and_scores_the_splits_that_there_are(run):
     said, workdir = run
     assert 'training the vocabulary data/mood_both.model on mood_both:train' in said
@@ -80,7 +79,7 @@ def test_one_command_trains_on_any_mixture_and_scores_the_splits_that_there_are(
     assert about['given']['stages.train.num_steps'] == '4epochs'
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_the_headline_leads_the_table_and_chooses_the_checkpoint(run):
     said, workdir = run
     assert {result['headline'] for result in scores(workdir, 'test').values()} == {'macro_f1'}
@@ -94,14 +93,14 @@ def test_the_headline_leads_the_table_and_chooses_the_checkpoint(run):
     assert f'its best checkpoint, step {-step}' in said and best > min(f1)[0]
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_baselines_are_scored_on_every_task_of_a_mixture(run):
     _, workdir = run
     found = workdir.glob('eval/baselines/most_frequent/test/*/metrics.json')
     assert {path.parent.name for path in found} == {'mood_de', 'mood_fr'}
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_a_dry_run_knows_of_the_vocabulary_that_will_be_trained(run, monkeypatch):
     monkeypatch.chdir(run[1].parent.parent)
     new, made = (
@@ -112,7 +111,7 @@ def test_a_dry_run_knows_of_the_vocabulary_that_will_be_trained(run, monkeypatch
     assert not [*dry_run.download_lines(new), *dry_run.download_lines(made)]
 
 
-@pytest.mark.outside
+@pytest.mark.nightly
 def test_a_sweep_over_shots_of_the_same_tasks(run):
     _, workdir = run
     folder = workdir.parent.parent

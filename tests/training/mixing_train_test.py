@@ -97,6 +97,7 @@ def test_what_cannot_be_mixed_is_said_in_a_line(tiny_root):
         names.check_places(wrong)
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_inside_a_part_ends_alike(tiny_root, tmp_path):
     """Stopped in the second part, and between two epochs."""
     whole = tmp_path / 'whole'
@@ -142,6 +143,7 @@ def test_stages_have_batches_of_their_own(run):
     assert 1.5 < rows[1]['loss'] / rows[4]['loss'] < 2.5
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_in_the_first_stage_ends_alike(tiny_root, run, tmp_path):
     check_resumed(each_task(tiny_root), run, tmp_path / 'run', 2, ', in stage stage1')
 
