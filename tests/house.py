@@ -26,7 +26,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'jobs': (555, 6),
     'judgement': (1607, 9),
     'metrics': (5096, 28),
-    'models': (5429, 31),
+    'models': (5431, 31),
     'names': (1079, 7),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),

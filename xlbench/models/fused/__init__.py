@@ -1,7 +1,8 @@
-"""Fused attention for TPUs and GPUs.
+"""Fused attention for TPUs, GPUs and CPUs.
 
   attention  attention over all devices, with its gradient
   choice     whether a model takes it
+  cpu        what a CPU computes, in blocks of queries
   forms      sizes of a call, arrays in whole blocks
   gpu        what one GPU computes
   kernels    what a TPU's core does
@@ -11,6 +12,7 @@
 __all__ = [
     'attention',
     'choice',
+    'cpu',
     'forms',
     'gpu',
     'kernels',

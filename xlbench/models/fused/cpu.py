@@ -43,7 +43,7 @@ def _blocks(x: jax.Array | None, form: forms.Form) -> jax.Array | None:
 
 
 def _of_heads(form: forms.Form, q, k, v, by_difference, query_ids, key_ids) -> tuple[Head, Head]:
-    """What each head has whole: keys, values, bias, segments; and in blocks: queries, segments."""
+    """Arrays of each head: keys, values, bias, segments; and by blocks: queries, segments."""
     bias = None
     if by_difference is not None:  # Entry n is for key minus query = n + 1 - padded_q.
         bias = jnp.pad(by_difference, ((0, 0), (form.padded_q - form.queries, 0)))
