@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
-from xlbench.config import arguments, decoding_flags
-from xlbench.config.blocks import Mesh
+from xlbench import config as config_lib
+from xlbench.config import arguments
+from xlbench.settings import decoding_flags
+from xlbench.settings.blocks import Mesh
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 
@@ -55,9 +56,7 @@ def check_first(
 
 def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(
-        argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
-    )
+    command = config_lib.parse_command(argv, doc=doc, dry_run=True)
     check_run(command.config, command.workdir)
     return command
 
@@ -69,9 +68,9 @@ def check_run(config: ConfigDict, workdir: str) -> None:
         config: of the run.
         workdir: that it is to have, or has already.
     """
-    names.check_config(config)
-    if not names.check_workdir(workdir, config):  # A run that goes on has all.
-        names.check_places(config)
+    config_lib.check_config(config)
+    if not config_lib.check_workdir(workdir, config):  # A run that goes on has all.
+        config_lib.check_places(config)
 
 
 def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:
@@ -96,10 +95,8 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     args, rest = parser.parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
-    config, _ = config_lib.parse_flags(
-        [argv[0], *rest], doc=doc, fields=names.fields, resolve=names.resolve
-    )
-    names.check_config(config)
+    config, *_ = config_lib.parse_command([argv[0], *rest], doc=doc)
+    config_lib.check_config(config)
     return args, config
 
 
@@ -128,15 +125,15 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     if bool(args.workdir) == bool(args.named):
         raise UserError('name one workdir: xlbench evaluate WORKDIR')
     args.workdir = args.workdir or args.named
-    names.check_run(args.workdir, 'workdir', args.step)
+    config_lib.check_run(args.workdir, 'workdir', args.step)
     for kind in ('--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
-            names.check_source(spec, kind)
+            config_lib.check_source(spec, kind)
     config = config_lib.read_config(args.workdir)
     if args.like and args.like not in config.evals:
         raise errors.unknown('evaluation of the config', args.like, config.evals)
     for task in args.tasks.split(',') if args.tasks else ():
-        names.check_task(
+        config_lib.check_task(
             task, 'task in --tasks', args.root or config.data.root, config.data.vocabulary
         )
     decoding_flags.check(args)
@@ -148,16 +145,10 @@ def _add_reranking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--mmi_model', help='reverse model that reranks the beams (arXiv:1510.03055)'
     )
-    parser.add_argument(
-        '--mmi_weight', type=float, default=0.5, help='its weight'
-    )
-    parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='bonus per token'
-    )
+    parser.add_argument('--mmi_weight', type=float, default=0.5, help='its weight')
+    parser.add_argument('--mmi_length_weight', type=float, default=0.0, help='bonus per token')
     parser.add_argument('--rerank', help='retriever that reranks the beams or samples')
-    parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='its weight'
-    )
+    parser.add_argument('--rerank_weight', type=float, default=1.0, help='its weight')
 
 
 def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
@@ -169,9 +160,7 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         default='',
         help='text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input',
     )
-    parser.add_argument(
-        '--input_format', choices=FORMATS, help="default: by the file's name"
-    )
+    parser.add_argument('--input_format', choices=FORMATS, help="default: by the file's name")
     parser.add_argument(
         '--field', help='key or column of the text (default: inputs, text or tokens, by model)'
     )
@@ -182,9 +171,7 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument('--scores', action='store_true', help="also write each prediction's score")
     parser.add_argument('--target_lang', help='ISO code of the predictions')
     parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')
-    parser.add_argument(
-        '--batch_size', type=int, default=BATCH_SIZE, help='texts'
-    )
+    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='texts')
     parser.add_argument(
         '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
     )
@@ -215,7 +202,7 @@ def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
     args = predict_flags(argv, doc)
     for kind in ('model', '--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
-            names.check_source(spec, kind)
+            config_lib.check_source(spec, kind)
     decoding_flags.check(args)
     return args
 
@@ -235,15 +222,13 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument(
         '--tokens_of', metavar='TASKS', help='keep only tokens of their training data'
     )
-    parser.add_argument(
-        '--root', default='data', help='data root of --tokens_of'
-    )
+    parser.add_argument('--root', default='data', help='data root of --tokens_of')
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')
-    names.check_source(args.source, 'source')
+    config_lib.check_source(args.source, 'source')
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
-        names.check_run(args.source, 'source', args.step)
+        config_lib.check_run(args.source, 'source', args.step)
     return args
 
 

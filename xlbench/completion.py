@@ -16,7 +16,10 @@ from collections.abc import Sequence
 import shtab
 
 from xlbench import __main__ as command
-from xlbench.config import blocks, config_files, signatures
+from xlbench.config import config_files
+from xlbench.config.checks import BLOCKS
+from xlbench.settings.blocks import Run
+from xlbench.settings.ranges import fields_of
 from xlbench.system import errors
 from xlbench.system.machine import quietly
 
@@ -28,12 +31,6 @@ _WITH_CONFIG = {
     'plan': (),  # Its own are those of a parser.
 }
 _SWITCHES = ('--dry_run',)
-_BLOCKS = {
-    'config': blocks.Run, 'config.data': blocks.Data, 'config.mesh': blocks.Mesh,
-    'config.batches': blocks.Batches, 'config.checkpoints': blocks.Checkpoints,
-    'config.best': blocks.Best, 'config.nonfinite': blocks.Nonfinite,
-}  # fmt: skip
-
 
 # What `--config` takes: names of ours, and files.
 _FUNCTIONS = {
@@ -124,9 +121,9 @@ def _add_config(parser: argparse.ArgumentParser, flags: Sequence[str]) -> None:
     }
     for flag in flags:
         parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')
-    for prefix, block in _BLOCKS.items():
-        for key in signatures.of_class(block).types:
-            parser.add_argument(f'--{prefix}.{key}', help=f'sets {prefix}.{key}')
+    for prefix, block in {'': Run, **{f'{key}.': block for key, block in BLOCKS.items()}}.items():
+        for key in fields_of(block):
+            parser.add_argument(f'--config.{prefix}{key}', help=f'sets config.{prefix}{key}')
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:

@@ -13,9 +13,9 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, evaluators, models, names
+from xlbench import config as config_lib, evaluators, models
 from xlbench.benchmarks import languages
-from xlbench.config import epochs, stage_pairs
+from xlbench.config import EVALUATION_KEYS, epochs, stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
@@ -85,8 +85,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     for name, block in config.evals.items():
         if not (tasks := evaluated(block, data)):
             continue
-        ours = (*names.EVAL_KEYS, *names.EVAL_OPTIONS)
-        options = {key: value for key, value in block.items() if key not in ours}
+        options = {key: value for key, value in block.items() if key not in EVALUATION_KEYS}
         kind = evaluators.find(block.get('type') or objective.evaluator)
         if split := options.pop('responses', ''):
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
@@ -252,7 +251,7 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
       config: checked.
       has_copy: whether there is a workdir, with a copy of the vocabulary.
     """
-    needed, optional = names.needed(config), names.optional(config)
+    needed, optional = config_lib.needed_splits(config), config_lib.optional_splits(config)
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
         ensure(
@@ -346,7 +345,7 @@ def num_texts(task: Prepared) -> dict[str, int]:
 
 def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
-    names.check_config(config)
+    config_lib.check_config(config)
     Lora(**config.lora)
     objective = objectives.build(**config.objective)
     _model_config(config)

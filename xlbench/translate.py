@@ -57,7 +57,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench.config import arguments, decoding_flags
+from xlbench.config import arguments
+from xlbench.settings import decoding_flags
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
@@ -142,9 +143,9 @@ def _job(args: argparse.Namespace) -> 'Job':
 
     engines.check_languages(args.source_lang, args.target_lang)
     if engines.is_model(args.engine):
-        from xlbench import names
+        from xlbench import config as config_lib
 
-        names.check_source(args.engine, '--engine')
+        config_lib.check_source(args.engine, '--engine')
     engine = engines.find(
         args.engine,
         version=args.engine_version,
@@ -182,12 +183,12 @@ def _examples(
     args: argparse.Namespace,
 ) -> tuple['Form', Iterator['Record'], dict[str, str]]:
     """The examples of --input_task as records, their form, and the hash of what was prepared."""
-    from xlbench import names
+    from xlbench import config as config_lib
     from xlbench.data import outputs
     from xlbench.translation import records
 
     split = args.split or 'test'
-    task = names.open_task(
+    task = config_lib.open_task(
         args.input_task, split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
     examples = outputs.prepared_references(task).first(args.num_examples)

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import names
+from xlbench import config as config_lib
 from xlbench.data import actions, readers
 from xlbench.system import errors, files, locks, progress
 from xlbench.system.errors import UserError
@@ -61,15 +61,14 @@ def main(argv: Sequence[str]) -> int:
     }
     for target in targets.values():
         _check_own(target)
-    names.check_source(flags.tagger, '--tagger')
+    config_lib.check_source(flags.tagger, '--tagger')
     from xlbench.inference import load  # Behind all checks: it imports jax, which takes seconds.
     from xlbench.inference.labeller import Tagger
 
     tagger = load.load(flags.tagger, batch_size=flags.batch_size)
     if not isinstance(tagger, Tagger):
         raise UserError(
-            f'--tagger={flags.tagger} is not a tagger; train one with objective '
-            'tagging'
+            f'--tagger={flags.tagger} is not a tagger; train one with objective tagging'
         )
     if lacking := [tag for tag in _NEEDED if tag not in tagger.labels]:
         raise UserError(
@@ -100,9 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def write(
-    path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace
-) -> tuple[int, int]:
+def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -> tuple[int, int]:
     """Writes the triples of one file; returns how many sentences it has, and how many triples."""
     maker = f'{actions.BY_TAGGER}{flags.tagger}'
     count = written = 0

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from xlbench.config import blocks, optimizer, signatures
-from xlbench.config.decoding import Options
+from xlbench.settings import blocks, optimizer, source
+from xlbench.settings.decoding import Options
 from xlbench.system.errors import UserError
 
 ONE_KIND = (
@@ -22,7 +22,7 @@ def of_many_kinds() -> list[type]:
     modules = [
         importlib.import_module(f'{package}.{file}')
         for package, ending in packages.items()
-        for file in signatures.catalog(package, ending)
+        for file in source.catalog(package, ending)
     ]
     return [*optimizer.OPTIMIZERS.values(), *{module.Options: None for module in modules}]
 
@@ -33,7 +33,7 @@ def test_every_field_of_a_block_has_its_line_and_a_type():
         assert dataclasses.is_dataclass(block) and block.__dataclass_params__.frozen
         for field in dataclasses.fields(block):
             assert re.search(rf'^  {field.name}: \S', described, re.M), (block, field.name)
-            assert signatures.of_class(block).types[field.name]
+            assert source.of_class(block).types[field.name]
 
 
 @pytest.mark.parametrize(

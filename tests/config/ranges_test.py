@@ -9,11 +9,11 @@ import ml_collections
 import pytest
 
 from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
-from xlbench import names, runs
-from xlbench.config import ranges
-from xlbench.config.blocks import Run
+from xlbench import config as config_lib, runs
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.settings import ranges
+from xlbench.settings.blocks import Run
 from xlbench.system.errors import UserError
 
 VALUES = {
@@ -86,7 +86,7 @@ def blocks(config) -> dict[tuple[str, ...], list[str]]:
         ('stages', stage, 'optimizer'), ('evals', 'test'), ('evals', 'test', 'decoding'),
     ):  # fmt: skip
         if path[-1] != 'decoding' or 'decoding' in config.evals.test:
-            found[path] = list(names.taken(config, *path).types)
+            found[path] = list(config_lib.block_fields(config, *path).types)
     return found
 
 
@@ -195,7 +195,7 @@ def test_meshes_of_impossible_sizes(size):
 def test_the_same_of_sweeps():
     config = fewshot.get_config()
     config.unlock()
-    paths = {('adapt',): list(names.taken(config, 'adapt').types)}
+    paths = {('adapt',): list(config_lib.block_fields(config, 'adapt').types)}
     taken = accepted(config, sweep.check_config, paths)
     assert not any(taken[name] for name in ('nan', 'inf', '-inf', '-1', 'text', 'none', 'nested'))
     assert taken['0'] == {

@@ -12,7 +12,7 @@ import pytest
 import tiny
 from stand_ins import Copier, read_result
 
-from xlbench import evaluators, metrics, names, runs
+from xlbench import config as config_lib, evaluators, metrics, runs
 from xlbench.data import baselines as data_baselines, prepared, tokenizers
 from xlbench.evaluators import base, baselines
 from xlbench.parallel import partitioning
@@ -414,7 +414,7 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
     name = next(iter(config.evals))
     with config.unlocked():
         config.evals[name].update(type=own, mark=' ', decode=True)
-    names.check_config(config)
+    config_lib.check_config(config)
     parts = runs.build(config)
     evaluator, _ = parts.evals[name]
     assert (type(evaluator).__name__, evaluator.mark) == ('Shouting', ' ')
@@ -446,6 +446,6 @@ def test_a_type_that_cannot_score_is_refused(own, tiny_root, kind, message):
     with config.unlocked():
         config.evals[name].type = kind
     with pytest.raises(UserError) as error:
-        names.check_config(config)
+        config_lib.check_config(config)
         runs.build(config)
     assert message.format(f'{name}.type') in str(error.value)

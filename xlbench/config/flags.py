@@ -11,15 +11,17 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
 from xlbench import configs
-from xlbench.config import epochs, ranges
-from xlbench.config.blocks import for_hash, leaves, to_dict
+from xlbench.config import epochs, pretrained
+from xlbench.config.checks import fields_to_set
+from xlbench.settings import ranges
+from xlbench.settings.blocks import for_hash, leaves, to_dict
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -40,30 +42,10 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-# (config, keys of a block) -> {key that the block may hold: its annotation, like 'int | None'}.
-Fields = Callable[[ConfigDict, Sequence[str]], Mapping[str, str]]
-# (config, keys that the command line sets) changes the config.
-Resolve = Callable[[ConfigDict, Collection[str]], None]
-
-
-def parse_flags(
-    argv: Sequence[str],
-    *,
-    doc: str,
-    fields: Fields | None = None,
-    resolve: Resolve | None = None,
-) -> tuple[ConfigDict, str]:
-    """The config and the workdir that a command line names; see `parse_command`."""
-    command = parse_command(argv, doc=doc, fields=fields, resolve=resolve)
-    return command.config, command.workdir
-
-
 def parse_command(
     argv: Sequence[str],
     *,
     doc: str,
-    fields: Fields | None = None,
-    resolve: Resolve | None = None,
     dry_run: bool = False,
 ) -> Command:
     """Reads the command line of a program with a config.
@@ -71,8 +53,6 @@ def parse_command(
     Args:
       argv: program name and arguments.
       doc: what `--help` prints first.
-      fields: further keys that can be set: those that a block may hold, and this config's does not.
-      resolve: replaces what stands for other keys, such as config.model.from.
       dry_run: whether the program knows --dry_run.
 
     Raises:
@@ -87,7 +67,7 @@ def parse_command(
     path = _config_file(name)
     config = _load(path)
     rest = _with_from(config, _without_config(argv))
-    _prepare_overrides(config, rest, fields)
+    _prepare_overrides(config, rest)
     values = flags.FlagValues()
     flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
     if dry_run:
@@ -100,9 +80,8 @@ def parse_command(
     if left[1:]:
         raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
     _check_values(values.config)
-    if resolve:
-        overrides = (_OVERRIDE.fullmatch(argument) for argument in rest)
-        resolve(values.config, {match[2] for match in overrides if match})
+    overrides = (_OVERRIDE.fullmatch(argument) for argument in rest)
+    pretrained.resolve(values.config, {match[2] for match in overrides if match})
     errors.check_path('--workdir', values.workdir)
     data = values.config.get('data')
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
@@ -206,15 +185,13 @@ def _tuples(value: Setting) -> Setting:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-# Of annotations, the types that a flag can set.
-_TYPES = {'int': int, 'float': float, 'bool': bool, 'str': str}
 _OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
 
 
-def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields | None) -> None:
+def _prepare_overrides(config: ConfigDict, argv: Sequence[str]) -> None:
     """Raises UserError for a --config.KEY that there is not, with the nearest.
 
-    A key that `fields` knows and the config leaves out is added to it, without a value.
+    A key that a block may hold and the config leaves out is added to it, without a value.
     """
     for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue=''):
         match = _OVERRIDE.fullmatch(argument)
@@ -225,9 +202,9 @@ def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields |
             where = '.'.join(['config', *keys[:depth]])
             if not isinstance(block, ConfigDict):
                 raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
-            known = fields(config, keys[:depth]) if fields else {}
-            if key not in block or block[key] is None:
-                _add(block, key, known.get(key, ''), where)
+            known = fields_to_set(config, keys[:depth])
+            if key in known and (key not in block or block[key] is None):
+                _add(block, key, ranges.plain(known[key].type))
             if key not in block:
                 raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
             block = block[key] if depth + 1 < len(keys) else block.get(key)
@@ -241,20 +218,15 @@ def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields |
                 epochs.put(config, match[2], config_dict.placeholder(kind))
 
 
-def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
-    """Makes room for a value of an annotation's type; does nothing for an unknown one."""
-    kind = ranges.plain(annotation).partition(' |')[0]
-    if kind not in _TYPES and not kind.startswith(('Sequence', 'Mapping')):
-        return
-    with block.unlocked():
-        if key in block:
-            del block[key]  # None, with its type.
-        if kind in _TYPES:
-            block[key] = config_dict.placeholder(_TYPES[kind])
-        elif kind.startswith('Sequence'):
-            block[key] = ()
-        else:
-            block[key] = ConfigDict()
+def _add(block: ConfigDict, key: str, kind: type) -> None:
+    """Makes room for a value of a type; does nothing for one that no flag can set."""
+    room = {Sequence: (), Mapping: ConfigDict()}
+    room |= {scalar: config_dict.placeholder(scalar) for scalar in ranges.KINDS}
+    if kind in room:
+        with block.unlocked():
+            if key in block:
+                del block[key]  # None, with its type.
+            block[key] = room[kind]
 
 
 def _check_values(config: ConfigDict) -> None:
@@ -367,9 +339,7 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(
-    text: str, sizes: Sequence[str], **defaults: str | None
-) -> dict[str, str | None]:
+def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, str | None]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->

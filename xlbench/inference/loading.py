@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding, models, names, runs
+from xlbench import config as config_lib, decoding, models, runs
 from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators import generation
@@ -172,9 +172,7 @@ def _open_workdir(
 ) -> LoadedModel:
     about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
-    for key in ('model', 'objective', 'lora'):
-        where = f'{workdir}/config.json: config.{key}'
-        config_lib.check_arguments(names.taken(config, key), config[key], where)
+    config_lib.check_blocks(config, 'model', 'objective', 'lora', file=f'{workdir}/config.json')
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
     gives_labels = bool(features.VIEWS[objective.view].labels)
@@ -231,7 +229,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
         source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
     model = models.build(**{**source.model, **fields})
-    trained = {family: name for name, family in names.FAMILIES.items()}
+    trained = {family: name for name, family in config_lib.trained_families().items()}
     kind = {'name': trained.get(source.family, 'generation')}
     # Marian says so of its padding; newer versions of transformers put it into the second file.
     second = untrusted.file(source.folder, hub.GENERATION_CONFIG)

@@ -6,12 +6,14 @@ the class of its block in config/optimizer.py.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import optax
+from msgspec import Meta
 
-from xlbench.config import optimizer as blocks, ranges
+from xlbench.settings import optimizer as blocks, ranges
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
 from xlbench.trees import Mask, Params, Shapes
@@ -37,7 +39,7 @@ def build(
       UserError: no such optimizer, option or value, or a warm-up longer than num_steps.
     """
     block = blocks.make(name, **options)
-    ranges.check("Annotated[int, '1 or more']", num_steps, 'num_steps')
+    ranges.check(Annotated[int, Meta(ge=1)], num_steps, 'num_steps')
     warmup = count_warmup_steps(block.warmup_steps, num_steps)
     rate = make_schedule(
         block.schedule,

@@ -6,8 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 
-from xlbench.config.decoding import Options, check_value
-from xlbench.system import errors
+from xlbench.settings.decoding import FIELDS, Options, check_value
+from xlbench.settings.ranges import check_keys
 from xlbench.system.files import Setting
 
 # What every method reads.
@@ -32,7 +32,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def given(args: argparse.Namespace) -> dict[str, Setting]:
     """The fields of `Options` that the command line names."""
-    return {f.name: getattr(args, f.name) for f in dataclasses.fields(Options) if f.name in args}
+    return {name: getattr(args, name) for name in FIELDS if name in args}
 
 
 def check(args: argparse.Namespace) -> None:
@@ -48,10 +48,7 @@ def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
 
     Another method starts from the defaults, but keeps the lengths and rules that every method has.
     """
-    known = [field.name for field in dataclasses.fields(Options)]
-    for name in changes:
-        if name not in known:
-            raise errors.unknown('decoding option', name, known)
+    check_keys(changes, (), 'decoding', FIELDS)
     changes = dict(changes)
     method = changes.setdefault('method', _method(options, changes))
     if method == options.method:

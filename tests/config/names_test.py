@@ -13,8 +13,8 @@ import sys
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, models, names
-from xlbench.config import optimizer, signatures
+from xlbench import commands, config as config_lib, models
+from xlbench.settings import optimizer, source
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
@@ -24,7 +24,7 @@ SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'trans
 
 
 def parse(*argv):
-    return config_lib.parse_command(['train', *argv], doc='', fields=names.fields, dry_run=True)
+    return config_lib.parse_command(['train', *argv], doc='', dry_run=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ SLIPS = {
 def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
     run = {'stages': {}, 'evals': {'test': {}}, 'data': {'root': 'data', 'vocabulary': 'sample'}}
     sweep = {'adapt': {}, 'source_workdir': ''}
-    names.claim_workdir(str(tmp_path / 'run'), ConfigDict(run), {})
-    names.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    config_lib.claim_workdir(str(tmp_path / 'run'), ConfigDict(run), {})
+    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     (tmp_path / 'run' / 'checkpoints' / '3').mkdir(parents=True)
     (tmp_path / 'pretrained').mkdir()
     (tmp_path / 'tasks').mkdir()
@@ -191,16 +191,16 @@ def as_imported(function):
 @pytest.mark.parametrize(
     'module, name',
     [
-        *(('xlbench.config.blocks', name) for name in ('Run', 'Data', 'Mesh', 'Batches', 'Stage')),
-        *(('xlbench.config.optimizer', c.__name__) for c in optimizer.OPTIMIZERS.values()),
+        *(('xlbench.settings.blocks', name) for name in ('Run', 'Data', 'Mesh', 'Stage')),
+        *(('xlbench.settings.optimizer', c.__name__) for c in optimizer.OPTIMIZERS.values()),
         ('xlbench.models.lora', 'Lora'),
         ('xlbench.fewshot.settings', 'Adapt'),
-        ('xlbench.config.decoding', 'Options'),
+        ('xlbench.settings.decoding', 'Options'),
         *sorted({(f'xlbench.models.{m}', name) for m, name, _ in models.FAMILIES.values()}),
     ],
 )
 def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
-    read = signatures.of(module, name)
+    read = source.of(module, name)
     assert (list(read.types), read.needed) == as_imported(
         getattr(importlib.import_module(module), name)
     )
@@ -220,15 +220,15 @@ def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
     ],
 )  # fmt: skip
 def test_what_a_package_s_files_say_is_what_their_classes_say(package, ending, expected):
-    assert list(signatures.catalog(package, ending)) == expected
-    for name, class_name in signatures.catalog(package, ending).items():
+    assert list(source.catalog(package, ending)) == expected
+    for name, class_name in source.catalog(package, ending).items():
         module = f'{package}.{name}'
         found = getattr(importlib.import_module(module), class_name)
-        read = signatures.of(module, 'Options')
+        read = source.of(module, 'Options')
         assert (list(read.types), read.needed) == as_imported(
             importlib.import_module(module).Options
         )
-        said = signatures.attributes(module, class_name)
+        said = source.attributes(module, class_name)
         assert said and said == {key: getattr(found, key) for key in said}
 
 
@@ -239,8 +239,8 @@ def test_every_objective_keeps_the_contract():
     methods = [name for name, value in vars(contract).items() if inspect.isfunction(value)]
     methods = [name for name in methods if not name.startswith('_')]
     assert {'view', 'family', 'evaluator'} <= said and {'loss', 'weight'} <= set(methods)
-    for name in names.objectives():
-        assert set(names.about_objective(name)) >= said, name
+    for name in config_lib.objectives():
+        assert set(config_lib.about_objective(name)) >= said, name
         made = objectives.build(name)
         for method in methods:
             if method == 'row_losses' and name == 'retrieval':  # A loss of the whole batch.
@@ -266,7 +266,7 @@ def test_fields_that_a_config_leaves_to_defaults_can_be_set():
     assert config.stages.stage1.optimizer.momentum == 0.9
     assert config.evals.test.decoding.to_dict() == {'num_beams': 4, 'method': 'beam'}
     assert (config.batches.prefetch, config.lora.also_train) == (2, ('head.*',))
-    names.check_config(config)
+    config_lib.check_config(config)
     model = models.config(**config.model.to_dict() | {'vocab_size': 64})
     assert (model.num_encoder_layers, model.num_decoder_layers) == (4, 2)
     adapt = parse('--config=fewshot', '--config.source.model.num_layers=1').config
@@ -286,7 +286,7 @@ def test_names_of_tasks(tmp_path, monkeypatch):
     monkeypatch.delenv('XLBENCH_TASKS', raising=False)
 
     def check(name):
-        names.check_task(name, 'task', 'data', 'sample')
+        config_lib.check_task(name, 'task', 'data', 'sample')
 
     for name in ('mtg_qg_en_de', 'mtg_multi_qg.equal', 'mrs_mt_retrieval_de'):
         check(name)
@@ -306,21 +306,21 @@ def test_names_of_tasks(tmp_path, monkeypatch):
 
 
 def test_a_stage_and_an_evaluation_of_one_name_are_told_apart():
-    config = config_lib.parse_flags(['train', '--config=mtg_mt5'], doc='')[0]
+    config = config_lib.parse_command(['train', '--config=mtg_mt5'], doc='')[0]
     with config.unlocked():
         config.evals = {'stage1': 3}
     with pytest.raises(UserError, match=r'^config\.evals\.stage1 is 3; it must be a block'):
-        names.check_config(config)
+        config_lib.check_config(config)
 
 
 def test_checkpoints_have_numbers(tmp_path):
     (tmp_path / 'config.json').write_text('{"config": {"stages": {}}}')
     for name in ('8', '12', '²', '٣', 'tmp'):
         (tmp_path / 'checkpoints' / name).mkdir(parents=True)
-    names.check_run(str(tmp_path), '--workdir', '12')
+    config_lib.check_run(str(tmp_path), '--workdir', '12')
     for step in ('²', '٣', '7'):
         with pytest.raises(UserError, match=r'it has best, last, 8, 12$'):
-            names.check_run(str(tmp_path), '--workdir', step)
+            config_lib.check_run(str(tmp_path), '--workdir', step)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -328,18 +328,18 @@ def test_checkpoints_have_numbers(tmp_path):
 
 
 def test_a_home_that_nobody_has_is_no_folder():
-    for check in (names.check_run, names.check_source):
+    for check in (config_lib.check_run, config_lib.check_source):
         with pytest.raises(UserError, match='there is no folder ~nobody-has-this/run'):
             check('~nobody-has-this/run', 'model')
 
 
 def test_a_sweep_s_workdir_is_no_run(tmp_path):
     sweep = {'task': 'udpos', 'source': {}, 'source_workdir': '', 'mesh': {}, 'adapt': {}}
-    names.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     for ask_for in (
         lambda folder: config_lib.read_config(folder),
-        lambda folder: names.check_run(folder, 'workdir'),
-        lambda folder: names.check_source(folder, 'init_from'),
+        lambda folder: config_lib.check_run(folder, 'workdir'),
+        lambda folder: config_lib.check_source(folder, 'init_from'),
     ):
         with pytest.raises(UserError, match=r'is the workdir of a sweep.*sweep/source'):
             ask_for(str(tmp_path / 'sweep'))
