@@ -11,7 +11,7 @@ from xlbench import config as config_lib, dry_run, metrics, runs, train
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
 from xlbench.parallel import partitioning
-from xlbench.settings import source
+from xlbench.settings import ranges, source
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.training import memory, messages
@@ -231,6 +231,6 @@ def test_a_vocabulary_that_is_there_is_read(tiny_root):
 
 def test_one_limit_of_layers():
     for module, name in (('t5', 'T5Config'), ('bart', 'BartConfig'), ('bert', 'BertConfig')):
-        types = source.of(f'xlbench.models.{module}', name).types
-        limits = [kind for key, kind in types.items() if key.endswith('_layers')]
-        assert limits and all(f'to 2**{memory.MOST_LAYERS.bit_length() - 1}' in x for x in limits)
+        fields = source.fields(f'xlbench.models.{module}', name)
+        limits = [field.type for key, field in fields.items() if key.endswith('_layers')]
+        assert limits and all(f'to {memory.MOST_LAYERS}' in ranges.limits(x) for x in limits)

@@ -74,8 +74,7 @@ def test_config_has_every_block():
         for name in source.catalog(f'xlbench.{package}', ending):
             assert re.search(rf'^###.*\b{name}\b', page, re.MULTILINE), name
     for path in tables:
-        module, kind = path.split(':')
-        assert source.of(module, kind).types, path
+        assert source.fields(*path.split(':')), path
 
 
 def test_the_parts_that_come_from_the_code_are_as_it_gives_them():

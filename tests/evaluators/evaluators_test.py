@@ -263,8 +263,8 @@ def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
         (dict(batch_size=5), 'a batch of 5 rows cannot be split over data x fsdp = 2 devices'),
         (dict(lengths={'inputs': 24}), 'it needs inputs and targets'),
         (dict(num_examples=-1), 'num_examples is -1'),
-        (dict(decoding={'num_beam': 3}), "unknown decoding option 'num_beam'; nearest: num_beams"),
-        (dict(decoding={'method': 'beams'}), "unknown decoding method 'beams'; nearest: beam"),
+        (dict(decoding={'num_beam': 3}), "unknown key in decoding 'num_beam'; nearest: num_beams"),
+        (dict(decoding={'method': 'beams'}), "in decoding.method 'beams'; nearest: beam"),
         (
             dict(decoding={'num_beams': 3}),
             'num_beams is for beam and diverse_beam, and the method is greedy',

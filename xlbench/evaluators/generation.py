@@ -85,7 +85,7 @@ class Options(base.Options):
     """
 
     decode: bool = True
-    decoding: Mapping[str, Json] | None = None
+    decoding: Mapping | None = None
     metrics: Sequence[str] = ()
 
     def __post_init__(self):

@@ -132,14 +132,20 @@ def check(kind: Any, value: Setting, where: str) -> None:
 def _check_union(kinds: Sequence[Any], value: Setting, where: str) -> None:
     if value is None and type(None) in kinds:
         return
-    failures = []
+    kinds = [kind for kind in kinds if kind is not type(None)]
     for kind in kinds:
-        if kind is not type(None):
-            try:
-                return check(kind, value, where)
-            except UserError as error:
-                failures.append(error)
-    raise failures[-1]
+        try:
+            return check(kind, value, where)
+        except UserError:
+            if len(kinds) == 1:
+                raise
+    raise _wrong(value, where, ' or '.join(map(_allowed, kinds)))
+
+
+def _allowed(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return ', '.join(map(repr, get_args(kind)))
+    return KINDS.get(plain(kind), 'a tuple, as (A, B) or (A,)')
 
 
 def _converts(value: Setting, kind: Any) -> bool:
