@@ -103,7 +103,7 @@ def test_flags_replace_steps_by_epochs_and_back():
     assert (stage1.num_steps, stage1.optimizer.warmup_steps) == ('2epochs', '0.1epochs')
     own = 'finetune:tiny,objective=tagging,mixture=x'
     assert parsed(own, '--config.stages.train.num_steps=7').stages.train.num_steps == 7
-    with pytest.raises(UserError, match="'3moons' is not a whole number"):
+    with pytest.raises(UserError, match="num_steps is '3moons'; it must be a whole number"):
         parsed('mtg_mt5', f'{stage}num_steps=3moons')
     two = parsed('mtg_mt5', '--config.evals.dev.every=1epochs')
     with pytest.raises(UserError, match='the run has 2 stages, each with epochs of its own'):

@@ -1,9 +1,9 @@
 """Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
+import ast
 import hashlib
 import importlib.util
 import inspect
-import itertools
 import json
 import math
 import os
@@ -11,11 +11,10 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from absl import flags
-from ml_collections import ConfigDict, config_dict, config_flags
+from ml_collections import ConfigDict
 
 from xlbench import configs
 from xlbench.config import epochs, pretrained
@@ -42,12 +41,7 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-def parse_command(
-    argv: Sequence[str],
-    *,
-    doc: str,
-    dry_run: bool = False,
-) -> Command:
+def parse_command(argv: Sequence[str], *, doc: str, dry_run: bool = False) -> Command:
     """Reads the command line of a program with a config.
 
     Args:
@@ -58,49 +52,29 @@ def parse_command(
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    name = _config_argument(argv)
-    if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
-        path = pathlib.Path(argv[0])
-        _describe(path.parent.name if path.stem == '__main__' else path.stem, doc, dry_run)
-    if not name:
-        raise UserError('no config; try --config=configs/mtg_mt5.py')
-    path = _config_file(name)
-    config = _load(path)
-    rest = _with_from(config, _without_config(argv))
-    _prepare_overrides(config, rest)
-    values = flags.FlagValues()
-    flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
-    if dry_run:
-        flags.DEFINE_boolean('dry_run', False, 'say it, do nothing', flag_values=values)
-    try:
-        config_flags.DEFINE_config_dict('config', config, flag_values=values, sys_argv=rest)
-        left = values(rest)
-    except (flags.Error, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise UserError(_without_python(_one_line(f'{error}'))[:500]) from error
-    if left[1:]:
-        raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
-    _check_values(values.config)
-    overrides = (_OVERRIDE.fullmatch(argument) for argument in rest)
-    pretrained.resolve(values.config, {match[2] for match in overrides if match})
-    errors.check_path('--workdir', values.workdir)
-    data = values.config.get('data')
-    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
-    workdir = values.workdir or _default_workdir(path, values.config)
-    return Command(values.config, workdir, dry_run and values.dry_run)
-
-
-def _describe(program: str, doc: str, dry_run: bool) -> NoReturn:
-    """Prints the help of a program with a config, and ends it."""
+    place = pathlib.Path(argv[0])
+    program = place.parent.name if place.stem == '__main__' else place.stem
     parser = errors.ArgumentParser(f'xlbench {program}', doc)
     add = parser.add_argument
-    add('--config', required=True, metavar='FILE[:VARIANT]', help='a config, and its variant')
-    add('--config.KEY', metavar='VALUE', help='set a key of the config: --config.seed=1')
-    add('--workdir', metavar='FOLDER', help='folder of the run (default: runs/CONFIG-HASH)')
+    help_text = 'a config, and its variant; --config.KEY=VALUE sets a key: --config.seed=1'
+    add('--config', required=True, metavar='FILE[:VARIANT]', help=help_text)
+    help_text = 'folder of the run (default: runs/CONFIG-HASH)'
+    add('--workdir', default='', metavar='FOLDER', help=help_text)
     if program == 'fewshot':
         add('--report', metavar='FOLDER', help='write tables and figures at the end')
     if dry_run:
         add('--dry_run', action='store_true', help='print sizes, memory and data, and stop')
-    parser.parse_args(['--help'])
+    # One dash does, too.
+    args, rest = parser.parse_known_args([re.sub('^-(?=(no)?config)', '--', a) for a in argv[1:]])
+    path = _config_file(args.config)
+    config = _load(path)
+    given = _set_overrides(config, rest)
+    _check_values(config)
+    config.lock()
+    pretrained.resolve(config, given)
+    data = config.get('data')
+    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
+    return Command(config, args.workdir or _default_workdir(path, config), dry_run and args.dry_run)
 
 
 def _load(argument: str) -> ConfigDict:
@@ -185,48 +159,107 @@ def _tuples(value: Setting) -> Setting:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-_OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
+_FLAGS = ('--config', '--workdir', '--dry_run', '--help')
+# As which a text is read, in this order, where a key takes several.
+_READ_AS = (bool, int, float, type(None), Sequence, str)
 
 
-def _prepare_overrides(config: ConfigDict, argv: Sequence[str]) -> None:
-    """Raises UserError for a --config.KEY that there is not, with the nearest.
+def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
+    """Sets --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG and --noconfig.FLAG in a config.
 
-    A key that a block may hold and the config leaves out is added to it, without a value.
+    Returns:
+      The keys: {'model.num_layers', 'init_from'}.
+
+    Raises:
+      UserError: another argument, a key that there is not, or a value that it does not take.
     """
-    for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue=''):
-        match = _OVERRIDE.fullmatch(argument)
+    given: dict[str, Setting] = {}
+    arguments = iter(arguments)
+    for argument in arguments:
+        match = re.fullmatch(r'--(no)?config\.([^=]*)(?:=(.*))?', argument, re.DOTALL)
         if not match:
+            if argument.startswith('-'):
+                raise errors.unknown('flag', argument.partition('=')[0], _FLAGS)
+            raise UserError(f'unexpected argument {argument!r}; flags begin with --')
+        negated, key, text = match.groups()
+        block, last, kinds = _find(config, key)
+        if negated and bool not in kinds:
+            raise UserError(f'config.{key} is not True or False; --config.{key}=VALUE sets it')
+        if text is None and bool in kinds:
+            text = f'{not negated}'
+        elif text is None and (text := next(arguments, None)) is None:
+            raise UserError(f'config.{key} has no value; give one: --config.{key}=VALUE')
+        value = text if _is_epochs(config, key, text) else _read(text, kinds, f'config.{key}')
+        if key in given and isinstance(value, tuple):  # Named again, it adds.
+            value = (*given[key], *value)
+        given[key] = value
+        with config.unlocked(), block.unlocked():
+            try:
+                block[last] = value  # Wherever the config refers to it.
+            except TypeError:
+                epochs.put(config, key, value)
+    return set(given)
+
+
+def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Collection[type]]:
+    """(the block that a key is in, the key in it, the types that it takes)."""
+    block, keys = config, name.split('.')
+    for depth, key in enumerate(keys):
+        where = '.'.join(['config', *keys[:depth]])
+        if not isinstance(block, ConfigDict):
+            raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
+        known = fields_to_set(config, keys[:depth])
+        if key not in block and key not in known and key != 'from':
+            raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
+        if depth + 1 == len(keys):
+            break
+        if block.get(key) is None and ranges.plain(known[key].type) is Mapping:
+            epochs.put(block, key, ConfigDict())
+        block = block.get(key)
+    if key in known:
+        kinds = set(map(ranges.plain, ranges.alternatives(known[key].type)))
+    else:
+        value = block.get(key, '')
+        kinds = {Sequence if isinstance(value, tuple) else type(value)}
+    if kinds & {ConfigDict, Mapping}:
+        names = ', '.join(block.get(key) or ()) or 'its keys'
+        raise UserError(f'config.{name} is a block; set one of {names} in it')
+    return block, key, kinds
+
+
+def _is_epochs(config: ConfigDict, name: str, text: str) -> bool:
+    """Returns whether a text says epochs, of a key that takes them in place of steps."""
+    return bool(epochs.count(text)) and any(key == name for key, _, _ in epochs.keys(config))
+
+
+def _read(text: str, kinds: Collection[type], where: str) -> Setting:
+    """The value that a text is, of one of the types."""
+    for kind in filter(kinds.__contains__, _READ_AS):
+        try:
+            return _READERS[kind](text)
+        except (KeyError, ValueError):
             continue
-        block, keys = config, match[2].split('.')
-        for depth, key in enumerate(keys):
-            where = '.'.join(['config', *keys[:depth]])
-            if not isinstance(block, ConfigDict):
-                raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
-            known = fields_to_set(config, keys[:depth])
-            if key in known and (key not in block or block[key] is None):
-                _add(block, key, ranges.plain(known[key].type))
-            if key not in block:
-                raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
-            block = block[key] if depth + 1 < len(keys) else block.get(key)
-        if isinstance(block, ConfigDict):
-            names = ', '.join(block) or 'its keys'
-            raise UserError(f'config.{match[2]} is a block; set one of {names} in it')
-        if any(key == match[2] for key, _, _ in epochs.keys(config)):
-            is_text = epochs.count(match[3][1:] if match[3] else following)
-            if is_text or isinstance(block, str):  # Steps for epochs, or epochs for steps.
-                kind = str if is_text else float if key == 'warmup_steps' else int
-                epochs.put(config, match[2], config_dict.placeholder(kind))
+    words = (ranges.KINDS[kind] for kind in _READ_AS if kind in kinds and kind in ranges.KINDS)
+    raise UserError(f'{where} is {errors.shortened(text, 100)}; it must be {" or ".join(words)}')
 
 
-def _add(block: ConfigDict, key: str, kind: type) -> None:
-    """Makes room for a value of a type; does nothing for one that no flag can set."""
-    room = {Sequence: (), Mapping: ConfigDict()}
-    room |= {scalar: config_dict.placeholder(scalar) for scalar in ranges.KINDS}
-    if kind in room:
-        with block.unlocked():
-            if key in block:
-                del block[key]  # None, with its type.
-            block[key] = room[kind]
+def _tuple(text: str) -> tuple:
+    """Reads ('a', 'b'), ['a'], 3 or a, which is ('a',)."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = text
+    return _tuples(value) if isinstance(value, list | tuple) else (value,) if value != '' else ()
+
+
+_READERS: Mapping[type, Callable[[str], Setting]] = {
+    bool: lambda text: {'true': True, '1': True, 'false': False, '0': False}[text.lower()],
+    int: int,
+    float: float,
+    type(None): lambda text: {'None': None}[text],
+    Sequence: _tuple,
+    str: str,
+}
 
 
 def _check_values(config: ConfigDict) -> None:
@@ -237,55 +270,6 @@ def _check_values(config: ConfigDict) -> None:
                 raise UserError(f'config.{key} is {value}; give a finite number')
             if isinstance(number, int) and not -(2**63) <= number < 2**63:
                 raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
-        if value == ('',):  # --config.baselines= has none.
-            epochs.put(config, key, ())
-
-
-def _without_config(argv: Sequence[str]) -> list[str]:
-    """The command line without --config=..., and with the value of a flag beside its name."""
-    rest, skip = [], False
-    for argument in argv:
-        if skip:
-            skip = False
-        elif argument in ('--config', '-config'):
-            skip = True
-        elif not re.match(r'--?config=', argument):
-            rest.append(argument)
-    return rest
-
-
-def _with_from(config: ConfigDict, argv: Sequence[str]) -> list[str]:
-    """Sets config.BLOCK.from, which is not a name in Python, and so none to config_flags.
-
-    Returns:
-      The other arguments.
-
-    Raises:
-      UserError: there is no such block.
-    """
-    rest, arguments = [], iter(argv)
-    for argument in arguments:
-        match = re.fullmatch(r'--?config\.([\w.]+)\.from(=(.*))?', argument, re.DOTALL)
-        if not match:
-            rest.append(argument)
-            continue
-        block = config
-        for depth, key in enumerate(keys := match[1].split('.')):
-            if not isinstance(block.get(key), ConfigDict):
-                raise errors.unknown(f'block in {".".join(["config", *keys[:depth]])}', key, block)
-            block = block[key]
-        with block.unlocked():
-            block['from'] = next(arguments, '') if match[2] is None else match[3]
-    return rest
-
-
-def _config_argument(argv: Sequence[str]) -> str:
-    for index, argument in enumerate(argv):
-        if match := re.fullmatch(r'--?config=(.*)', argument, re.DOTALL):
-            return match[1]
-        if argument in ('--config', '-config') and index + 1 < len(argv):
-            return argv[index + 1]
-    return ''
 
 
 def _config_file(text: str) -> str:
@@ -318,17 +302,6 @@ def config_files() -> dict[str, pathlib.Path]:
 
 def _one_line(text: str) -> str:
     return re.sub(r'\s+', ' ', text).strip()
-
-
-def _without_python(message: str) -> str:
-    """Says what Python says about a number in words that need no Python.
-
-    Example: "flag --config.seed=x: invalid literal for int() with base 10: 'x'" ->
-      "flag --config.seed=x: 'x' is not a whole number"
-    """
-    whole = r"invalid literal for int\(\) with base 10: ('.*')"
-    message = re.sub(whole, r'\1 is not a whole number', message)
-    return re.sub(r"could not convert string to float: ('.*')", r'\1 is not a number', message)
 
 
 def _default_workdir(argument: str, config: ConfigDict) -> str:

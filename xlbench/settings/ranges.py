@@ -160,6 +160,11 @@ def _wrong(value: Setting, where: str, words: str) -> UserError:
     return UserError(f'{where} is {errors.shortened(value, 100)}; it must be {words}')
 
 
+def alternatives(kind: Any) -> Sequence[Any]:
+    """The types of A | B; one that is no union stands for itself."""
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
 def plain(kind: Any) -> Any:
     """The first of a type's alternatives, without its range: Annotated[int, ...] | None -> int."""
     while inner := get_args(kind):
@@ -190,6 +195,6 @@ def _number(limit: float) -> str:
 
 
 __all__ = [
-    'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'check', 'check_block', 'check_keys',
-    'fields_of', 'limits', 'plain',
+    'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'alternatives', 'check',
+    'check_block', 'check_keys', 'fields_of', 'limits', 'plain',
 ]  # fmt: skip
