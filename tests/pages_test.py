@@ -11,6 +11,7 @@ import pytest
 
 from xlbench import config as config_lib
 from xlbench.__main__ import PROGRAMS
+from xlbench.config import pretrained
 from xlbench.models import FAMILIES
 from xlbench.settings import source
 from xlbench.settings.optimizer import OPTIMIZERS
@@ -52,6 +53,7 @@ def _refuse(arguments: list[str]) -> None:
 def test_the_configs_and_flags_of_trainings_exist(monkeypatch):
     """Those of all commands, also of those that readme_test.py does not run, and of sentences."""
     monkeypatch.chdir(pages.PROJECT)
+    monkeypatch.setattr(pretrained, 'resolve', lambda *given: None)
     for block in pages.blocks('sh'):
         for command in block.commands:
             words = shlex.split(command)

@@ -136,7 +136,6 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
         config_lib.check_task(
             task, 'task in --tasks', args.root or config.data.root, config.data.vocabulary
         )
-    decoding_flags.check(args)
     return args
 
 
@@ -203,7 +202,6 @@ def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
     for kind in ('model', '--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
             config_lib.check_source(spec, kind)
-    decoding_flags.check(args)
     return args
 
 

@@ -347,30 +347,13 @@ def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
     config_lib.check_config(config)
     Lora(**config.lora)
-    objective = objectives.build(**config.objective)
+    objectives.build(**config.objective)
     _model_config(config)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
-    if config.baselines and not objective.text_baselines:
-        raise UserError(
-            'config.baselines are texts, and do not have a tag for each word; set it to ()'
-        )
-    if config.accumulate > 1 and not objective.accumulates:
-        raise UserError(
-            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
-            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
-            'into memory'
-        )
-    if not config.stages:
-        raise UserError('config.stages is empty; a run has at least one stage')
     for stage in epochs.as_steps(config).stages.values():
         optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-    for name, block in config.evals.items():
-        where = f'config.evals.{name}'
-        if not block.tasks:
-            raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
-    _check_best(config)
 
 
 def _model_config(config: ConfigDict) -> TransformerConfig:
@@ -383,26 +366,3 @@ def check_attention(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for an attention that the devices of the mesh cannot have."""
     with partitioning.activate(mesh):
         choice.check(_model_config(config))
-
-
-def _check_best(config: ConfigDict) -> None:
-    """Raises UserError unless config.best names a score that some periodic evaluation gives."""
-    score = config.best.score
-    if not score:
-        return
-    periodic = {name: block for name, block in config.evals.items() if block.every}
-    parts = score.split('/')
-    if len(parts) != 3 or parts[0] not in periodic:
-        names = ', '.join(periodic) or 'those with every > 0, of which there is none'
-        raise UserError(
-            f'config.best.score is {score!r}; it is EVAL/TASK/SCORE, such as dev/mean/loss, with '
-            f'EVAL one of {names}'
-        )
-    allowed = [*periodic[parts[0]].tasks, 'mean']
-    if parts[1] not in allowed:
-        raise errors.unknown('task in config.best.score', parts[1], allowed)
-    if parts[2] == 'headline' and periodic[parts[0]].get('decode') is False:
-        raise UserError(
-            f'config.best.score is {score!r}, but config.evals.{parts[0]} has the loss alone; set '
-            f'config.evals.{parts[0]}.decode to True, or the score to {parts[0]}/{parts[1]}/loss'
-        )

@@ -108,7 +108,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
-    decoding_flags.check(args)
     args.cache = args.cache or os.path.join(
         args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
     )

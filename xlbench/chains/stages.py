@@ -127,7 +127,6 @@ def parse(text: str) -> Stage:
         flags += rest
     try:
         args = _parser(translates).parse_args(flags)
-        decoding_flags.check(args)
         options = decoding_flags.given(args)
         if translates:
             engines.check_settings(spec, args.prefix, args.batch_size, options)

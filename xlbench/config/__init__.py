@@ -13,7 +13,6 @@ Modules of their own:
   places      tasks, vocabularies, checkpoints: what lies on disk, or on the hub
   record      config.json, which says what a run is
   workdirs    whether a workdir is that of a config
-  provenance  versions, the commit, the command
   recipes     blocks that many configs share
   arguments   types of flags: whole numbers, shares
 """
@@ -44,12 +43,12 @@ from xlbench.config.places import (
     open_task,
     optional_splits,
 )
-from xlbench.config.provenance import facts
 from xlbench.config.record import (
     RUN_KEYS,
     RunEval,
     RunTask,
     data_root,
+    facts,
     read_about,
     read_config,
     read_run,

@@ -149,15 +149,32 @@ def check_config(config: ConfigDict) -> None:
             f'of a {family} model, whose table gives its logits: leave it out'
         )
     check_blocks(config, 'objective', 'model', *BLOCKS, 'lora')
+    objective = about_objective(kind)
+    if config.baselines and not objective['text_baselines']:
+        raise UserError(
+            'config.baselines are texts, and do not have a tag for each word; set it to ()'
+        )
+    if config.accumulate > 1 and not objective['accumulates']:
+        raise UserError(
+            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
+            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
+            'into memory'
+        )
+    if not config.stages:
+        raise UserError('config.stages is empty; a run has at least one stage')
     for name, stage in config.stages.items():
         check_blocks(config, ('stages', name), ('stages', name, 'optimizer'))
         if 'batches' in stage:
             merged = blocks.batches_of(config, name)
             check_block(fields_of(blocks.Batches), merged, f'config.stages.{name}.batches')
         _check_added(config, name)
-    for name in config.evals:
+    for name, block in config.evals.items():
         _check_evaluation(config, name)
+        if not block.tasks:
+            where = f'config.evals.{name}'
+            raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
     _check_positions(config)
+    _check_best(config)
 
 
 def _check_positions(config: ConfigDict) -> None:
@@ -208,6 +225,29 @@ def _check_evaluation(config: ConfigDict, name: str) -> None:
             decoding.make(block.decoding, block.lengths.get('targets'))
         except UserError as error:
             raise UserError(f'{where}: {error}') from None
+
+
+def _check_best(config: ConfigDict) -> None:
+    """Raises UserError unless config.best names a score that some periodic evaluation gives."""
+    score = config.best.score
+    if not score:
+        return
+    periodic = {name: block for name, block in config.evals.items() if block.every}
+    parts = score.split('/')
+    if len(parts) != 3 or parts[0] not in periodic:
+        names = ', '.join(periodic) or 'those with every > 0, of which there is none'
+        raise UserError(
+            f'config.best.score is {score!r}; it is EVAL/TASK/SCORE, such as dev/mean/loss, with '
+            f'EVAL one of {names}'
+        )
+    allowed = [*periodic[parts[0]].tasks, 'mean']
+    if parts[1] not in allowed:
+        raise errors.unknown('task in config.best.score', parts[1], allowed)
+    if parts[2] == 'headline' and periodic[parts[0]].get('decode') is False:
+        raise UserError(
+            f'config.best.score is {score!r}, but config.evals.{parts[0]} has the loss alone; set '
+            f'config.evals.{parts[0]}.decode to True, or the score to {parts[0]}/{parts[1]}/loss'
+        )
 
 
 def check_evaluations(config: ConfigDict) -> None:

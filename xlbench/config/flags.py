@@ -1,6 +1,5 @@
 """Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
-import ast
 import hashlib
 import importlib.util
 import inspect
@@ -11,7 +10,7 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
@@ -123,7 +122,7 @@ def _load(argument: str) -> ConfigDict:
         _part(config, set())
         for key, value in leaves(config):
             if isinstance(value, list):
-                epochs.put(config, key, _tuples(value))
+                epochs.put(config, key, ranges.tuples(value))
         return config
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
@@ -154,14 +153,7 @@ def _bug(path: str, error: Exception) -> UserError:
     return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
 
 
-def _tuples(value: Setting) -> Setting:
-    """Lists as tuples, as deep as they go."""
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
-
-
 _FLAGS = ('--config', '--workdir', '--dry_run', '--help')
-# As which a text is read, in this order, where a key takes several.
-_READ_AS = (bool, int, float, type(None), Sequence, str)
 
 
 def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
@@ -189,7 +181,7 @@ def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
             text = f'{not negated}'
         elif text is None and (text := next(arguments, None)) is None:
             raise UserError(f'config.{key} has no value; give one: --config.{key}=VALUE')
-        value = text if _is_epochs(config, key, text) else _read(text, kinds, f'config.{key}')
+        value = text if _is_epochs(config, key, text) else ranges.read(text, kinds, f'config.{key}')
         if key in given and isinstance(value, tuple):  # Named again, it adds.
             value = (*given[key], *value)
         given[key] = value
@@ -201,7 +193,7 @@ def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
     return set(given)
 
 
-def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Collection[type]]:
+def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type]]:
     """(the block that a key is in, the key in it, the types that it takes)."""
     block, keys = config, name.split('.')
     for depth, key in enumerate(keys):
@@ -217,11 +209,11 @@ def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Collection[ty
             epochs.put(block, key, ConfigDict())
         block = block.get(key)
     if key in known:
-        kinds = set(map(ranges.plain, ranges.alternatives(known[key].type)))
+        kinds = ranges.alternatives(known[key].type)
     else:
         value = block.get(key, '')
-        kinds = {Sequence if isinstance(value, tuple) else type(value)}
-    if kinds & {ConfigDict, Mapping}:
+        kinds = (Sequence if isinstance(value, tuple) else type(value),)
+    if ConfigDict in kinds or Mapping in kinds:
         names = ', '.join(block.get(key) or ()) or 'its keys'
         raise UserError(f'config.{name} is a block; set one of {names} in it')
     return block, key, kinds
@@ -232,40 +224,10 @@ def _is_epochs(config: ConfigDict, name: str, text: str) -> bool:
     return bool(epochs.count(text)) and any(key == name for key, _, _ in epochs.keys(config))
 
 
-def _read(text: str, kinds: Collection[type], where: str) -> Setting:
-    """The value that a text is, of one of the types."""
-    for kind in filter(kinds.__contains__, _READ_AS):
-        try:
-            return _READERS[kind](text)
-        except (KeyError, ValueError):
-            continue
-    words = (ranges.KINDS[kind] for kind in _READ_AS if kind in kinds and kind in ranges.KINDS)
-    raise UserError(f'{where} is {errors.shortened(text, 100)}; it must be {" or ".join(words)}')
-
-
-def _tuple(text: str) -> tuple:
-    """Reads ('a', 'b'), ['a'], 3 or a, which is ('a',)."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        value = text
-    return _tuples(value) if isinstance(value, list | tuple) else (value,) if value != '' else ()
-
-
-_READERS: Mapping[type, Callable[[str], Setting]] = {
-    bool: lambda text: {'true': True, '1': True, 'false': False, '0': False}[text.lower()],
-    int: int,
-    float: float,
-    type(None): lambda text: {'None': None}[text],
-    Sequence: _tuple,
-    str: str,
-}
-
-
 def _check_values(config: ConfigDict) -> None:
     """Raises UserError for numbers that no setting has: not finite, or beyond 64 bits."""
     for key, value in leaves(config):
-        for number in _tuples(value) if isinstance(value, list | tuple) else (value,):
+        for number in ranges.tuples(value) if isinstance(value, list | tuple) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
                 raise UserError(f'config.{key} is {value}; give a finite number')
             if isinstance(number, int) and not -(2**63) <= number < 2**63:

@@ -29,7 +29,7 @@ Boxed = Tree[nn.LogicallyPartitioned]
 LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Lora(Block):
     """Adapted kernels and their rank: the block config.lora.
 

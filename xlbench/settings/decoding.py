@@ -62,8 +62,10 @@ class Options:
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] = 0
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            check_value(field.name, getattr(self, field.name))
+        for name, field in FIELDS.items():
+            value = getattr(self, name)
+            if not hasattr(value, 'aval'):  # What jax traces has no value: one program for many.
+                check(field.type, value, f'decoding.{name}')
         banned = tuple((b,) if isinstance(b, int) else tuple(b) for b in self.banned)
         object.__setattr__(self, 'banned', banned)
         beams, groups = self.num_beams, self.num_groups
@@ -121,12 +123,6 @@ class Options:
 
 
 FIELDS = fields_of(Options)
-
-
-def check_value(name: str, value: Setting) -> None:
-    """Raises UserError for a value of an option that is wrong whatever the other options are."""
-    if not hasattr(value, 'aval'):  # What jax traces has no value yet: one program, many penalties.
-        check(FIELDS[name].type, value, f'decoding.{name}')
 
 
 def make(block: Mapping[str, Setting], max_length: int | None = None) -> Options:

@@ -6,7 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 
-from xlbench.settings.decoding import FIELDS, Options, check_value
+from xlbench.settings import ranges
+from xlbench.settings.decoding import FIELDS, Options
 from xlbench.settings.ranges import check_keys
 from xlbench.system.files import Setting
 
@@ -23,7 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(Options):
         group.add_argument(
             f'--{field.name}',
-            type=_parser_of(field),
+            type=_reader(field.name),
             default=argparse.SUPPRESS,
             metavar=field.name.upper(),
             help=described[field.name].replace('%', '%%'),
@@ -33,12 +34,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def given(args: argparse.Namespace) -> dict[str, Setting]:
     """The fields of `Options` that the command line names."""
     return {name: getattr(args, name) for name in FIELDS if name in args}
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raises UserError for a value that no method takes."""
-    for name, value in given(args).items():
-        check_value(name, value)
 
 
 def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
@@ -76,22 +71,16 @@ def _descriptions() -> dict[str, str]:
     return {name: ' '.join(text.split()) for name, _, text in pairs}
 
 
-def _parser_of(field: dataclasses.Field) -> Callable[[str], Setting]:
-    """Text -> value of a field, of its default's type."""
-    special = {'early_stopping': _early_stopping, 'banned': _ids}
-    if field.name in special:
-        return special[field.name]
-    return _boolean if isinstance(field.default, bool) else type(field.default)
+def _reader(name: str) -> Callable[[str], Setting]:
+    """Text -> checked value of a field."""
 
+    def read(text: str) -> Setting:
+        kind = FIELDS[name].type
+        value = ranges.read(text, ranges.alternatives(kind), f'--{name}')
+        ranges.check(kind, value, f'--{name}')
+        return value
 
-def _boolean(text: str) -> bool:
-    if text not in ('True', 'False'):
-        raise argparse.ArgumentTypeError(f'{text!r} is not True or False')
-    return text == 'True'
-
-
-def _early_stopping(text: str) -> bool | str:
-    return text if text == 'never' else _boolean(text)
+    return _ids if name == 'banned' else read
 
 
 def _ids(text: str) -> tuple[tuple[int, ...], ...]:

@@ -7,10 +7,11 @@ lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
 schedule: Literal['constant', 'linear'] = 'linear'
 """
 
+import ast
 import dataclasses
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -160,9 +161,54 @@ def _wrong(value: Setting, where: str, words: str) -> UserError:
     return UserError(f'{where} is {errors.shortened(value, 100)}; it must be {words}')
 
 
+def read(text: str, kinds: Sequence[Any], where: str) -> Setting:
+    """Reads the value that a text of a command line is; its range is not checked.
+
+    Args:
+      text: such as '3', 'True', "('a', 'b')", 'a' for ('a',), or '' for ().
+      kinds: that it may be of, without ranges; see `alternatives`.
+      where: name of the value for the message.
+
+    Raises:
+      UserError: it is of none of them.
+    """
+    for kind in filter(kinds.__contains__, _READERS):
+        try:
+            return _READERS[kind](text)
+        except (KeyError, ValueError):
+            continue
+    words = [KINDS[kind] for kind in kinds if kind in KINDS]
+    raise _wrong(text, where, ' or '.join(words))
+
+
+def _read_tuple(text: str) -> tuple:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = text
+    return tuples(value) if isinstance(value, list | tuple) else (value,) if value != '' else ()
+
+
+def tuples(value: Setting) -> Setting:
+    """Lists as tuples, as deep as they go."""
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+
+
+# In the order in which a text is tried.
+_READERS: Mapping[Any, Callable[[str], Setting]] = {
+    bool: lambda text: {'true': True, '1': True, 'false': False, '0': False}[text.lower()],
+    int: int,
+    float: float,
+    type(None): lambda text: {'None': None}[text],
+    Sequence: _read_tuple,
+    str: str,
+}
+
+
 def alternatives(kind: Any) -> Sequence[Any]:
-    """The types of A | B; one that is no union stands for itself."""
-    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    """The types of A | B, each without its range; one that is no union stands for itself."""
+    is_union = get_origin(kind) in (Union, types.UnionType)
+    return tuple(map(plain, get_args(kind) if is_union else (kind,)))
 
 
 def plain(kind: Any) -> Any:
@@ -196,5 +242,5 @@ def _number(limit: float) -> str:
 
 __all__ = [
     'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'alternatives', 'check',
-    'check_block', 'check_keys', 'fields_of', 'limits', 'plain',
+    'check_block', 'check_keys', 'fields_of', 'limits', 'plain', 'read', 'tuples',
 ]  # fmt: skip

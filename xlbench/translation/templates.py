@@ -91,7 +91,6 @@ def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Temp
     Raises:
       UserError: it does not take the settings, or a model that it stands for is not there.
     """
-    decoding_flags.check(args)
     decoding = decoding_flags.given(args)
     engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
     template = Template(
