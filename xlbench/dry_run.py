@@ -10,13 +10,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, metrics, models, runs, tracking
+from xlbench import config as config_lib, metrics, runs, tracking
 from xlbench.config import epochs
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
-from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives
@@ -185,20 +184,12 @@ def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
     if spec == tokenizers.BYTES or os.path.exists(os.path.expanduser(path)):
         return tokenizers.load(spec, root).vocab_size, spec
     if config.model.get('vocab_size'):
-        return config.model.vocab_size, 'config.model.vocab_size'
+        return runs.published_vocabulary(config)
     if spec in tokenizers.SAMPLE_SIZES and config.data.sample:
         return tokenizers.SAMPLE_SIZES[spec], 'of the embedded sample corpora'
     if size := config.data.get('vocabulary_size'):
         return size, f'at most; {spec} is made of the training data'
-    # Zeros are what the data decides.
-    block = {k: v for k, v in config.model.items() if v or k not in ('vocab_size', 'num_labels')}
-    family = config.model.family
-    try:
-        return models.config(**block).vocab_size, f'not there yet; the published one of {family}'
-    except UserError:
-        raise UserError(
-            'config.model.vocab_size is 0, and the vocabulary is not there yet; prepare the data'
-        ) from None
+    return runs.published_vocabulary(config)
 
 
 def download_lines(config: ConfigDict) -> Iterator[str]:

@@ -244,6 +244,25 @@ def build_model(
     return models.build(**options)
 
 
+def published_vocabulary(config: ConfigDict) -> tuple[int, str]:
+    """Returns (rows of the vocabulary, where they are known from), without the data.
+
+    Raises:
+      UserError: neither config.model nor a published size says it.
+    """
+    if config.model.get('vocab_size'):
+        return config.model.vocab_size, 'config.model.vocab_size'
+    left = ('vocab_size', 'num_labels')  # To the data.
+    block = {key: value for key, value in config.model.items() if key not in left}
+    try:
+        return models.config(**block).vocab_size, f'the published size of {block["family"]}'
+    except UserError:
+        raise UserError(
+            'config.model.vocab_size is 0 and the model has no published size; set it, or prepare '
+            'the data'
+        ) from None
+
+
 def _open_data(config: ConfigDict, has_copy: bool) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first.
 

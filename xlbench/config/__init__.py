@@ -53,6 +53,7 @@ from xlbench.config.record import (
     read_config,
     read_run,
     refuse_sweep,
+    split_step,
     upgrade,
 )
 from xlbench.config.workdirs import begun_with, check_workdir, claim_workdir
@@ -74,5 +75,5 @@ __all__ = [
     'config_files', 'data_root', 'declared_labels', 'defaults', 'facts', 'for_hash', 'is_sweep',
     'leaves', 'needed_splits', 'new_vocabulary_size', 'objectives', 'open_task',
     'optional_splits', 'parse_command', 'read_about', 'read_config', 'read_run', 'refuse_sweep',
-    'stage_pairs', 'to_dict', 'trained_families', 'upgrade', 'variant',
+    'split_step', 'stage_pairs', 'to_dict', 'trained_families', 'upgrade', 'variant',
 ]  # fmt: skip

@@ -161,14 +161,9 @@ def check_source(spec: object, kind: str) -> None:
     """
     if not isinstance(spec, str):
         raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
-    path = pathlib.Path(os.path.expanduser(spec))
-    before, at, step = spec.rpartition('@')
-    workdir = pathlib.Path(os.path.expanduser(before))
-    if at and not path.is_dir() and workdir.is_dir():
-        check_run(str(workdir), kind, step)
-        return
-    if (path / 'checkpoints').is_dir():
-        check_run(str(path), kind)
+    path, step = record.split_step(spec)
+    if step or (path / 'checkpoints').is_dir():
+        check_run(str(path), kind, step)
         return
     if path.is_dir():
         if (path / 'left' / 'config.json').is_file():

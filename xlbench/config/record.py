@@ -184,6 +184,14 @@ def data_root(about: Mapping[str, Json], given: str = '') -> str:
     return root
 
 
+def split_step(spec: str) -> tuple[pathlib.Path, str]:
+    """Splits WORKDIR@STEP into (WORKDIR, STEP); anything else is (it, '')."""
+    path = pathlib.Path(os.path.expanduser(spec))
+    before, at, step = spec.rpartition('@')
+    folder = pathlib.Path(os.path.expanduser(before))
+    return (folder, step) if at and not path.is_dir() and folder.is_dir() else (path, '')
+
+
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
     path = untrusted.file(workdir, 'config.json')

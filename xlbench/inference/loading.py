@@ -4,7 +4,6 @@ A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, 
 """
 
 import dataclasses
-import os
 import pathlib
 from collections.abc import Mapping
 
@@ -144,7 +143,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) ->
     Raises:
       UserError: there is no such model, or it cannot answer texts.
     """
-    folder, step = _split_step(spec)
+    folder, step = config_lib.split_step(spec)
     if (folder / 'checkpoints').is_dir():
         return _open_workdir(folder, step or 'best', mesh, fields)
     if untrusted.file(folder, 'config.json'):
@@ -155,16 +154,6 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) ->
 def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
     """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
     return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
-
-
-def _split_step(spec: str) -> tuple[pathlib.Path, str]:
-    """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
-    path = pathlib.Path(os.path.expanduser(spec))
-    before, at, step = spec.rpartition('@')
-    folder = pathlib.Path(os.path.expanduser(before))
-    if at and not path.is_dir() and (folder / 'config.json').is_file():
-        return folder, step
-    return path, ''
 
 
 def _open_workdir(
