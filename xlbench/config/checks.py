@@ -4,6 +4,7 @@ Neither jax nor TensorFlow is imported, which would take seconds.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -290,6 +291,7 @@ def about_objective(name: str) -> Block:
     return source.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
 
 
+@functools.cache
 def trained_families() -> dict[str, str]:
     """The objectives that train models of a family of their own, and the family."""
     return {name: family for name in objectives() if (family := about_objective(name)['family'])}

@@ -3,7 +3,7 @@
 from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode
 from xlbench.decoding.layout import Layout, layout_of
 from xlbench.settings import decoding_flags as flags
-from xlbench.settings.decoding import Options, make
+from xlbench.settings.decoding import Options
 
 __all__ = [
     'Copies',
@@ -15,5 +15,4 @@ __all__ = [
     'encode',
     'flags',
     'layout_of',
-    'make',
 ]

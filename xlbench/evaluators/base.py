@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
-from msgspec import Meta
 
 from xlbench import metrics
 from xlbench.data import batches as batches_lib, features, postprocess
@@ -27,7 +26,7 @@ from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.reporting import results
-from xlbench.settings.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
 from xlbench.system.files import Json
 from xlbench.system.work import in_flight

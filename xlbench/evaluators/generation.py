@@ -20,6 +20,7 @@ from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
+from xlbench.settings.decoding import make
 from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
@@ -313,7 +314,7 @@ def options(
     lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
 ) -> decoding_lib.Options:
     """Returns the decoding options of an evaluation with this block of its config."""
-    return decoding_lib.make(decoding or {}, lengths['targets'])
+    return make(decoding or {}, lengths['targets'])
 
 
 def describe(options: decoding_lib.Options) -> dict[str, Json]:

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from msgspec import Meta
 
 from xlbench.benchmarks import topics
 from xlbench.data import features
 from xlbench.fewshot import results
 from xlbench.metrics import tagging
-from xlbench.settings.ranges import Block, check_keys
+from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')

@@ -19,9 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
-from msgspec import Meta
 
-from xlbench.settings.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError, unknown
 from xlbench.trees import Arrays, Mask, Tree
 

@@ -14,7 +14,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypedDict
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from msgspec import Meta
 
 from xlbench.models import loops, masks
 from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
@@ -22,7 +21,7 @@ from xlbench.models.dense import Dropout, Mlp, positions_shared
 from xlbench.models.fused import choice
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.placement import place
-from xlbench.settings.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

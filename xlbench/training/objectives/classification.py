@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from msgspec import Meta
 
-from xlbench.settings.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
 

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from msgspec import Meta
 
 from xlbench.parallel import partitioning
-from xlbench.settings.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
