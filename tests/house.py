@@ -13,39 +13,39 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
-    'chains': (558, 4),
-    'config': (2095, 13),
+    'chains': (557, 4),
+    'config': (1950, 10),
     'configs': (2129, 20),
     'data': (12504, 52),
     'decoding': (1228, 10),
-    'evaluators': (1587, 7),
-    'fewshot': (6766, 28),
+    'evaluators': (1584, 7),
+    'fewshot': (6763, 28),
     'huggingface': (3682, 23),
-    'inference': (4097, 18),
+    'inference': (4082, 18),
     'interactive': (656, 4),
     'judgement': (1607, 9),
     'metrics': (5096, 28),
-    'models': (5264, 30),
-    'names': (1079, 7),
+    'models': (5236, 30),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
-    'plan': (1744, 7),
+    'plan': (1729, 7),
     'preparation': (2043, 10),
-    'programs': (4377, 23),
+    'programs': (4317, 23),
     'reporting': (7477, 40),
-    'reproduce': (1712, 8),
+    'reproduce': (1711, 8),
     'retrieval': (708, 5),
+    'settings': (1079, 7),
     'system': (2472, 11),
     'tasks': (7523, 46),
     'tests': (58197, 266),
     'tools': (5998, 35),
     'tracking': (771, 8),
-    'training': (4591, 27),
-    'translation': (1545, 13),
+    'training': (4589, 27),
+    'translation': (1544, 13),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 51, 'arrows': 293, 'class names used twice': 67}
+MOST = {'rooms': 51, 'arrows': 286, 'class names used twice': 67}
 
 
 @dataclasses.dataclass(frozen=True)

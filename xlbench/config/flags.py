@@ -208,10 +208,12 @@ def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type
         if block.get(key) is None and ranges.plain(known[key].type) is Mapping:
             epochs.put(block, key, ConfigDict())
         block = block.get(key)
+    value = block.get(key, '')
     if key in known:
         kinds = ranges.alternatives(known[key].type)
+        if float in kinds and type(value) is int:  # The hash of a config knows 300 from 300.0.
+            kinds = (int, *kinds)
     else:
-        value = block.get(key, '')
         kinds = (Sequence if isinstance(value, tuple) else type(value),)
     if ConfigDict in kinds or Mapping in kinds:
         names = ', '.join(block.get(key) or ()) or 'its keys'

@@ -65,6 +65,7 @@ class Options:
         for name, field in FIELDS.items():
             value = getattr(self, name)
             if not hasattr(value, 'aval'):  # What jax traces has no value: one program for many.
+                value = value.item() if hasattr(value, 'item') else value  # NumPy's.
                 check(field.type, value, f'decoding.{name}')
         banned = tuple((b,) if isinstance(b, int) else tuple(b) for b in self.banned)
         object.__setattr__(self, 'banned', banned)

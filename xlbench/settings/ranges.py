@@ -151,7 +151,7 @@ def _allowed(kind: Any) -> str:
 
 def _converts(value: Setting, kind: Any) -> bool:
     try:
-        msgspec.convert(value, kind)
+        msgspec.convert(float(value) if isinstance(value, float) else value, kind)  # NumPy's, too.
     except msgspec.ValidationError:
         return False
     return True
