@@ -30,7 +30,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'pipeline': (3535, 14),
     'plan': (1729, 7),
     'preparation': (2043, 10),
-    'programs': (4317, 23),
+    'programs': (4332, 23),
     'reporting': (7477, 40),
     'reproduce': (1711, 8),
     'retrieval': (708, 5),

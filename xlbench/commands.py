@@ -144,10 +144,16 @@ def _add_reranking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--mmi_model', help='reverse model that reranks the beams (arXiv:1510.03055)'
     )
-    parser.add_argument('--mmi_weight', type=float, default=0.5, help='its weight')
-    parser.add_argument('--mmi_length_weight', type=float, default=0.0, help='bonus per token')
+    parser.add_argument(
+        '--mmi_weight', type=float, default=0.5, help='its weight'
+    )
+    parser.add_argument(
+        '--mmi_length_weight', type=float, default=0.0, help='bonus per token'
+    )
     parser.add_argument('--rerank', help='retriever that reranks the beams or samples')
-    parser.add_argument('--rerank_weight', type=float, default=1.0, help='its weight')
+    parser.add_argument(
+        '--rerank_weight', type=float, default=1.0, help='its weight'
+    )
 
 
 def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
@@ -159,7 +165,9 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         default='',
         help='text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input',
     )
-    parser.add_argument('--input_format', choices=FORMATS, help="default: by the file's name")
+    parser.add_argument(
+        '--input_format', choices=FORMATS, help="default: by the file's name"
+    )
     parser.add_argument(
         '--field', help='key or column of the text (default: inputs, text or tokens, by model)'
     )
@@ -170,7 +178,9 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument('--scores', action='store_true', help="also write each prediction's score")
     parser.add_argument('--target_lang', help='ISO code of the predictions')
     parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')
-    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='texts')
+    parser.add_argument(
+        '--batch_size', type=int, default=BATCH_SIZE, help='texts'
+    )
     parser.add_argument(
         '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
     )
@@ -220,7 +230,9 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument(
         '--tokens_of', metavar='TASKS', help='keep only tokens of their training data'
     )
-    parser.add_argument('--root', default='data', help='data root of --tokens_of')
+    parser.add_argument(
+        '--root', default='data', help='data root of --tokens_of'
+    )
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')

@@ -68,7 +68,8 @@ def main(argv: Sequence[str]) -> int:
     tagger = load.load(flags.tagger, batch_size=flags.batch_size)
     if not isinstance(tagger, Tagger):
         raise UserError(
-            f'--tagger={flags.tagger} is not a tagger; train one with objective tagging'
+            f'--tagger={flags.tagger} is not a tagger; train one with objective '
+            'tagging'
         )
     if lacking := [tag for tag in _NEEDED if tag not in tagger.labels]:
         raise UserError(
@@ -99,7 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -> tuple[int, int]:
+def write(
+    path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace
+) -> tuple[int, int]:
     """Writes the triples of one file; returns how many sentences it has, and how many triples."""
     maker = f'{actions.BY_TAGGER}{flags.tagger}'
     count = written = 0

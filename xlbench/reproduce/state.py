@@ -117,3 +117,4 @@ class State:
         from xlbench.fewshot import settings, sweep
 
         return sweep.is_finished(folder, config.task, settings.Adapt(**config.adapt.to_dict()))
+

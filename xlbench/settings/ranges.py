@@ -1,10 +1,10 @@
 """The values that a setting may have: msgspec's constraints in its type, beside its default.
 
-alpha: Annotated[float, Meta(gt=0)] = 16.0
-batch_size: Annotated[int, Meta(ge=1, le=2**24)]
-row_multiple: Annotated[int, Meta(ge=1)] | None = None
-lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
-schedule: Literal['constant', 'linear'] = 'linear'
+  alpha: Annotated[float, Meta(gt=0)] = 16.0
+  batch_size: Annotated[int, Meta(ge=1, le=2**24)]
+  row_multiple: Annotated[int, Meta(ge=1)] | None = None
+  lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
+  schedule: Literal['constant', 'linear'] = 'linear'
 """
 
 import ast
