@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
     'chains': (557, 4),
-    'config': (1950, 10),
+    'config': (1955, 10),
     'configs': (2129, 20),
     'data': (12504, 52),
     'decoding': (1228, 10),
@@ -32,7 +32,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (2043, 10),
     'programs': (4332, 23),
     'reporting': (7477, 40),
-    'reproduce': (1711, 8),
+    'reproduce': (1712, 8),
     'retrieval': (708, 5),
     'settings': (1079, 7),
     'system': (2472, 11),

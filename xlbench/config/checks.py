@@ -136,31 +136,8 @@ def check_config(config: ConfigDict) -> None:
             raise errors.unknown('tracker in config.trackers', name, known, hint)
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
-    kind, family = objective_name(config), config.model.get('family')
-    families = trained_families()
-    if families.get(kind) != (family if family in families.values() else None):
-        pairs = ', '.join(f'{name} trains a {trained}' for name, trained in families.items())
-        raise UserError(
-            f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
-            'no other objective does'
-        )
-    if config.get('embedding_rows') == 'occurring' and family not in ENCODERS:
-        raise UserError(
-            f"config.embedding_rows is 'occurring', which encoders take; every step moves all rows "
-            f'of a {family} model, whose table gives its logits: leave it out'
-        )
+    _check_objective(config)
     check_blocks(config, 'objective', 'model', *BLOCKS, 'lora')
-    objective = about_objective(kind)
-    if config.baselines and not objective['text_baselines']:
-        raise UserError(
-            'config.baselines are texts, and do not have a tag for each word; set it to ()'
-        )
-    if config.accumulate > 1 and not objective['accumulates']:
-        raise UserError(
-            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
-            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
-            'into memory'
-        )
     if not config.stages:
         raise UserError('config.stages is empty; a run has at least one stage')
     for name, stage in config.stages.items():
@@ -176,6 +153,34 @@ def check_config(config: ConfigDict) -> None:
             raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
     _check_positions(config)
     _check_best(config)
+
+
+def _check_objective(config: ConfigDict) -> None:
+    """Raises UserError for a model, or a way to train, that the objective does not have."""
+    kind, family = objective_name(config), config.model.get('family')
+    families = trained_families()
+    if families.get(kind) != (family if family in families.values() else None):
+        pairs = ', '.join(f'{name} trains a {trained}' for name, trained in families.items())
+        raise UserError(
+            f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
+            'no other objective does'
+        )
+    if config.get('embedding_rows') == 'occurring' and family not in ENCODERS:
+        raise UserError(
+            f"config.embedding_rows is 'occurring', which encoders take; every step moves all rows "
+            f'of a {family} model, whose table gives its logits: leave it out'
+        )
+    objective = about_objective(kind)
+    if config.baselines and not objective['text_baselines']:
+        raise UserError(
+            'config.baselines are texts, and do not have a tag for each word; set it to ()'
+        )
+    if config.accumulate > 1 and not objective['accumulates']:
+        raise UserError(
+            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
+            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
+            'into memory'
+        )
 
 
 def _check_positions(config: ConfigDict) -> None:
