@@ -176,7 +176,7 @@ def test_the_configs_own_decoding_needs_no_words(run):
         (['--step=latest'], "has no checkpoint 'latest'; it has best, last, 7, 13"),
         (['--like=tets'], "unknown evaluation of the config 'tets'; nearest: test"),
         (['--num_beams=0'], 'num_beams is 0; it must be 1 to 2'),
-        (['--method=bean'], "unknown method in decoding.method 'bean'; nearest: beam"),
+        (['--method=bean'], "unknown --method 'bean'; nearest: beam"),
         (['--top_k=3', '--num_beams=2'], 'top_k is for sample'),
         (['--num_beans=2'], 'unrecognized arguments: --num_beans=2'),
         (['--split=../test'], "split '../test' is not a plain name"),
