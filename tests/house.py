@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
     'chains': (557, 4),
-    'config': (1955, 10),
+    'config': (1956, 10),
     'configs': (2129, 20),
     'data': (12504, 52),
     'decoding': (1228, 10),

@@ -214,7 +214,8 @@ def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type
         if float in kinds and type(value) is int:  # The hash of a config knows 300 from 300.0.
             kinds = (int, *kinds)
     else:
-        kinds = (Sequence if isinstance(value, tuple) else type(value),)
+        kind = block.get_type(key) if key in block else str  # Of a placeholder, too.
+        kinds = (Sequence if kind is tuple else str if kind is type(None) else kind,)
     if ConfigDict in kinds or Mapping in kinds:
         names = ', '.join(block.get(key) or ()) or 'its keys'
         raise UserError(f'config.{name} is a block; set one of {names} in it')
