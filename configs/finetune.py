@@ -44,9 +44,9 @@ Everything else is set as in any config: --config.stages.train.optimizer.learnin
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.benchmarks import Scenario
-from xlbench.config import epochs, recipes
+from xlbench.config import epochs, recipes, trained_families
 from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
@@ -145,9 +145,9 @@ def model(size: str, objective: str) -> dict[str, object]:
     if objective == 'retrieval':
         fields = recipes.dual_encoder()
     if size == 'encoder':
-        return recipes.brought_model(**fields | dict(family=names.FAMILIES[objective]))
+        return recipes.brought_model(**fields | dict(family=trained_families()[objective]))
     fields |= dict(
-        family=names.FAMILIES[objective],
+        family=trained_families()[objective],
         size='sample' if tiny else MODELS[size][1],
         dtype='float32' if tiny else 'bfloat16',
     )
@@ -193,10 +193,10 @@ def optimizer(size: str) -> dict[str, object]:
 
 def _objective(size: str, objective: str) -> str:
     """Returns the objective of a model; UserError if it is neither given nor possible."""
-    encoders = [name for name in names.FAMILIES if name not in (*WRITERS, 'multi_view')]
+    encoders = [name for name in trained_families() if name not in (*WRITERS, 'multi_view')]
     family = '' if size == 'tiny' else MODELS[size][0]
     # A family that an objective trains has that one; others that write texts have generation.
-    writers = [name for name, trained in names.FAMILIES.items() if trained == family]
+    writers = [name for name, trained in trained_families().items() if trained == family]
     of_kind = {'': [*WRITERS, *encoders], 'encoder': encoders}
     allowed = of_kind.get(family, writers or ['generation'])
     if not objective and len(allowed) == 1:

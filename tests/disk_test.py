@@ -22,7 +22,7 @@ import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import names, runs, train
+from xlbench import config as config_lib, runs, train
 from xlbench.data import prepared
 from xlbench.parallel import partitioning
 from xlbench.system import errors, logs, untrusted
@@ -319,8 +319,8 @@ def test_data_that_is_cut_while_a_run_reads_it(tiny_root, tmp_path):
 def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monkeypatch):
     root = shutil.copytree(tiny_root, tmp_path / 'root')
     config, workdir = tiny.tiny_config(root), str(tmp_path / 'run')
-    names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
-    names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
     task = tiny.QUESTIONS[0]
     place = pathlib.Path(prepared.folder(str(root), 'sample', task, 'validation'))
     shutil.rmtree(place)
@@ -331,7 +331,7 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
         about={'metrics': tiny.metrics(task)}, shard_examples=25,
     )  # fmt: skip
     with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
-        names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+        config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
 
 
 @pytest.fixture(scope='module')

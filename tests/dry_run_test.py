@@ -7,11 +7,11 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, metrics, names, runs, train
-from xlbench.config import signatures
+from xlbench import config as config_lib, dry_run, metrics, runs, train
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
 from xlbench.parallel import partitioning
+from xlbench.settings import ranges, source
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.training import memory, messages
@@ -105,7 +105,7 @@ def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepared, 'ensure', None)
     command = ['--config=fewshot', '--config.adapt.languages=de', '--workdir=sweep']
-    begun = config_lib.parse_flags(['fewshot', *command], doc='')[0]
+    begun = config_lib.parse_command(['fewshot', *command], doc='')[0]
     about = {'source_model': '', 'manifests': {}, 'contents': {}, 'examples': {}}
     fewshot_workdir.claim_workdir('sweep', begun, about)
     (tmp_path / 'sweep' / 'DONE').write_text('0\n')  # Of what was asked for then.
@@ -130,7 +130,7 @@ def test_a_run_that_was_begun(tiny_root, tiny_run, tmp_path, capsys):
 
 def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
     argv = ['train', f'--config={file}', *overrides]
-    return config_lib.parse_flags(argv, doc='', fields=names.fields)[0]
+    return config_lib.parse_command(argv, doc='')[0]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def parameters(block) -> int:
     from xlbench.training import objectives, train_step
 
     family = block['family']
-    kinds = {family: kind for kind, family in names.FAMILIES.items()}
+    kinds = {family: kind for kind, family in config_lib.trained_families().items()}
     objective = objectives.build(kinds.get(family, 'generation'))
     model = models.build(**block)
     if family == 'bert':
@@ -231,6 +231,6 @@ def test_a_vocabulary_that_is_there_is_read(tiny_root):
 
 def test_one_limit_of_layers():
     for module, name in (('t5', 'T5Config'), ('bart', 'BartConfig'), ('bert', 'BertConfig')):
-        types = signatures.of(f'xlbench.models.{module}', name).types
-        limits = [kind for key, kind in types.items() if key.endswith('_layers')]
-        assert limits and all(f'to 2**{memory.MOST_LAYERS.bit_length() - 1}' in x for x in limits)
+        fields = source.fields(f'xlbench.models.{module}', name)
+        limits = [field.type for key, field in fields.items() if key.endswith('_layers')]
+        assert limits and all(f'to {memory.MOST_LAYERS}' in ranges.limits(x) for x in limits)

@@ -11,7 +11,7 @@ import pages
 import pytest
 
 from tests import house
-from xlbench.config import signatures
+from xlbench.settings import source
 
 PROJECT = pathlib.Path(__file__).parent.parent
 ARROWS = house.arrows(PROJECT)
@@ -88,7 +88,7 @@ def test_every_public_name_is_used():
         ('evaluators', 'Evaluator'),
         ('tracking', 'Tracker'),
     ):
-        counts.update(signatures.catalog(f'xlbench.{package}', ending).values())  # By their files.
+        counts.update(source.catalog(f'xlbench.{package}', ending).values())  # By their files.
     unused = []
     for module, path in MODULES.items():
         for node in ast.parse(path.read_bytes()).body:

@@ -9,11 +9,12 @@ import sys
 import pages
 import pytest
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.__main__ import PROGRAMS
-from xlbench.config import signatures
-from xlbench.config.optimizer import OPTIMIZERS
+from xlbench.config import pretrained
 from xlbench.models import FAMILIES
+from xlbench.settings import source
+from xlbench.settings.optimizer import OPTIMIZERS
 
 _LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')  # Those to pictures, too.
 
@@ -43,15 +44,16 @@ def test_readme_and_index_lead_to_every_page():
 def _refuse(arguments: list[str]) -> None:
     """Raises UserError for the arguments of a training that do not fit each other."""
     arguments = [x for x in arguments if not x.startswith('--report=')]  # Of sweeps alone.
-    config, _ = config_lib.parse_flags(['train', *arguments], doc='', fields=names.fields)
-    config = config.source if names.is_sweep(config) else config
+    config, *_ = config_lib.parse_command(['train', *arguments], doc='')
+    config = config.source if config_lib.is_sweep(config) else config
     if 'from' not in config.model:  # What a folder brings is not here.
-        names.check_config(config)
+        config_lib.check_config(config)
 
 
 def test_the_configs_and_flags_of_trainings_exist(monkeypatch):
     """Those of all commands, also of those that readme_test.py does not run, and of sentences."""
     monkeypatch.chdir(pages.PROJECT)
+    monkeypatch.setattr(pretrained, 'resolve', lambda *given: None)
     for block in pages.blocks('sh'):
         for command in block.commands:
             words = shlex.split(command)
@@ -69,13 +71,12 @@ def test_config_has_every_block():
     modules = {re.search(r'models\.(\w+):|$', path)[1] for path in tables}
     assert {module for module, _, _ in FAMILIES.values()} <= modules
     for name, kind in OPTIMIZERS.items():
-        assert f'xlbench.config.optimizer:{kind.__name__}' in tables and f'`{name}`' in page
+        assert f'xlbench.settings.optimizer:{kind.__name__}' in tables and f'`{name}`' in page
     for package, ending in (('training.objectives', ''), ('evaluators', 'Evaluator')):
-        for name in signatures.catalog(f'xlbench.{package}', ending):
+        for name in source.catalog(f'xlbench.{package}', ending):
             assert re.search(rf'^###.*\b{name}\b', page, re.MULTILINE), name
     for path in tables:
-        module, kind = path.split(':')
-        assert signatures.of(module, kind).types, path
+        assert source.fields(*path.split(':')), path
 
 
 def test_the_parts_that_come_from_the_code_are_as_it_gives_them():

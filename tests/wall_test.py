@@ -19,7 +19,7 @@ LATER = {'orbax', 'tensorstore', 'nltk', 'matplotlib', 'tensorboardX'}
 BEYOND_THE_WALL = ('xlbench.jobs.beam',)
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
-    'xlbench.system.errors', 'xlbench.system.files', 'xlbench.names', 'xlbench.commands',
+    'xlbench.system.errors', 'xlbench.system.files', 'xlbench.settings', 'xlbench.commands',
     'xlbench.report', 'xlbench.annotate', 'xlbench.judgement', 'xlbench.score',
     'xlbench.prepare', 'xlbench.preparation', 'xlbench.pipeline', 'xlbench.buckets',
     'xlbench.data.baselines', 'xlbench.data.buckets', 'xlbench.data.conllu',

@@ -58,7 +58,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import benchmarks, names, score
+from xlbench import benchmarks, config as config_lib, score
 from xlbench.chains import stages as stages_lib
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
@@ -139,7 +139,7 @@ def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
 
 def _open(args: argparse.Namespace, name: str) -> prepared.Prepared:
     """A task, prepared."""
-    return names.open_task(
+    return config_lib.open_task(
         name, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
-from xlbench.config import arguments, decoding_flags
-from xlbench.config.blocks import Mesh
+from xlbench import config as config_lib
+from xlbench.config import arguments
+from xlbench.settings import decoding_flags
+from xlbench.settings.blocks import Mesh
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 
@@ -55,9 +56,7 @@ def check_first(
 
 def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(
-        argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
-    )
+    command = config_lib.parse_command(argv, doc=doc, dry_run=True)
     check_run(command.config, command.workdir)
     return command
 
@@ -69,9 +68,9 @@ def check_run(config: ConfigDict, workdir: str) -> None:
         config: of the run.
         workdir: that it is to have, or has already.
     """
-    names.check_config(config)
-    if not names.check_workdir(workdir, config):  # A run that goes on has all.
-        names.check_places(config)
+    config_lib.check_config(config)
+    if not config_lib.check_workdir(workdir, config):  # A run that goes on has all.
+        config_lib.check_places(config)
 
 
 def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:
@@ -96,10 +95,8 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     args, rest = parser.parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
-    config, _ = config_lib.parse_flags(
-        [argv[0], *rest], doc=doc, fields=names.fields, resolve=names.resolve
-    )
-    names.check_config(config)
+    config, *_ = config_lib.parse_command([argv[0], *rest], doc=doc)
+    config_lib.check_config(config)
     return args, config
 
 
@@ -128,18 +125,17 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     if bool(args.workdir) == bool(args.named):
         raise UserError('name one workdir: xlbench evaluate WORKDIR')
     args.workdir = args.workdir or args.named
-    names.check_run(args.workdir, 'workdir', args.step)
+    config_lib.check_run(args.workdir, 'workdir', args.step)
     for kind in ('--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
-            names.check_source(spec, kind)
+            config_lib.check_source(spec, kind)
     config = config_lib.read_config(args.workdir)
     if args.like and args.like not in config.evals:
         raise errors.unknown('evaluation of the config', args.like, config.evals)
     for task in args.tasks.split(',') if args.tasks else ():
-        names.check_task(
+        config_lib.check_task(
             task, 'task in --tasks', args.root or config.data.root, config.data.vocabulary
         )
-    decoding_flags.check(args)
     return args
 
 
@@ -215,8 +211,7 @@ def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
     args = predict_flags(argv, doc)
     for kind in ('model', '--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
-            names.check_source(spec, kind)
-    decoding_flags.check(args)
+            config_lib.check_source(spec, kind)
     return args
 
 
@@ -241,9 +236,9 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')
-    names.check_source(args.source, 'source')
+    config_lib.check_source(args.source, 'source')
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
-        names.check_run(args.source, 'source', args.step)
+        config_lib.check_run(args.source, 'source', args.step)
     return args
 
 

@@ -16,24 +16,15 @@ from collections.abc import Sequence
 import shtab
 
 from xlbench import __main__ as command
-from xlbench.config import blocks, config_files, signatures
+from xlbench.config import config_files
+from xlbench.config.checks import BLOCKS
+from xlbench.settings.blocks import Run
+from xlbench.settings.ranges import fields_of
 from xlbench.system import errors
 from xlbench.system.machine import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
-# Programs that read their configs before their flags, and the flags beside those of a config.
-_WITH_CONFIG = {
-    'train': ('--workdir', '--dry_run'),
-    'fewshot': ('--workdir', '--dry_run', '--report'),
-    'plan': (),  # Its own are those of a parser.
-}
-_SWITCHES = ('--dry_run',)
-_BLOCKS = {
-    'config': blocks.Run, 'config.data': blocks.Data, 'config.mesh': blocks.Mesh,
-    'config.batches': blocks.Batches, 'config.checkpoints': blocks.Checkpoints,
-    'config.best': blocks.Best, 'config.nonfinite': blocks.Nonfinite,
-}  # fmt: skip
-
+_WITH_CONFIG = ('train', 'fewshot', 'plan')
 
 # What `--config` takes: names of ours, and files.
 _FUNCTIONS = {
@@ -82,7 +73,7 @@ def script(shell: str) -> str:
     for name in command.PROGRAMS:
         parser = parser_of(name)
         if name in _WITH_CONFIG:
-            _add_config(parser, _WITH_CONFIG[name])
+            _add_config(parser)
         _complete_files(parser)
         programs.add_parser(name, help=command.about(name))
         programs.choices[name] = parser
@@ -115,18 +106,18 @@ def parser_of(program: str, *arguments: str) -> argparse.ArgumentParser:
     raise LookupError(f'{program} has ended without a word on its command line')
 
 
-def _add_config(parser: argparse.ArgumentParser, flags: Sequence[str]) -> None:
-    """Adds what `xlbench.config` reads: a config, keys of it, and a few flags."""
-    parser.add_argument('--config', help='a config of xlbench, or a file').complete = {
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    """Adds the keys of a config, and completes --config."""
+    given = [action for action in parser._actions if '--config' in action.option_strings]
+    config = given[0] if given else parser.add_argument('--config', help='a config of xlbench')
+    config.complete = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
         'fish': f"(printf '%s\\n' {' '.join(config_files())}; __fish_complete_suffix .py)",
     }
-    for flag in flags:
-        parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')
-    for prefix, block in _BLOCKS.items():
-        for key in signatures.of_class(block).types:
-            parser.add_argument(f'--{prefix}.{key}', help=f'sets {prefix}.{key}')
+    for prefix, block in {'': Run, **{f'{key}.': block for key, block in BLOCKS.items()}}.items():
+        for key in fields_of(block):
+            parser.add_argument(f'--config.{prefix}{key}', help=f'sets config.{prefix}{key}')
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:

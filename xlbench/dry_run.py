@@ -10,13 +10,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, metrics, models, names, runs, tracking
+from xlbench import config as config_lib, metrics, runs, tracking
 from xlbench.config import epochs
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
-from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives
@@ -42,14 +41,14 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)
     runs.check_attention(config, mesh)
-    begun = names.check_workdir(workdir, config)
+    begun = config_lib.check_workdir(workdir, config)
     yield from settings(config)
     yield workdir_line(workdir, begun, begun and (pathlib.Path(workdir) / 'DONE').exists())
     yield f'mesh {partitioning.describe(mesh)}'
-    pairs = names.needed(config) + names.optional(config)
+    pairs = config_lib.needed_splits(config) + config_lib.optional_splits(config)
     data = yield from data_lines(config.data, list(dict.fromkeys(pairs)))
-    missing = [pair for pair in names.needed(config) if pair not in data]
-    names.check_splits(missing)
+    missing = [pair for pair in config_lib.needed_splits(config) if pair not in data]
+    config_lib.check_splits(missing)
     if not missing:
         config = config.copy_and_resolve_references()
         runs.resolve_epochs(config, data, mesh, objectives.build(**config.objective).view)
@@ -58,7 +57,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
         when = f'every {epochs.words(block.every)}' if block.every else 'at the end'
         tasks = '1 task' if len(block.tasks) == 1 else f'{len(block.tasks)} tasks'
         yield f'{name}: {tasks}, split {block.split}, {when}, batches of {block.batch_size} rows'
-    declared = names.declared_labels([name for name, _ in missing], config.data.root)
+    declared = config_lib.declared_labels([name for name, _ in missing], config.data.root)
     yield from size_lines(config, data, mesh, declared)
     if not begun:
         yield from download_lines(config)
@@ -185,20 +184,12 @@ def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
     if spec == tokenizers.BYTES or os.path.exists(os.path.expanduser(path)):
         return tokenizers.load(spec, root).vocab_size, spec
     if config.model.get('vocab_size'):
-        return config.model.vocab_size, 'config.model.vocab_size'
+        return runs.published_vocabulary(config)
     if spec in tokenizers.SAMPLE_SIZES and config.data.sample:
         return tokenizers.SAMPLE_SIZES[spec], 'of the embedded sample corpora'
     if size := config.data.get('vocabulary_size'):
         return size, f'at most; {spec} is made of the training data'
-    # Zeros are what the data decides.
-    block = {k: v for k, v in config.model.items() if v or k not in ('vocab_size', 'num_labels')}
-    family = config.model.family
-    try:
-        return models.config(**block).vocab_size, f'not there yet; the published one of {family}'
-    except UserError:
-        raise UserError(
-            'config.model.vocab_size is 0, and the vocabulary is not there yet; prepare the data'
-        ) from None
+    return runs.published_vocabulary(config)
 
 
 def download_lines(config: ConfigDict) -> Iterator[str]:

@@ -49,15 +49,15 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import names, runs
+from xlbench import config as config_lib, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
-from xlbench.config.decoding import Options
 from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference import reranking
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
+from xlbench.settings.decoding import Options
 from xlbench.system import errors, files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -142,7 +142,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
         config.stages = {}
         config.baselines, config.accumulate = (), 1  # Of no training.
         config.mesh = args.mesh or config.mesh
-    names.check_evaluations(config)
+    config_lib.check_evaluations(config)
     config.batches.batch_size = changes['batch_size']
     _check_mesh(config.mesh)
     config.data.root = data_root(about, args.root)
@@ -234,7 +234,7 @@ def _eval_name(config: ConfigDict, like: str | None) -> str:
     if not config.evals:
         raise UserError('the config of this run has no evals to take batch size and lengths from')
     for name, block in config.evals.items():
-        for key in (*names.EVAL_KEYS, 'batch_size', 'lengths'):
+        for key in ('tasks', 'split', 'every', 'batch_size', 'lengths'):
             if key not in block:
                 raise UserError(f'config.evals.{name} of this run lacks {key!r}')
     if like:

@@ -13,9 +13,9 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, evaluators, models, names
+from xlbench import config as config_lib, evaluators, models
 from xlbench.benchmarks import languages
-from xlbench.config import epochs, stage_pairs
+from xlbench.config import EVALUATION_KEYS, epochs, stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
@@ -85,8 +85,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     for name, block in config.evals.items():
         if not (tasks := evaluated(block, data)):
             continue
-        ours = (*names.EVAL_KEYS, *names.EVAL_OPTIONS)
-        options = {key: value for key, value in block.items() if key not in ours}
+        options = {key: value for key, value in block.items() if key not in EVALUATION_KEYS}
         kind = evaluators.find(block.get('type') or objective.evaluator)
         if split := options.pop('responses', ''):
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
@@ -245,6 +244,25 @@ def build_model(
     return models.build(**options)
 
 
+def published_vocabulary(config: ConfigDict) -> tuple[int, str]:
+    """Returns (rows of the vocabulary, where they are known from), without the data.
+
+    Raises:
+      UserError: neither config.model nor a published size says it.
+    """
+    if config.model.get('vocab_size'):
+        return config.model.vocab_size, 'config.model.vocab_size'
+    left = ('vocab_size', 'num_labels')  # To the data.
+    block = {key: value for key, value in config.model.items() if key not in left}
+    try:
+        return models.config(**block).vocab_size, f'the published size of {block["family"]}'
+    except UserError:
+        raise UserError(
+            'config.model.vocab_size is 0 and the model has no published size; set it, or prepare '
+            'the data'
+        ) from None
+
+
 def _open_data(config: ConfigDict, has_copy: bool) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first.
 
@@ -252,7 +270,7 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
       config: checked.
       has_copy: whether there is a workdir, with a copy of the vocabulary.
     """
-    needed, optional = names.needed(config), names.optional(config)
+    needed, optional = config_lib.needed_splits(config), config_lib.optional_splits(config)
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
         ensure(
@@ -346,32 +364,15 @@ def num_texts(task: Prepared) -> dict[str, int]:
 
 def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
-    names.check_config(config)
+    config_lib.check_config(config)
     Lora(**config.lora)
-    objective = objectives.build(**config.objective)
+    objectives.build(**config.objective)
     _model_config(config)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
-    if config.baselines and not objective.text_baselines:
-        raise UserError(
-            'config.baselines are texts, and do not have a tag for each word; set it to ()'
-        )
-    if config.accumulate > 1 and not objective.accumulates:
-        raise UserError(
-            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
-            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
-            'into memory'
-        )
-    if not config.stages:
-        raise UserError('config.stages is empty; a run has at least one stage')
     for stage in epochs.as_steps(config).stages.values():
         optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-    for name, block in config.evals.items():
-        where = f'config.evals.{name}'
-        if not block.tasks:
-            raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
-    _check_best(config)
 
 
 def _model_config(config: ConfigDict) -> TransformerConfig:
@@ -384,26 +385,3 @@ def check_attention(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for an attention that the devices of the mesh cannot have."""
     with partitioning.activate(mesh):
         choice.check(_model_config(config))
-
-
-def _check_best(config: ConfigDict) -> None:
-    """Raises UserError unless config.best names a score that some periodic evaluation gives."""
-    score = config.best.score
-    if not score:
-        return
-    periodic = {name: block for name, block in config.evals.items() if block.every}
-    parts = score.split('/')
-    if len(parts) != 3 or parts[0] not in periodic:
-        names = ', '.join(periodic) or 'those with every > 0, of which there is none'
-        raise UserError(
-            f'config.best.score is {score!r}; it is EVAL/TASK/SCORE, such as dev/mean/loss, with '
-            f'EVAL one of {names}'
-        )
-    allowed = [*periodic[parts[0]].tasks, 'mean']
-    if parts[1] not in allowed:
-        raise errors.unknown('task in config.best.score', parts[1], allowed)
-    if parts[2] == 'headline' and periodic[parts[0]].get('decode') is False:
-        raise UserError(
-            f'config.best.score is {score!r}, but config.evals.{parts[0]} has the loss alone; set '
-            f'config.evals.{parts[0]}.decode to True, or the score to {parts[0]}/{parts[1]}/loss'
-        )

@@ -56,7 +56,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import benchmarks, names
+from xlbench import benchmarks, config as config_lib
 from xlbench.data import features, outputs, prepared
 from xlbench.reporting import scored
 from xlbench.system import errors, files, locks
@@ -285,7 +285,7 @@ def _asked(args: argparse.Namespace, references: outputs.References, tags: bool)
 def _described(task: str) -> dict[str, Json]:
     """Reads how a declared task is scored, with or without its data; {} for other names."""
     try:
-        names.check_task(task, 'task', '', '')
+        config_lib.check_task(task, 'task', '', '')
     except UserError:
         return {}
     from xlbench import pipeline
@@ -328,7 +328,7 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         raise UserError('name the references: --task=NAME of a prepared task, or --references=FILE')
     if args.reference_field != 'target':
         raise UserError('--reference_field is for --references; a prepared task has one target')
-    task = names.open_task(
+    task = config_lib.open_task(
         args.task,
         args.split,
         like=args.like,

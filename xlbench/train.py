@@ -23,7 +23,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import dry_run, names, runs, tracking
+from xlbench import config as config_lib, dry_run, runs, tracking
 from xlbench.evaluators import baselines
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
@@ -65,7 +65,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     config = config.copy_and_resolve_references()  # Its epochs become steps.
     runs.check_config(config)
     first = jax.process_index() == 0
-    if names.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
+    if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
         if first:
             tracking.send_left(config, workdir)
@@ -78,7 +78,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         Interruption() as interruption,
     ):
         # 2. What the config's blocks build: mesh, data, model, objective, evaluators.
-        begun = names.check_workdir(workdir, config)
+        begun = config_lib.check_workdir(workdir, config)
         experiment = runs.build(config, workdir if begun else '')
         cluster.meet()
         interruption.check()
@@ -90,7 +90,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         # 4. The workdir, from now on this run's.
         if first:
             facts = runs.facts(config, experiment) | (source.facts if source else {})
-            names.claim_workdir(workdir, config, facts)
+            config_lib.claim_workdir(workdir, config, facts)
             runs.copy_inputs(config, experiment, workdir)
         session.begin(partitioning.describe(experiment.mesh), jax.process_count())
         with (

@@ -181,12 +181,12 @@ def _examples(
     args: argparse.Namespace,
 ) -> tuple['Form', Iterator['Record'], dict[str, str]]:
     """The examples of --input_task as records, their form, and the hash of what was prepared."""
-    from xlbench import names
+    from xlbench import config as config_lib
     from xlbench.data import outputs
     from xlbench.translation import records
 
     split = args.split or 'test'
-    task = names.open_task(
+    task = config_lib.open_task(
         args.input_task, split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
     examples = outputs.prepared_references(task).first(args.num_examples)

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import names
+from xlbench import config as config_lib
 from xlbench.data import actions, readers
 from xlbench.system import errors, files, locks, progress
 from xlbench.system.errors import UserError
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     }
     for target in targets.values():
         _check_own(target)
-    names.check_source(flags.tagger, '--tagger')
+    config_lib.check_source(flags.tagger, '--tagger')
     from xlbench.inference import load  # Behind all checks: it imports jax, which takes seconds.
     from xlbench.inference.labeller import Tagger
 

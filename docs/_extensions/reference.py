@@ -19,13 +19,15 @@ import pathlib
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from xlbench import __main__ as command, completion
-from xlbench.config import signatures
+from xlbench.settings import ranges
 from xlbench.system import files
 
 DOCS = pathlib.Path(__file__).parents[1]
@@ -36,7 +38,7 @@ PACKAGES = (
     'xlbench.config', 'xlbench.evaluators', 'xlbench.decoding',
 )  # fmt: skip
 _PART = re.compile(r'(<!-- from the code: ([^>]*?) -->\n).*?(<!-- end -->)', re.DOTALL)
-_WORDS = {'int': 'whole number', 'float': 'number', 'bool': '`True`, `False`', 'str': 'text'}
+_WORDS = {int: 'whole number', float: 'number', bool: '`True`, `False`', str: 'text'}
 
 
 def refreshed(page: str) -> str:
@@ -164,7 +166,7 @@ def _escaped(text: str) -> str:
 def table(path: str, beyond: str = '') -> str:
     """The table of MODULE:CLASS in Markdown, without the keys of the class `beyond`."""
     block = _block(path)
-    types, meanings = signatures.of_class(block).types, attributes(block)
+    meanings = attributes(block)
     left_out = {field.name for field in dataclasses.fields(_block(beyond))} if beyond else ()
     lines = []
     for field in dataclasses.fields(block):
@@ -172,7 +174,7 @@ def table(path: str, beyond: str = '') -> str:
             continue
         cells = (
             f'`{field.name}`',
-            values(types[field.name]),
+            values(field.type),
             default(field),
             re.sub(r'([\\*_<>\[\]])', r'\\\1', meanings[field.name]),
         )
@@ -197,32 +199,20 @@ def attributes(block: type) -> dict[str, str]:
     return meanings
 
 
-def values(annotation: str) -> str:
-    """An annotation in words: "Annotated[int, '1 or more'] | None" -> 'whole number, 1 or more'."""
-    parts = [_in_words(part) for part in _alternatives(ast.parse(annotation, mode='eval').body)]
-    return ' or '.join(parts)
-
-
-def _alternatives(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp):
-        return _alternatives(node.left) + _alternatives(node.right)
-    return [node]
-
-
-def _in_words(node: ast.expr) -> str:
-    if isinstance(node, ast.Subscript):
-        kind = ast.unparse(node.value)
-        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if kind == 'Annotated':
-            return f'{_in_words(inner[0])}, {ast.literal_eval(inner[1])}'
-        if kind == 'Literal':
-            return ', '.join(f'`{ast.unparse(value)}`' for value in inner)
-        if kind == 'Sequence':
-            return f'list of: {_in_words(inner[0])}'
-        if kind == 'Mapping':
-            return f'block of: {_in_words(inner[-1])}'
-    text = ast.unparse(node)
-    return _WORDS.get(text, {'Mapping': 'block'}.get(text, f'`{text}`'))
+def values(kind: Any) -> str:
+    """A type in words: Annotated[int, Meta(ge=1)] | None -> 'whole number, 1 or more or None'."""
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, types.UnionType):
+        return ' or '.join(map(values, inner))
+    if origin is Annotated:
+        return f'{values(inner[0])}, {ranges.limits(kind)}'
+    if origin is Literal:
+        return ', '.join(f'`{value!r}`' for value in inner)
+    if origin is Sequence:
+        return f'list of: {values(inner[0])}'
+    if origin is Mapping:
+        return f'block of: {values(inner[-1])}' if inner else 'block'
+    return _WORDS.get(kind, '`None`' if kind is type(None) else f'`{kind}`')
 
 
 def default(field: dataclasses.Field) -> str:

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from xlbench.config import blocks, optimizer, signatures
-from xlbench.config.decoding import Options
+from xlbench.settings import blocks, optimizer, source
+from xlbench.settings.decoding import Options
+from xlbench.settings.ranges import fields_of
 from xlbench.system.errors import UserError
 
 ONE_KIND = (
@@ -22,7 +23,7 @@ def of_many_kinds() -> list[type]:
     modules = [
         importlib.import_module(f'{package}.{file}')
         for package, ending in packages.items()
-        for file in signatures.catalog(package, ending)
+        for file in source.catalog(package, ending)
     ]
     return [*optimizer.OPTIMIZERS.values(), *{module.Options: None for module in modules}]
 
@@ -33,7 +34,7 @@ def test_every_field_of_a_block_has_its_line_and_a_type():
         assert dataclasses.is_dataclass(block) and block.__dataclass_params__.frozen
         for field in dataclasses.fields(block):
             assert re.search(rf'^  {field.name}: \S', described, re.M), (block, field.name)
-            assert signatures.of_class(block).types[field.name]
+            assert fields_of(block)[field.name].type
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_every_field_of_a_block_has_its_line_and_a_type():
             "unknown mode in config.best.mode 'least'; allowed: max, min",
         ),
         (lambda: optimizer.make('sgd', momentum=1), 'momentum is 1; it must be 0 or more, below 1'),
-        (lambda: optimizer.make('adamw', momentum=0.5), "unknown key of optimizer 'adamw' 'mom"),
+        (lambda: optimizer.make('adamw', momentum=0.5), "unknown key in optimizer 'adamw' 'mom"),
         (lambda: optimizer.make('lion'), "unknown optimizer 'lion'; allowed: adafactor, adam"),
     ],
 )

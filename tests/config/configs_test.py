@@ -13,11 +13,12 @@ import jax
 import ml_collections
 import pytest
 
-from xlbench import benchmarks, config as config_lib, models, names, runs
-from xlbench.config import blocks, epochs
+from xlbench import benchmarks, config as config_lib, models, runs
+from xlbench.config import epochs
 from xlbench.configs import finetune
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.settings import blocks
 from xlbench.system.errors import UserError
 from xlbench.training import objectives, optimizers, train_step
 
@@ -93,7 +94,7 @@ def load(name: str, variant: str, *extra: str):
     if size in ('encoder', 'pretrained'):
         key = 'source.model.from' if name in SWEEPS else 'model.from'
         argv.append(f'--config.{key}={ENCODER["folder"]}')
-    return config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)[0]
+    return config_lib.parse_command(argv, doc='')[0]
 
 
 def test_the_documentation_was_read():
@@ -631,9 +632,9 @@ def test_what_else_may_choose_a_retriever_or_a_model_of_translated_pairs():
     assert config.best.score == 'dev/mean/mrs_validation_rouge'
     assert (config.evals.dev.lm_weight, config.evals.test.lm_weight) == (0.5, 0.0)
     assert 'lm_weights' not in config.evals.dev
-    names.check_config(config)
+    config_lib.check_config(config)
     swept = load('mrs_retriever', 'mbert,scenario=mono,source=ja,validation=sweep')
-    names.check_config(swept)
+    config_lib.check_config(swept)
     assert swept.evals.dev.lm_weights == (0.45, 0.5, 0.55)
     assert swept.best.score == config.best.score and 'lm_weights' not in swept.evals.test
     sample = load('mrs_generator', 'scenario=mt,source=de,dev=translated')
@@ -645,4 +646,4 @@ def test_what_else_may_choose_a_retriever_or_a_model_of_translated_pairs():
 def test_what_a_config_need_not_say():
     """The defaults and what each file must add are all keys of a config, and no more."""
     added = {'data', 'model', 'objective', 'batches', 'stages', 'evals'}
-    assert set(config_lib.defaults()) == {*names.CONFIG_KEYS, *blocks.LATER_KEYS} - added
+    assert set(config_lib.defaults()) == {*config_lib.CONFIG_KEYS, *blocks.LATER_KEYS} - added

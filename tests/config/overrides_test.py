@@ -11,8 +11,9 @@ import pytest
 from ml_collections import ConfigDict
 
 import configs
-from xlbench import config as config_lib, models, names, runs
+from xlbench import config as config_lib, models, runs
 from xlbench.config import epochs
+from xlbench.config.checks import fields_to_set
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -53,7 +54,7 @@ def settable(config: ConfigDict) -> list[str]:
     """Keys that the config has, and those that its blocks may hold."""
     found = leaves(config)
     for key in list(found):
-        found += [f'{key}.{name}' for name in names.fields(config, key.split('.'))]
+        found += [f'{key}.{name}' for name in fields_to_set(config, key.split('.'))]
     return sorted(set(found))
 
 
@@ -97,11 +98,9 @@ def overrides(plain: ConfigDict, keys: list[str], choose: random.Random) -> list
 
 def check(file: str, given: list[str]) -> ConfigDict:
     """As the programs do it, up to where data is read."""
-    config, _ = config_lib.parse_flags(
-        ['train', f'--config={file}', *given], doc='', fields=names.fields, resolve=names.resolve
-    )
-    (sweep.check_config if names.is_sweep(config) else runs.check_config)(config)
-    run = config.source if names.is_sweep(config) else config
+    config, *_ = config_lib.parse_command(['train', f'--config={file}', *given], doc='')
+    (sweep.check_config if config_lib.is_sweep(config) else runs.check_config)(config)
+    run = config.source if config_lib.is_sweep(config) else config
     memory.check(run, partitioning.make_mesh(**run.mesh))
     return config
 
@@ -110,7 +109,7 @@ def assert_is_right(config: ConfigDict) -> None:
     """What was accepted builds, and is written down."""
     config_lib.to_dict(config)
     json.dumps(config_lib.to_dict(config), allow_nan=False)
-    run = config.source if names.is_sweep(config) else config
+    run = config.source if config_lib.is_sweep(config) else config
     for stage in epochs.as_steps(run).stages.values():
         tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
         jax.eval_shape(tx.init, {'kernel': jax.ShapeDtypeStruct((2, 3), 'float32')})

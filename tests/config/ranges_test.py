@@ -4,16 +4,19 @@ import collections
 import contextlib
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import ml_collections
 import pytest
+from msgspec import Meta
 
 from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
-from xlbench import names, runs
-from xlbench.config import ranges
-from xlbench.config.blocks import Run
+from xlbench import config as config_lib, runs
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.settings import ranges
+from xlbench.settings.blocks import Run
 from xlbench.system.errors import UserError
 
 VALUES = {
@@ -23,54 +26,55 @@ VALUES = {
 
 
 @pytest.mark.parametrize(
-    'words, inside, outside',
+    'meta, words',
     [
-        ('above 0', [1e-9, 5], [0, -1]),
-        ('0 or more', [0, 2**60], [-1e-9]),
-        ('-1 or more', [-1, 0], [-2]),
-        ('1 to 2**20', [1, 2**20], [0, 2**20 + 1]),
-        ('above 0, up to 1', [0.1, 1], [0, 1.1]),
-        ('0 or more, below 2**32', [0, 2**32 - 1], [2**32]),
+        (Meta(gt=0), 'above 0'),
+        (Meta(ge=0), '0 or more'),
+        (Meta(ge=-1), '-1 or more'),
+        (Meta(ge=1, le=2**20), '1 to 2**20'),
+        (Meta(gt=0, le=1), 'above 0, up to 1'),
+        (Meta(ge=0, lt=2**32), '0 or more, below 2**32'),
     ],
 )
-def test_ranges_are_words(words, inside, outside):
-    assert all(number in ranges.parse(words) for number in inside)
-    assert not any(number in ranges.parse(words) for number in outside)
-
-
-def test_words_that_are_no_range_are_our_own_slip():
-    with pytest.raises(ValueError, match='is not a range'):
-        ranges.parse('some')
+def test_ranges_are_words(meta, words):
+    assert ranges.limits(Annotated[int, meta]) == words
 
 
 @pytest.mark.parametrize(
-    'annotation, value, message',
+    'kind, value, message',
     [
-        ('int', 3, ''),
-        ('int', 3.0, 'it must be a whole number'),
-        ('int', True, 'it must be a whole number'),
-        ('float', 3, ''),
-        ('float', 'x', 'it must be a number'),
-        ('float', math.nan, 'it must be finite'),
-        ('bool', 1, 'it must be True or False'),
-        ('str | None', None, ''),
-        ('str', None, 'it must be a text'),
-        ('str', ml_collections.ConfigDict({'a': 1}), '^key is a: 1; it must be a text'),
-        ("Annotated[int, '1 or more'] | None", None, ''),
-        ("Annotated[int, '1 or more'] | None", 0, 'it must be 1 or more'),
-        ('Sequence[str]', 'x', 'it must be a tuple'),
-        ('Sequence[str]', ('x', 1), r'key\[1\] is 1; it must be a text'),
-        ("Mapping[str, Annotated[int, '1 or more']]", {'a': 0}, 'key.a is 0; it must be 1 or more'),
-        ('Mapping[str, int]', 3, 'it must be a block of keys'),
-        ('Prepared', object(), ''),  # A type that is not known takes anything.
+        (int, 3, ''),
+        (int, 3.0, 'it must be a whole number'),
+        (int, True, 'it must be a whole number'),
+        (float, 3, ''),
+        (float, 'x', 'it must be a number'),
+        (float, math.nan, 'it must be finite'),
+        (Annotated[float, Meta(ge=0)], math.inf, 'it must be finite'),
+        (Annotated[float, Meta(ge=0, lt=1)], 1, 'it must be 0 or more, below 1'),
+        (Annotated[float, Meta(gt=0)], 0, 'it must be above 0'),
+        (bool, 1, 'it must be True or False'),
+        (str | None, None, ''),
+        (str, None, 'it must be a text'),
+        (str, ml_collections.ConfigDict({'a': 1}), '^key is a: 1; it must be a text'),
+        (Annotated[int, Meta(ge=1)] | None, None, ''),
+        (Annotated[int, Meta(ge=1)] | None, 0, 'it must be 1 or more'),
+        (Literal['a', 'b'] | None, None, ''),
+        (Literal['never'] | bool, True, ''),
+        (Literal['linear', 'cosine'], 'liner', "unknown key 'liner'; nearest: linear"),
+        (Sequence[str], 'x', 'it must be a tuple'),
+        (Sequence[str], ('x', 1), r'key\[1\] is 1; it must be a text'),
+        (Mapping[str, Annotated[int, Meta(ge=1)]], {'a': 0}, 'key.a is 0; it must be 1 or more'),
+        (Mapping[str, int], 3, 'it must be a block of keys'),
+        (Mapping, ml_collections.ConfigDict({'a': object()}), ''),
+        (Any, object(), ''),
     ],
 )
-def test_annotations(annotation, value, message):
+def test_types(kind, value, message):
     if not message:
-        ranges.check(annotation, value, 'key')
+        ranges.check(kind, value, 'key')
         return
     with pytest.raises(UserError, match=message):
-        ranges.check(annotation, value, 'key')
+        ranges.check(kind, value, 'key')
 
 
 # --------------------------------------------------------------------------------- whole configs
@@ -86,7 +90,7 @@ def blocks(config) -> dict[tuple[str, ...], list[str]]:
         ('stages', stage, 'optimizer'), ('evals', 'test'), ('evals', 'test', 'decoding'),
     ):  # fmt: skip
         if path[-1] != 'decoding' or 'decoding' in config.evals.test:
-            found[path] = list(names.taken(config, *path).types)
+            found[path] = list(config_lib.block_fields(config, *path))
     return found
 
 
@@ -195,7 +199,7 @@ def test_meshes_of_impossible_sizes(size):
 def test_the_same_of_sweeps():
     config = fewshot.get_config()
     config.unlock()
-    paths = {('adapt',): list(names.taken(config, 'adapt').types)}
+    paths = {('adapt',): list(config_lib.block_fields(config, 'adapt'))}
     taken = accepted(config, sweep.check_config, paths)
     assert not any(taken[name] for name in ('nan', 'inf', '-inf', '-1', 'text', 'none', 'nested'))
     assert taken['0'] == {

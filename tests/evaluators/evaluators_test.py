@@ -12,7 +12,7 @@ import pytest
 import tiny
 from stand_ins import Copier, read_result
 
-from xlbench import evaluators, metrics, names, runs
+from xlbench import config as config_lib, evaluators, metrics, runs
 from xlbench.data import baselines as data_baselines, prepared, tokenizers
 from xlbench.evaluators import base, baselines
 from xlbench.parallel import partitioning
@@ -263,8 +263,8 @@ def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
         (dict(batch_size=5), 'a batch of 5 rows cannot be split over data x fsdp = 2 devices'),
         (dict(lengths={'inputs': 24}), 'it needs inputs and targets'),
         (dict(num_examples=-1), 'num_examples is -1'),
-        (dict(decoding={'num_beam': 3}), "unknown decoding option 'num_beam'; nearest: num_beams"),
-        (dict(decoding={'method': 'beams'}), "unknown decoding method 'beams'; nearest: beam"),
+        (dict(decoding={'num_beam': 3}), "unknown key in decoding 'num_beam'; nearest: num_beams"),
+        (dict(decoding={'method': 'beams'}), "in decoding.method 'beams'; nearest: beam"),
         (
             dict(decoding={'num_beams': 3}),
             'num_beams is for beam and diverse_beam, and the method is greedy',
@@ -414,7 +414,7 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
     name = next(iter(config.evals))
     with config.unlocked():
         config.evals[name].update(type=own, mark=' ', decode=True)
-    names.check_config(config)
+    config_lib.check_config(config)
     parts = runs.build(config)
     evaluator, _ = parts.evals[name]
     assert (type(evaluator).__name__, evaluator.mark) == ('Shouting', ' ')
@@ -446,6 +446,6 @@ def test_a_type_that_cannot_score_is_refused(own, tiny_root, kind, message):
     with config.unlocked():
         config.evals[name].type = kind
     with pytest.raises(UserError) as error:
-        names.check_config(config)
+        config_lib.check_config(config)
         runs.build(config)
     assert message.format(f'{name}.type') in str(error.value)

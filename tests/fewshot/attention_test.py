@@ -11,7 +11,7 @@ import pytest
 import tiny_labels
 from scipy import special
 
-from xlbench import models, names
+from xlbench import config as config_lib, models
 from xlbench.fewshot import attention, results
 from xlbench.huggingface import bert as bert_names
 from xlbench.models import bert
@@ -135,7 +135,7 @@ def workdir(tmp_path_factory):
                              bucket=3, learning_rate=1e-3, seed=42)}  # fmt: skip
     adapted = folder / 'adapted' / 'mldoc-de-1-full-source' / '0.001-3-42'
     for path, own, facts in ((folder / 'source', params[0], {}), (adapted, params[1], about)):
-        names.claim_workdir(str(path), config, facts)
+        config_lib.claim_workdir(str(path), config, facts)
         own = {'encoder': own, 'classifier': {'bias': np.zeros(3, np.float32)}}
         checkpoints.save_params(str(path), 0, own)
     adapt = {'lengths': {'inputs': 12}}  # Some of the texts are longer.

@@ -10,7 +10,7 @@ import marian_folders
 import numpy as np
 import pytest
 
-from xlbench import config as config_lib, models, names, predict
+from xlbench import config as config_lib, models, predict
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, marian_files, marian_ssru
 from xlbench.inference import exporting, importing
@@ -107,8 +107,8 @@ def test_a_folder_becomes_a_workdir_and_a_folder_again(folder, tmp_path):
 
 def test_a_config_takes_it_as_it_is(folder):
     argv = ['train', '--config=finetune:pretrained,mixture=news_x', f'--config.model.from={folder}']
-    config, _ = config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)
-    names.check_config(config)
+    config, *_ = config_lib.parse_command(argv, doc='')
+    config_lib.check_config(config)
     assert config.init_from == config.data.vocabulary == str(folder)
     assert config.objective.name == 'generation' and config.model.dropout_rate == 0.1
     assert models.config(**config.model).ssru

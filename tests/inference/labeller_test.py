@@ -18,7 +18,7 @@ import pytest
 import tiny_labels
 import tokenizer_files
 
-from xlbench import convert, evaluate, names, pipeline, predict, runs, triples
+from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs, triples
 from xlbench.data import actions, readers
 from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
@@ -85,7 +85,7 @@ def write_run(kind: str, folder: pathlib.Path) -> Run:
         'labels': labels,
     }  # fmt: skip
     workdir = folder / 'run'
-    names.claim_workdir(str(workdir), config, about)
+    config_lib.claim_workdir(str(workdir), config, about)
     model = runs.build_model(config.model, tokenizer.vocab_size, labels)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build(**config.objective)
@@ -507,9 +507,7 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
 
 
 @pytest.mark.filterwarnings('ignore:.* were longer than')
-def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(
-    made, models, tmp_path, monkeypatch
-):
+def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(made, models, tmp_path, monkeypatch):
     folder = tmp_path / 'exported'
     convert.main(['convert', str(made['texts'].workdir), str(folder)])
     (folder / 'pytorch_model.bin').write_bytes(b'?')

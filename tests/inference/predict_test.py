@@ -211,12 +211,12 @@ def test_reading_ahead_is_bounded(model, german):
     [
         (dict(), 'needs a target language: it was trained on de, en. Set target_lang to one'),
         (dict(target_lang='fr'), "does not know the target language 'fr'; allowed: de, en"),
-        (dict(target_lang='de', num_beams=0), 'num_beams=0; allowed: 1 or more'),
+        (dict(target_lang='de', num_beams=0), 'num_beams is 0; it must be 1 to 2'),
         (dict(target_lang='de', num_return=2), 'greedy gives 1 to 1 texts'),
-        (dict(target_lang='de', method='beams'), "unknown decoding method 'beams'; nearest: beam"),
+        (dict(target_lang='de', method='beams'), "in decoding.method 'beams'; nearest: beam"),
         (
             dict(target_lang='de', num_beans=2),
-            "unknown decoding option 'num_beans'; nearest: num_b",
+            "unknown key in decoding 'num_beans'; nearest: num_b",
         ),
     ],
 )

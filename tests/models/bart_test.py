@@ -454,7 +454,7 @@ def test_what_old_configs_leave_out_is_filled_in():
     [
         ({'activation': 'mish'}, "unknown activation 'mish'; nearest: swish"),
         ({'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0 or more'),
-        ({'remat': 'all'}, "remat='all'; allowed: none, full, dots"),
+        ({'remat': 'all'}, "unknown remat 'all'; nearest: full"),
     ],
 )
 def test_mistakes_are_named(overrides, message):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from xlbench import names, pipeline
+from xlbench import config as config_lib, pipeline
 from xlbench.pipeline import declarations, late
 from xlbench.system import errors
 
@@ -96,15 +96,15 @@ def test_a_dry_run_knows_the_labels_of_all_languages(root, monkeypatch):
         )
     pipeline.add_mixture('mood3_all', [f'mood3_{lang}' for lang in ('de', 'fr', 'it')])
     monkeypatch.setattr(pipeline.registry.task_files, 'find', lambda word: None)
-    found = names.declared_labels(['mood3_all'], str(root))
+    found = config_lib.declared_labels(['mood3_all'], str(root))
     assert found == {
         'mood3_de': ('gut', 'schlecht'),
         'mood3_fr': ('gut', 'neutral'),
         'mood3_it': ('gut', 'schlecht'),
     }
-    names.check_splits([('mood3_all', 'train')])
+    config_lib.check_splits([('mood3_all', 'train')])
     with pytest.raises(errors.UserError, match=r"\(in mixture mood3_all\) has no split 'x'"):
-        names.check_splits([('mood3_all', 'x')])
+        config_lib.check_splits([('mood3_all', 'x')])
 
 
 @pytest.mark.parametrize('function', [late.seqio, late.tensorflow])

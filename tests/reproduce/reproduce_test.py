@@ -14,7 +14,7 @@ import tiny_sweep
 import workdir_files
 import yaml
 
-from xlbench import benchmarks, config as config_lib, names
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
 from xlbench.reproduce.state import State
@@ -66,7 +66,7 @@ def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
         assert not re.search(r'[{}]', ' '.join(step.arguments))
         if step.command.program in CONFIGURED and not step.missing:
             config = config_of(step.arguments)
-            assert names.is_sweep(config) == (step.command.program == 'fewshot')
+            assert config_lib.is_sweep(config) == (step.command.program == 'fewshot')
             assert workdirs.setdefault(step.folder, step.name) == step.name
     # All that is listed is needed by a table, and all that a table has is listed.
     shown = {name for table in recipe.tables for name in table.experiments}

@@ -8,7 +8,7 @@ import jax
 import ml_collections
 import prepared_files
 
-from xlbench import names, runs
+from xlbench import config as config_lib, runs
 from xlbench.configs import mrs_retriever
 from xlbench.data import prepared, tokenizers
 from xlbench.parallel import partitioning
@@ -62,9 +62,7 @@ def write_root(root: pathlib.Path) -> None:
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, dict.fromkeys(TASKS, 1.0))
 
 
-def _write_task(
-    root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, split: str
-) -> None:
+def _write_task(root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
     texts, is_set = pairs(task, split), split == 'responses'
     metric = {'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': task[-2:]}}
     fields = [
@@ -120,7 +118,7 @@ def write_run(workdir: pathlib.Path, config: ml_collections.ConfigDict) -> None:
         for task, lang in zip(TASKS, LANGS, strict=True)
     }
     about = {'tasks': tasks, 'vocabulary': tokenizer.manifest()}
-    names.claim_workdir(str(workdir), config, about)
+    config_lib.claim_workdir(str(workdir), config, about)
     model = runs.build_model(config.model, tokenizer.vocab_size)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build(**config.objective)

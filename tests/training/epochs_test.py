@@ -3,7 +3,7 @@
 import pytest
 import tiny
 
-from xlbench import config as config_lib, dry_run, names, runs
+from xlbench import config as config_lib, dry_run, runs
 from xlbench.config import epochs
 from xlbench.configs import finetune
 from xlbench.data import prepared
@@ -32,7 +32,8 @@ def config(tiny_root):
 def resolved(config):
     """(the config with steps, its data, mesh and view)"""
     of = config.data
-    data = {p: prepared.open_mixture(of.root, of.vocabulary, *p) for p in names.needed(config)}
+    pairs = config_lib.needed_splits(config)
+    data = {p: prepared.open_mixture(of.root, of.vocabulary, *p) for p in pairs}
     mesh, view = partitioning.make_mesh(), objectives.build(**config.objective).view
 
     def resolve(**evaluation):
@@ -71,15 +72,15 @@ def test_evaluations_take_a_bounded_share_of_the_work(resolved):
 
 def test_a_run_goes_on_with_the_steps_that_it_was_begun_with(config, resolved, tmp_path):
     now, *_ = resolved()
-    names.claim_workdir(str(tmp_path), now, {'given': GIVEN})
-    assert names.check_workdir(str(tmp_path), config)
+    config_lib.claim_workdir(str(tmp_path), now, {'given': GIVEN})
+    assert config_lib.check_workdir(str(tmp_path), config)
     begun = config_lib.read_about(str(tmp_path))
     later = config.copy_and_resolve_references()
     epochs.restore(later, begun)
-    assert later == now and names.check_workdir(str(tmp_path), now)
+    assert later == now and config_lib.check_workdir(str(tmp_path), now)
     epochs.put(config, 'stages.stage1.num_steps', '4epochs')
     with pytest.raises(UserError, match=r"num_steps was \d+, now '4epochs'"):
-        names.check_workdir(str(tmp_path), config)
+        config_lib.check_workdir(str(tmp_path), config)
 
 
 def test_a_dry_run_says_steps_where_the_data_is_there(config, resolved, tmp_path):
@@ -102,14 +103,14 @@ def test_flags_replace_steps_by_epochs_and_back():
     assert (stage1.num_steps, stage1.optimizer.warmup_steps) == ('2epochs', '0.1epochs')
     own = 'finetune:tiny,objective=tagging,mixture=x'
     assert parsed(own, '--config.stages.train.num_steps=7').stages.train.num_steps == 7
-    with pytest.raises(UserError, match="'3moons' is not a whole number"):
+    with pytest.raises(UserError, match="num_steps is '3moons'; it must be a whole number"):
         parsed('mtg_mt5', f'{stage}num_steps=3moons')
     two = parsed('mtg_mt5', '--config.evals.dev.every=1epochs')
     with pytest.raises(UserError, match='the run has 2 stages, each with epochs of its own'):
-        names.check_config(two)
+        config_lib.check_config(two)
     epochs.put(two, 'stages.stage1.num_steps', 'some epochs')
     with pytest.raises(UserError, match="is 'some epochs'; give steps, or epochs such as 3epochs"):
-        names.check_config(two)
+        config_lib.check_config(two)
 
 
 def test_finetune_follows_the_size_of_the_data():

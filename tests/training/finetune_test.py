@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import warm
 
-from xlbench import dry_run, names
+from xlbench import config as config_lib, dry_run
 from xlbench.configs import fewshot_any, finetune
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -61,9 +61,7 @@ def scores(workdir, split):
     """Of the last step of a split: {task: its metrics.json}."""
     steps = {int(path.parts[-4]) for path in workdir.glob(f'eval/[0-9]*/{split}/*/metrics.json')}
     place = workdir / 'eval' / str(max(steps)) / split
-    return {
-        path.parent.name: json.loads(path.read_text()) for path in place.glob('*/metrics.json')
-    }
+    return {path.parent.name: json.loads(path.read_text()) for path in place.glob('*/metrics.json')}
 
 
 def test_one_command_trains_on_any_mixture_and_scores_the_splits_that_there_are(run):
@@ -106,7 +104,7 @@ def test_a_dry_run_knows_of_the_vocabulary_that_will_be_trained(run, monkeypatch
     new, made = (
         finetune.get_config(f'tiny,objective=tagging,mixture={name}') for name in ('x', 'mood_both')
     )
-    assert [names.new_vocabulary_size(config) for config in (new, made)] == [8000, 0]
+    assert [config_lib.new_vocabulary_size(config) for config in (new, made)] == [8000, 0]
     assert dry_run._vocabulary_size(new, {})[0] == 8000
     assert not [*dry_run.download_lines(new), *dry_run.download_lines(made)]
 
@@ -138,7 +136,7 @@ def test_a_sweep_of_a_task_that_is_nowhere_is_refused(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     config = fewshot_any.get_config('tiny,task=mod,languages=fr')
     with pytest.raises(UserError, match=r"unknown task in config.task 'mod'.* mood of tasks/mood"):
-        names.check_sweep(config)
+        config_lib.check_sweep(config)
     for variant, message in (
         ('tiny,task=mood', 'needs a task and the languages'),
         ('tiny,task=mood,languages=de,shots=x', 'are no whole numbers'),

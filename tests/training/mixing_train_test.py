@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import config as config_lib, dry_run, names, train
+from xlbench import config as config_lib, dry_run, train
 from xlbench.config import stage_pairs
 from xlbench.data import batches, prepared
 from xlbench.system.errors import UserError
@@ -85,16 +85,16 @@ def test_what_cannot_be_mixed_is_said_in_a_line(tiny_root):
         (dict(de=3), 'config.stages.stage1.added.de is 3'),
     ]:
         with pytest.raises(UserError, match=message) as caught:
-            names.check_config(mixed(tiny_root, added))
+            config_lib.check_config(mixed(tiny_root, added))
         assert '\n' not in str(caught.value)
     both = mixed(tiny_root)
     with both.unlocked():
         both.stages.stage1.curriculum = tiny.QUESTIONS
     with pytest.raises(UserError, match='leave out one of them'):
-        names.check_config(both)
+        config_lib.check_config(both)
     wrong = mixed(tiny_root, dict(de=ADDED['de'] | dict(mixture='mtg_qg_de_dd')))
     with pytest.raises(UserError, match=r"added.de 'mtg_qg_de_dd'; nearest: mtg_qg_de_de"):
-        names.check_places(wrong)
+        config_lib.check_places(wrong)
 
 
 @pytest.mark.nightly
@@ -121,7 +121,7 @@ def test_what_a_curriculum_cannot_be_is_said_before_the_run(tiny_root, tmp_path)
             train.train(taught(tiny_root, curriculum), str(tmp_path / 'run'))
         assert '\n' not in str(caught.value)
     with pytest.raises(UserError, match=r"stage1.curriculum 'mtg_qg_de_dd'; nearest: mtg_qg_de_de"):
-        names.check_places(taught(tiny_root, ('mtg_qg_de_dd',)))
+        config_lib.check_places(taught(tiny_root, ('mtg_qg_de_dd',)))
     lines = list(dry_run.of_run(taught(tiny_root, (tiny.MIXTURE,)), str(tmp_path / 'run')))
     assert '  an epoch, of about 14 steps, has mtg_multi_qg' in lines
 

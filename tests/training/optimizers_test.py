@@ -328,12 +328,12 @@ def test_a_pattern_must_be_a_regular_expression():
     [
         (dict(name='adamm'), "unknown optimizer 'adamm'; nearest: adam, adamw"),
         (dict(schedule='liner'), "unknown schedule 'liner'; nearest: linear"),
-        (dict(name='adam', weight_decay=0.1), "unknown key of optimizer 'adam' 'weight_decay'"),
-        (dict(warmup=3), "unknown key of optimizer 'adamw' 'warmup'; nearest: warmup_steps"),
-        (dict(learn_rate=3), "key of optimizer 'adamw' 'learn_rate'; nearest: learning_rate"),
+        (dict(name='adam', weight_decay=0.1), "unknown key in optimizer 'adam' 'weight_decay'"),
+        (dict(warmup=3), "unknown key in optimizer 'adamw' 'warmup'; nearest: warmup_steps"),
+        (dict(learn_rate=3), "key in optimizer 'adamw' 'learn_rate'; nearest: learning_rate"),
         (dict(moments_dtype='bfloat'), "unknown moments_dtype 'bfloat'; nearest: bfloat16"),
         (dict(name='adafactor', moments_dtype='bfloat16'), 'this adafactor has none'),
-        (dict(name='sgd', moments_dtype='bfloat16'), "key of optimizer 'sgd' 'moments_dtype'"),
+        (dict(name='sgd', moments_dtype='bfloat16'), "key in optimizer 'sgd' 'moments_dtype'"),
     ],
 )
 def test_unknown_names(options, message):

@@ -12,8 +12,8 @@ from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench import models
+from xlbench.config import pretrained
 from xlbench.inference import exporting, importing
-from xlbench.names import brought
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, init_from, objectives, optimizers, train_step
@@ -43,7 +43,7 @@ def resolved(folder, given=(), **mesh):
     with run.model.unlocked():
         for key in given:
             run.model[key.removeprefix('model.')] = given[key]
-    brought.resolve(run, list(given))
+    pretrained.resolve(run, list(given))
     return run.model.to_dict()
 
 

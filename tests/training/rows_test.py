@@ -11,7 +11,7 @@ import tiny
 import tiny_labels
 from flax import traverse_util
 
-from xlbench import dry_run, models, names, train
+from xlbench import config as config_lib, dry_run, models, train
 from xlbench.models.embeddings import PLACES, Embedding
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -47,9 +47,7 @@ def trained(rows, weight_decay=0.0):
     options = dict(learning_rate=0.01, warmup_steps=0, weight_decay=weight_decay, clip_norm=1.0)
     tx, schedule = optimizers.build('adamw', num_steps=4, **options)
     state = train_step.init_state(tx, params, mask, rows=rows)
-    like = train_step.state_like(
-        tx, *train_step.params_like(model, objective, mesh), mask, rows
-    )
+    like = train_step.state_like(tx, *train_step.params_like(model, objective, mesh), mask, rows)
     assert jax.tree.map(jnp.shape, state) == jax.tree.map(lambda x: x.shape, like)
     step = train_step.make_train_step(model, objective, tx, schedule, mask, rows=rows)
     step = train_step.TrainStep(step, jax.random.key(1))
@@ -81,7 +79,7 @@ def test_a_run_says_it_and_goes_on(tmp_path):
     options = dict(model__vocab_size=640, stages__source__num_steps=4, checkpoints__every=2)
     options |= dict(evals__dev__every=2, embedding_rows='occurring')
     config, workdir = tiny_labels.tiny_config(tmp_path, 'tagging', **options), tmp_path / 'run'
-    names.check_config(config)
+    config_lib.check_config(config)
     planned = [*dry_run.of_run(config, str(workdir))]
     train.train(config, str(workdir))
     log = (workdir / 'log.txt').read_text().splitlines()
@@ -108,7 +106,7 @@ def test_a_family_whose_table_gives_logits(tiny_root):
     with mt5.unlocked():
         mt5.embedding_rows = 'occurring'
     with pytest.raises(UserError, match='every step moves all rows of a mt5 model'):
-        names.check_config(mt5)
+        config_lib.check_config(mt5)
 
 
 def test_rows_are_found_by_their_ids():

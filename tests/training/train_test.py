@@ -447,7 +447,7 @@ def run_to_its_end(argv: list[str]) -> int:
         ('--config.seed.of=1', 'config.seed is 0 and has no keys; --config.seed=VALUE sets it'),
         ('--config.seed=abc', 'abc'),
         ('--config.batches=8', 'config.batches is a block; set one of batch_size'),
-        ('--workdri=there', "Unknown command line flag 'workdri'"),
+        ('--workdri=there', "unknown flag '--workdri'; nearest: --workdir"),
         ('there', "unexpected argument 'there'"),
         ('--config.log_every=0', 'config.log_every is 0; it must be 1 or more'),
         ('--config.accumulate=0', 'config.accumulate is 0; it must be 1 or more'),

@@ -15,9 +15,7 @@ import warnings
 from collections.abc import Callable
 
 TESTS = pathlib.Path(__file__).resolve().parents[2] / 'tests'
-sys.path[:0] = [
-    str(TESTS / folder) for folder in ('', 'support', 'fewshot', 'judgement', 'tasks')
-]
+sys.path[:0] = [str(TESTS / folder) for folder in ('', 'support', 'fewshot', 'judgement', 'tasks')]
 
 import quick_compilation
 
@@ -178,9 +176,7 @@ def _finished_sweep(scratch: pathlib.Path) -> None:
 
     # So high a rate that the adapted model is wrong where the other one is right.
     rates = (0.5,)
-    _sweep(
-        scratch, adapt__keep_params=1, adapt__methods=('full',), adapt__learning_rates=rates
-    )
+    _sweep(scratch, adapt__keep_params=1, adapt__methods=('full',), adapt__learning_rates=rates)
     fewshot.main(['fewshot', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/sweep'])
 
 
@@ -282,11 +278,11 @@ def _a_tagger(scratch: pathlib.Path) -> list[str]:
     """A tagger that needs no training."""
     import triples_test
 
-    from xlbench import names
+    from xlbench import config as config_lib
     from xlbench.inference import load
 
     load.load = lambda spec, **options: triples_test.Words()
-    names.check_source = lambda spec, kind: None
+    config_lib.check_source = lambda spec, kind: None
     return []
 
 

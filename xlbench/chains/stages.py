@@ -17,8 +17,8 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from xlbench import benchmarks, names
-from xlbench.config import decoding_flags
+from xlbench import benchmarks, config as config_lib
+from xlbench.settings import decoding_flags
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -127,7 +127,6 @@ def parse(text: str) -> Stage:
         flags += rest
     try:
         args = _parser(translates).parse_args(flags)
-        decoding_flags.check(args)
         options = decoding_flags.given(args)
         if translates:
             engines.check_settings(spec, args.prefix, args.batch_size, options)
@@ -183,7 +182,7 @@ def check_places(stages: Sequence[Stage]) -> None:
     """Raises UserError for a model that is not there; nothing is loaded."""
     for number, stage in enumerate(stages, 1):
         if stage.is_model:
-            names.check_source(stage.spec, f'stage {number}')
+            config_lib.check_source(stage.spec, f'stage {number}')
 
 
 def check_folder(folder: pathlib.Path, stages: Sequence[Stage]) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from xlbench.config import decoding_flags
+from xlbench.settings import decoding_flags
 from xlbench.translation.engines import Failure
 from xlbench.translation.neural import Neural
 

@@ -1,67 +1,79 @@
-"""From `--config=FILE[:variant] --config.key=value` to checked blocks of arguments.
+"""From `--config=FILE[:variant] --config.key=value` to a config whose names and ranges are checked.
 
 A config file is plain Python with one function, `get_config(variant='')`, that returns an
-ml_collections.ConfigDict. Each block of it makes a frozen dataclass, whose fields say what the
-block may hold, so that `check_arguments` can name a wrong key before a run costs anything.
+ml_collections.ConfigDict. What is checked here needs neither jax nor TensorFlow, whose imports take
+seconds: the programs do it before they import what they work with.
 
 Modules of their own:
 
-  blocks          the dataclasses of the blocks of which there is one kind
-  optimizer       those of the optimizers
-  ranges          what a value in a block may be
-  signatures      the fields of the other blocks, read from the source of what they configure
-  arguments       types of flags: whole numbers, shares
-  decoding        the options of a decoder
-  decoding_flags  the flags of programs that decode
-  recipes         blocks that many configs share
+  flags       the command line: a file, a variant, overrides
+  epochs      steps that a config gives as epochs
+  checks      keys of a config; families, sizes, objectives, evaluators and optimizers
+  pretrained  config.model.from, a checkpoint that the model is made of
+  places      tasks, vocabularies, checkpoints: what lies on disk, or on the hub
+  record      config.json, which says what a run is
+  workdirs    whether a workdir is that of a config
+  recipes     blocks that many configs share
+  arguments   types of flags: whole numbers, shares
 """
 
-from xlbench.config.blocks import (
+from xlbench.config.checks import (
+    CONFIG_KEYS,
+    about_objective,
+    block_fields,
+    check_blocks,
+    check_config,
+    check_evaluations,
+    check_sweep,
+    is_sweep,
+    objectives,
+    trained_families,
+)
+from xlbench.config.flags import Command, config_files, parse_command, variant
+from xlbench.config.places import (
+    check_places,
+    check_run,
+    check_source,
+    check_splits,
+    check_sweep_places,
+    check_task,
+    declared_labels,
+    needed_splits,
+    new_vocabulary_size,
+    open_task,
+    optional_splits,
+)
+from xlbench.config.record import (
+    RUN_KEYS,
+    RunEval,
+    RunTask,
+    data_root,
+    facts,
+    read_about,
+    read_config,
+    read_run,
+    refuse_sweep,
+    split_step,
+    upgrade,
+)
+from xlbench.config.workdirs import begun_with, check_workdir, claim_workdir
+from xlbench.settings.blocks import (
+    EVALUATION_KEYS,
     batches_of,
-    check_arguments,
-    check_keys,
     defaults,
     for_hash,
     leaves,
     stage_pairs,
     to_dict,
 )
-from xlbench.config.flags import Command, config_files, parse_command, parse_flags, variant
-from xlbench.config.provenance import facts
-from xlbench.config.record import (
-    RUN_KEYS,
-    RunEval,
-    RunTask,
-    data_root,
-    read_about,
-    read_config,
-    read_run,
-    refuse_sweep,
-    upgrade,
-)
 
 __all__ = [
-    'RUN_KEYS',
-    'Command',
-    'RunEval',
-    'RunTask',
-    'batches_of',
-    'check_arguments',
-    'check_keys',
-    'config_files',
-    'data_root',
-    'defaults',
-    'facts',
-    'for_hash',
-    'leaves',
-    'parse_command',
-    'parse_flags',
-    'read_about',
-    'read_config',
-    'read_run',
-    'refuse_sweep',
-    'stage_pairs',
-    'to_dict',
-    'upgrade',
-    'variant',
-]
+    'CONFIG_KEYS', 'EVALUATION_KEYS', 'RUN_KEYS', 'Command', 'RunEval', 'RunTask',
+    'about_objective', 'batches_of', 'begun_with', 'block_fields', 'check_blocks', 'check_config',
+    'check_evaluations', 'check_places', 'check_run', 'check_source', 'check_splits',
+    'check_sweep', 'check_sweep_places', 'check_task', 'check_workdir', 'claim_workdir',
+    'config_files', 'data_root', 'declared_labels', 'defaults', 'facts', 'for_hash', 'is_sweep',
+    'leaves', 'needed_splits', 'new_vocabulary_size', 'objectives', 'open_task',
+    'optional_splits', 'parse_command', 'read_about', 'read_config', 'read_run', 'refuse_sweep',
+    'split_step', 'stage_pairs', 'to_dict', 'trained_families', 'upgrade', 'variant',
+]  # fmt: skip

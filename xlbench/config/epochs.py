@@ -100,5 +100,6 @@ def put(config: ConfigDict, key: str, value: Setting) -> None:
     *blocks, last = key.split('.')
     block = functools.reduce(operator.getitem, blocks, config)
     with config.unlocked(), block.unlocked():
-        del block[last]  # With its type.
+        if last in block:
+            del block[last]  # With its type.
         block[last] = value

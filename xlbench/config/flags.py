@@ -3,7 +3,6 @@
 import hashlib
 import importlib.util
 import inspect
-import itertools
 import json
 import math
 import os
@@ -11,15 +10,16 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from absl import flags
-from ml_collections import ConfigDict, config_dict, config_flags
+from ml_collections import ConfigDict
 
 from xlbench import configs
-from xlbench.config import epochs, ranges
-from xlbench.config.blocks import for_hash, leaves, to_dict
+from xlbench.config import epochs, pretrained
+from xlbench.config.checks import fields_to_set
+from xlbench.settings import ranges
+from xlbench.settings.blocks import for_hash, leaves, to_dict
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -40,88 +40,40 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-# (config, keys of a block) -> {key that the block may hold: its annotation, like 'int | None'}.
-Fields = Callable[[ConfigDict, Sequence[str]], Mapping[str, str]]
-# (config, keys that the command line sets) changes the config.
-Resolve = Callable[[ConfigDict, Collection[str]], None]
-
-
-def parse_flags(
-    argv: Sequence[str],
-    *,
-    doc: str,
-    fields: Fields | None = None,
-    resolve: Resolve | None = None,
-) -> tuple[ConfigDict, str]:
-    """The config and the workdir that a command line names; see `parse_command`."""
-    command = parse_command(argv, doc=doc, fields=fields, resolve=resolve)
-    return command.config, command.workdir
-
-
-def parse_command(
-    argv: Sequence[str],
-    *,
-    doc: str,
-    fields: Fields | None = None,
-    resolve: Resolve | None = None,
-    dry_run: bool = False,
-) -> Command:
+def parse_command(argv: Sequence[str], *, doc: str, dry_run: bool = False) -> Command:
     """Reads the command line of a program with a config.
 
     Args:
       argv: program name and arguments.
       doc: what `--help` prints first.
-      fields: further keys that can be set: those that a block may hold, and this config's does not.
-      resolve: replaces what stands for other keys, such as config.model.from.
       dry_run: whether the program knows --dry_run.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    name = _config_argument(argv)
-    if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
-        path = pathlib.Path(argv[0])
-        _describe(path.parent.name if path.stem == '__main__' else path.stem, doc, dry_run)
-    if not name:
-        raise UserError('no config; try --config=configs/mtg_mt5.py')
-    path = _config_file(name)
-    config = _load(path)
-    rest = _with_from(config, _without_config(argv))
-    _prepare_overrides(config, rest, fields)
-    values = flags.FlagValues()
-    flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
-    if dry_run:
-        flags.DEFINE_boolean('dry_run', False, 'say it, do nothing', flag_values=values)
-    try:
-        config_flags.DEFINE_config_dict('config', config, flag_values=values, sys_argv=rest)
-        left = values(rest)
-    except (flags.Error, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise UserError(_without_python(_one_line(f'{error}'))[:500]) from error
-    if left[1:]:
-        raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
-    _check_values(values.config)
-    if resolve:
-        overrides = (_OVERRIDE.fullmatch(argument) for argument in rest)
-        resolve(values.config, {match[2] for match in overrides if match})
-    errors.check_path('--workdir', values.workdir)
-    data = values.config.get('data')
-    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
-    workdir = values.workdir or _default_workdir(path, values.config)
-    return Command(values.config, workdir, dry_run and values.dry_run)
-
-
-def _describe(program: str, doc: str, dry_run: bool) -> NoReturn:
-    """Prints the help of a program with a config, and ends it."""
+    place = pathlib.Path(argv[0])
+    program = place.parent.name if place.stem == '__main__' else place.stem
     parser = errors.ArgumentParser(f'xlbench {program}', doc)
     add = parser.add_argument
-    add('--config', required=True, metavar='FILE[:VARIANT]', help='a config, and its variant')
-    add('--config.KEY', metavar='VALUE', help='set a key of the config: --config.seed=1')
-    add('--workdir', metavar='FOLDER', help='folder of the run (default: runs/CONFIG-HASH)')
+    help_text = 'a config, and its variant; --config.KEY=VALUE sets a key: --config.seed=1'
+    add('--config', required=True, metavar='FILE[:VARIANT]', help=help_text)
+    help_text = 'folder of the run (default: runs/CONFIG-HASH)'
+    add('--workdir', default='', metavar='FOLDER', help=help_text)
     if program == 'fewshot':
         add('--report', metavar='FOLDER', help='write tables and figures at the end')
     if dry_run:
         add('--dry_run', action='store_true', help='print sizes, memory and data, and stop')
-    parser.parse_args(['--help'])
+    # One dash does, too.
+    args, rest = parser.parse_known_args([re.sub('^-(?=(no)?config)', '--', a) for a in argv[1:]])
+    path = _config_file(args.config)
+    config = _load(path)
+    given = _set_overrides(config, rest)
+    _check_values(config)
+    config.lock()
+    pretrained.resolve(config, given)
+    data = config.get('data')
+    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
+    return Command(config, args.workdir or _default_workdir(path, config), dry_run and args.dry_run)
 
 
 def _load(argument: str) -> ConfigDict:
@@ -170,7 +122,7 @@ def _load(argument: str) -> ConfigDict:
         _part(config, set())
         for key, value in leaves(config):
             if isinstance(value, list):
-                epochs.put(config, key, _tuples(value))
+                epochs.put(config, key, ranges.tuples(value))
         return config
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
@@ -201,119 +153,88 @@ def _bug(path: str, error: Exception) -> UserError:
     return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
 
 
-def _tuples(value: Setting) -> Setting:
-    """Lists as tuples, as deep as they go."""
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+_FLAGS = ('--config', '--workdir', '--dry_run', '--help')
 
 
-# Of annotations, the types that a flag can set.
-_TYPES = {'int': int, 'float': float, 'bool': bool, 'str': str}
-_OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
+def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
+    """Sets --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG and --noconfig.FLAG in a config.
 
+    Returns:
+      The keys: {'model.num_layers', 'init_from'}.
 
-def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields | None) -> None:
-    """Raises UserError for a --config.KEY that there is not, with the nearest.
-
-    A key that `fields` knows and the config leaves out is added to it, without a value.
+    Raises:
+      UserError: another argument, a key that there is not, or a value that it does not take.
     """
-    for argument, following in itertools.zip_longest(argv[1:], argv[2:], fillvalue=''):
-        match = _OVERRIDE.fullmatch(argument)
+    given: dict[str, Setting] = {}
+    arguments = iter(arguments)
+    for argument in arguments:
+        match = re.fullmatch(r'--(no)?config\.([^=]*)(?:=(.*))?', argument, re.DOTALL)
         if not match:
-            continue
-        block, keys = config, match[2].split('.')
-        for depth, key in enumerate(keys):
-            where = '.'.join(['config', *keys[:depth]])
-            if not isinstance(block, ConfigDict):
-                raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
-            known = fields(config, keys[:depth]) if fields else {}
-            if key not in block or block[key] is None:
-                _add(block, key, known.get(key, ''), where)
-            if key not in block:
-                raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
-            block = block[key] if depth + 1 < len(keys) else block.get(key)
-        if isinstance(block, ConfigDict):
-            names = ', '.join(block) or 'its keys'
-            raise UserError(f'config.{match[2]} is a block; set one of {names} in it')
-        if any(key == match[2] for key, _, _ in epochs.keys(config)):
-            is_text = epochs.count(match[3][1:] if match[3] else following)
-            if is_text or isinstance(block, str):  # Steps for epochs, or epochs for steps.
-                kind = str if is_text else float if key == 'warmup_steps' else int
-                epochs.put(config, match[2], config_dict.placeholder(kind))
+            if argument.startswith('-'):
+                raise errors.unknown('flag', argument.partition('=')[0], _FLAGS)
+            raise UserError(f'unexpected argument {argument!r}; flags begin with --')
+        negated, key, text = match.groups()
+        block, last, kinds = _find(config, key)
+        if negated and bool not in kinds:
+            raise UserError(f'config.{key} is not True or False; --config.{key}=VALUE sets it')
+        if text is None and bool in kinds:
+            text = f'{not negated}'
+        elif text is None and (text := next(arguments, None)) is None:
+            raise UserError(f'config.{key} has no value; give one: --config.{key}=VALUE')
+        value = text if _is_epochs(config, key, text) else ranges.read(text, kinds, f'config.{key}')
+        if key in given and isinstance(value, tuple):  # Named again, it adds.
+            value = (*given[key], *value)
+        given[key] = value
+        with config.unlocked(), block.unlocked():
+            try:
+                block[last] = value  # Wherever the config refers to it.
+            except TypeError:
+                epochs.put(config, key, value)
+    return set(given)
 
 
-def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
-    """Makes room for a value of an annotation's type; does nothing for an unknown one."""
-    kind = ranges.plain(annotation).partition(' |')[0]
-    if kind not in _TYPES and not kind.startswith(('Sequence', 'Mapping')):
-        return
-    with block.unlocked():
-        if key in block:
-            del block[key]  # None, with its type.
-        if kind in _TYPES:
-            block[key] = config_dict.placeholder(_TYPES[kind])
-        elif kind.startswith('Sequence'):
-            block[key] = ()
-        else:
-            block[key] = ConfigDict()
+def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type]]:
+    """(the block that a key is in, the key in it, the types that it takes)."""
+    block, keys = config, name.split('.')
+    for depth, key in enumerate(keys):
+        where = '.'.join(['config', *keys[:depth]])
+        if not isinstance(block, ConfigDict):
+            raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
+        known = fields_to_set(config, keys[:depth])
+        if key not in block and key not in known and key != 'from':
+            raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
+        if depth + 1 == len(keys):
+            break
+        if block.get(key) is None and ranges.plain(known[key].type) is Mapping:
+            epochs.put(block, key, ConfigDict())
+        block = block.get(key)
+    value = block.get(key, '')
+    if key in known:
+        kinds = ranges.alternatives(known[key].type)
+        if float in kinds and type(value) is int:  # The hash of a config knows 300 from 300.0.
+            kinds = (int, *kinds)
+    else:
+        kind = block.get_type(key) if key in block else str  # Of a placeholder, too.
+        kinds = (Sequence if kind is tuple else str if kind is type(None) else kind,)
+    if ConfigDict in kinds or Mapping in kinds:
+        names = ', '.join(block.get(key) or ()) or 'its keys'
+        raise UserError(f'config.{name} is a block; set one of {names} in it')
+    return block, key, kinds
+
+
+def _is_epochs(config: ConfigDict, name: str, text: str) -> bool:
+    """Returns whether a text says epochs, of a key that takes them in place of steps."""
+    return bool(epochs.count(text)) and any(key == name for key, _, _ in epochs.keys(config))
 
 
 def _check_values(config: ConfigDict) -> None:
     """Raises UserError for numbers that no setting has: not finite, or beyond 64 bits."""
     for key, value in leaves(config):
-        for number in _tuples(value) if isinstance(value, list | tuple) else (value,):
+        for number in ranges.tuples(value) if isinstance(value, list | tuple) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
                 raise UserError(f'config.{key} is {value}; give a finite number')
             if isinstance(number, int) and not -(2**63) <= number < 2**63:
                 raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
-        if value == ('',):  # --config.baselines= has none.
-            epochs.put(config, key, ())
-
-
-def _without_config(argv: Sequence[str]) -> list[str]:
-    """The command line without --config=..., and with the value of a flag beside its name."""
-    rest, skip = [], False
-    for argument in argv:
-        if skip:
-            skip = False
-        elif argument in ('--config', '-config'):
-            skip = True
-        elif not re.match(r'--?config=', argument):
-            rest.append(argument)
-    return rest
-
-
-def _with_from(config: ConfigDict, argv: Sequence[str]) -> list[str]:
-    """Sets config.BLOCK.from, which is not a name in Python, and so none to config_flags.
-
-    Returns:
-      The other arguments.
-
-    Raises:
-      UserError: there is no such block.
-    """
-    rest, arguments = [], iter(argv)
-    for argument in arguments:
-        match = re.fullmatch(r'--?config\.([\w.]+)\.from(=(.*))?', argument, re.DOTALL)
-        if not match:
-            rest.append(argument)
-            continue
-        block = config
-        for depth, key in enumerate(keys := match[1].split('.')):
-            if not isinstance(block.get(key), ConfigDict):
-                raise errors.unknown(f'block in {".".join(["config", *keys[:depth]])}', key, block)
-            block = block[key]
-        with block.unlocked():
-            block['from'] = next(arguments, '') if match[2] is None else match[3]
-    return rest
-
-
-def _config_argument(argv: Sequence[str]) -> str:
-    for index, argument in enumerate(argv):
-        if match := re.fullmatch(r'--?config=(.*)', argument, re.DOTALL):
-            return match[1]
-        if argument in ('--config', '-config') and index + 1 < len(argv):
-            return argv[index + 1]
-    return ''
 
 
 def _config_file(text: str) -> str:
@@ -348,17 +269,6 @@ def _one_line(text: str) -> str:
     return re.sub(r'\s+', ' ', text).strip()
 
 
-def _without_python(message: str) -> str:
-    """Says what Python says about a number in words that need no Python.
-
-    Example: "flag --config.seed=x: invalid literal for int() with base 10: 'x'" ->
-      "flag --config.seed=x: 'x' is not a whole number"
-    """
-    whole = r"invalid literal for int\(\) with base 10: ('.*')"
-    message = re.sub(whole, r'\1 is not a whole number', message)
-    return re.sub(r"could not convert string to float: ('.*')", r'\1 is not a number', message)
-
-
 def _default_workdir(argument: str, config: ConfigDict) -> str:
     path, _, variant = argument.partition(':')
     words = [pathlib.Path(path).stem, *re.findall(r'\w+', variant)]
@@ -367,9 +277,7 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(
-    text: str, sizes: Sequence[str], **defaults: str | None
-) -> dict[str, str | None]:
+def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, str | None]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->

@@ -2,7 +2,10 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from typing import Annotated, Any
 
 import msgspec
@@ -181,6 +184,14 @@ def data_root(about: Mapping[str, Json], given: str = '') -> str:
     return root
 
 
+def split_step(spec: str) -> tuple[pathlib.Path, str]:
+    """Splits WORKDIR@STEP into (WORKDIR, STEP); anything else is (it, '')."""
+    path = pathlib.Path(os.path.expanduser(spec))
+    before, at, step = spec.rpartition('@')
+    folder = pathlib.Path(os.path.expanduser(before))
+    return (folder, step) if at and not path.is_dir() and folder.is_dir() else (path, '')
+
+
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
     path = untrusted.file(workdir, 'config.json')
@@ -191,3 +202,32 @@ def refuse_sweep(workdir: str) -> None:
             f'{workdir} is the workdir of a sweep of xlbench.fewshot, not of one run; its source '
             f'model is {source}, models that it kept are in {os.path.join(workdir, "adapted")}'
         )
+
+
+VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
+
+
+def facts() -> dict[str, Json]:
+    """Returns what this process knows of a result's origin: versions, commit, command, folder."""
+    versions = {'python': sys.version.split()[0]}
+    for package in VERSIONED:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = 'not installed'
+    return {'versions': versions, 'git': _git_commit(), 'argv': sys.argv, 'cwd': os.getcwd()}
+
+
+def _git_commit() -> str:
+    """The commit of this source tree, with '+changes' if it was edited since; '' outside git."""
+    folder = pathlib.Path(__file__).parents[1]
+    try:
+        commit, changes = (
+            subprocess.run(
+                ['git', '-C', folder, *command], capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for command in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--', '.'))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ''
+    return commit + ('+changes' if changes else '')

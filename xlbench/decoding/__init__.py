@@ -1,9 +1,9 @@
 """Decoding over any model with a cache: pure functions of a step and arrays."""
 
-from xlbench.config import decoding_flags as flags
-from xlbench.config.decoding import Options
 from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode
 from xlbench.decoding.layout import Layout, layout_of
+from xlbench.settings import decoding_flags as flags
+from xlbench.settings.decoding import Options
 
 __all__ = [
     'Copies',

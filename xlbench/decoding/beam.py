@@ -21,10 +21,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench.config.decoding import Options
 from xlbench.decoding import loop, top
 from xlbench.decoding.greedy import DecodeStep, begun
 from xlbench.decoding.rules import Rules
+from xlbench.settings.decoding import Options
 from xlbench.trees import Arrays
 
 # The score of what is not there: below every real one, and finite, because it is added to.

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from xlbench.config.decoding import Options
 from xlbench.decoding import loop, sampling, top
 from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.parallel import partitioning
+from xlbench.settings.decoding import Options
 from xlbench.system.errors import UserError
 from xlbench.trees import Params, Tree
 

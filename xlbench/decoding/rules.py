@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench.config.decoding import Options
 from xlbench.decoding import top
+from xlbench.settings.decoding import Options
 
 _NEVER = -jnp.inf
 

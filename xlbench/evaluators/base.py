@@ -19,7 +19,6 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from xlbench import metrics
-from xlbench.config.ranges import Block
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
@@ -27,6 +26,7 @@ from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.reporting import results
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
 from xlbench.system.files import Json
 from xlbench.system.work import in_flight
@@ -49,9 +49,9 @@ class Options(Block):
       num_examples: number of first examples of each task to take; 0: all.
     """
 
-    batch_size: Annotated[int, '1 to 2**24']
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
-    num_examples: Annotated[int, '0 or more'] = 0
+    batch_size: Annotated[int, Meta(ge=1, le=2**24)]
+    lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
+    num_examples: Annotated[int, Meta(ge=0)] = 0
 
 
 @dataclasses.dataclass(frozen=True)

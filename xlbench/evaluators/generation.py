@@ -20,7 +20,7 @@ from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
-from xlbench.system import errors
+from xlbench.settings.decoding import make
 from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
@@ -86,7 +86,7 @@ class Options(base.Options):
     """
 
     decode: bool = True
-    decoding: Mapping[str, Json] | None = None
+    decoding: Mapping | None = None
     metrics: Sequence[str] = ()
 
     def __post_init__(self):
@@ -314,11 +314,7 @@ def options(
     lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
 ) -> decoding_lib.Options:
     """Returns the decoding options of an evaluation with this block of its config."""
-    names = [field.name for field in dataclasses.fields(decoding_lib.Options)]
-    for name in decoding or {}:
-        if name not in names:
-            raise errors.unknown('decoding option', name, names)
-    return decoding_lib.Options(**{'max_length': lengths['targets'], **(decoding or {})})
+    return make(decoding or {}, lengths['targets'])
 
 
 def describe(options: decoding_lib.Options) -> dict[str, Json]:

@@ -19,6 +19,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
+from msgspec import Meta
 
 from xlbench import metrics
 from xlbench.data import features
@@ -68,12 +69,12 @@ class Options(base.Options):
     """
 
     responses: str = ''
-    candidates: Annotated[int, '2 to 2**20'] = 500
-    top_k: Annotated[int, '1 to 2**24'] = 15
-    num_suggestions: Annotated[int, '1 to 2**20'] = 3
+    candidates: Annotated[int, Meta(ge=2, le=2**20)] = 500
+    top_k: Annotated[int, Meta(ge=1, le=2**24)] = 15
+    num_suggestions: Annotated[int, Meta(ge=1, le=2**20)] = 3
     lm_weight: float = 0.0
     lm_weights: Sequence[float] = ()
-    consensus: Annotated[float, '0 or more'] = 0.0
+    consensus: Annotated[float, Meta(ge=0)] = 0.0
     official_filter: bool = False
     validation_rouge: bool = False
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.benchmarks import topics
 from xlbench.fewshot import workdir as workdir_lib
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -22,8 +22,6 @@ def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
     command = config_lib.parse_command(
         [argument for argument in argv if not argument.startswith(_REPORT)],
         doc=doc,
-        fields=names.fields,
-        resolve=names.resolve,
         dry_run=True,
     )
     check_sweep(command.config, command.workdir)
@@ -37,9 +35,9 @@ def check_sweep(config: ConfigDict, workdir: str) -> None:
       config: of the sweep.
       workdir: that it is to have, or has already.
     """
-    names.check_sweep(config)
+    config_lib.check_sweep(config)
     if not workdir_lib.check_workdir(workdir, config):
-        names.check_sweep_places(config)
+        config_lib.check_sweep_places(config)
 
 
 def report_folder(argv: Sequence[str]) -> str:

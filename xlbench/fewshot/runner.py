@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names, tracking
+from xlbench import config as config_lib, tracking
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
@@ -321,6 +321,6 @@ class Runner:
             with config.unlocked():
                 config.model.head = 'cosine'
         lane_of = dataclasses.asdict(group) | dataclasses.asdict(lane)
-        names.claim_workdir(str(folder), config, about | {'adapted': lane_of})
+        config_lib.claim_workdir(str(folder), config, about | {'adapted': lane_of})
         tokenizers.copy_files(vocabulary, '', folder)
         checkpoints.save_params(str(folder), 0, params)

@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.config import check_keys
-from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.fewshot import results
 from xlbench.metrics import tagging
+from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')
@@ -128,25 +127,25 @@ class Adapt(Block):
     languages: Sequence[str]
     shots: Sequence[int]
     buckets: int | Sequence[int]
-    learning_rates: Sequence[Annotated[float, 'above 0']]
-    head_learning_rates: Sequence[Annotated[float, 'above 0']] = ()
+    learning_rates: Sequence[Annotated[float, Meta(gt=0)]]
+    head_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
     starts: Sequence[str] = ('source',)
-    source_learning_rates: Sequence[Annotated[float, 'above 0']] = ()
+    source_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
     methods: Sequence[str] = ('full',)
-    seeds: Sequence[Annotated[int, '0 or more, below 2**32']] = (42,)
-    epochs: Annotated[int, '1 or more'] = 50
-    patience: Annotated[int, '1 or more'] = 10
-    batch_size: Annotated[int, '0 or more'] = 0
+    seeds: Sequence[Annotated[int, Meta(ge=0, lt=2**32)]] = (42,)
+    epochs: Annotated[int, Meta(ge=1)] = 50
+    patience: Annotated[int, Meta(ge=1)] = 10
+    batch_size: Annotated[int, Meta(ge=0)] = 0
     adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
     dev: Literal['validation', 'other_shots', 'none'] = 'validation'
-    dev_examples: Annotated[int, '0 or more'] = 0
-    test_examples: Annotated[int, '0 or more'] = 0
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']] = dataclasses.field(
+    dev_examples: Annotated[int, Meta(ge=0)] = 0
+    test_examples: Annotated[int, Meta(ge=0)] = 0
+    lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]] = dataclasses.field(
         default_factory=lambda: dict(inputs=128)
     )
-    eval_batch_size: Annotated[int, '1 or more'] = 512
-    at_once: Annotated[int, '0 or more'] = 0
-    keep_params: Annotated[int, '0 or more'] = 0
+    eval_batch_size: Annotated[int, Meta(ge=1)] = 512
+    at_once: Annotated[int, Meta(ge=0)] = 0
+    keep_params: Annotated[int, Meta(ge=0)] = 0
     frozen_dropout: bool = False
 
     def check(self, task: str) -> None:

@@ -21,7 +21,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, names, runs, tracking, train
+from xlbench import config as config_lib, dry_run, runs, tracking, train
 from xlbench.fewshot import report, results, workdir as workdir_lib
 from xlbench.fewshot.runner import Runner
 from xlbench.fewshot.settings import Adapt, planned
@@ -50,7 +50,7 @@ def check_config(config: ConfigDict) -> Adapt:
     Raises:
       UserError: a key or value is wrong, or missing.
     """
-    names.check_sweep(config)
+    config_lib.check_sweep(config)
     try:
         runs.check_config(config.source)
     except UserError as error:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -30,7 +30,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     Raises:
       UserError: it is another sweep's (the difference is in the message), or somebody's.
     """
-    return names.check_workdir(workdir, _as_begun(workdir, config))
+    return config_lib.check_workdir(workdir, _as_begun(workdir, config))
 
 
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
@@ -54,7 +54,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
             'was started; name the original one, or choose another --workdir'
         )
     # This also compares the contents of the data with those that the sweep was begun with.
-    names.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
+    config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
     if not begun:
         return
     known = before.get('asked')

@@ -12,11 +12,12 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from xlbench import config as config_lib, names
-from xlbench.config import signatures
-from xlbench.config.decoding import Options
+from xlbench import config as config_lib
 from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
+from xlbench.settings import decoding
+from xlbench.settings.decoding import Options
+from xlbench.settings.ranges import check_block
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -83,11 +84,8 @@ class Notes:
         for key in ('inputs', 'targets'):
             if notes.lengths.get(key, 0) < 1:
                 raise UserError(f'{path}: lengths.{key} is not 1 or more')
-        for key, signature in (
-            ('objective', names.taken({'objective': notes.objective}, 'objective')),
-            ('decoding', signatures.of_class(Options)),
-        ):
-            config_lib.check_arguments(signature, getattr(notes, key), f'{path}: {key}')
+        config_lib.check_blocks({'objective': notes.objective}, 'objective', file=f'{path}')
+        check_block(decoding.FIELDS, notes.decoding, f'{path}: decoding')
         files.check_type(notes.tasks, dict[str, config_lib.RunTask], f'{path}: tasks')
         files.check_type(notes.evaluation, config_lib.RunEval, f'{path}: evaluation')
         return notes

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, models, names
+from xlbench import config as config_lib, models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, marian_files, tensors
 from xlbench.system import locks
@@ -19,7 +19,7 @@ from xlbench.system.files import Json
 from xlbench.system.progress import Progress, quantity
 from xlbench.training import checkpoints
 
-_OBJECTIVES = {family: objective for objective, family in names.FAMILIES.items()}
+_OBJECTIVES = {family: objective for objective, family in config_lib.trained_families().items()}
 
 
 def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:

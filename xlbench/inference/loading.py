@@ -4,7 +4,6 @@ A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, 
 """
 
 import dataclasses
-import os
 import pathlib
 from collections.abc import Mapping
 
@@ -12,7 +11,7 @@ import flax.linen as nn
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding, models, names, runs
+from xlbench import config as config_lib, decoding, models, runs
 from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators import generation
@@ -144,7 +143,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) ->
     Raises:
       UserError: there is no such model, or it cannot answer texts.
     """
-    folder, step = _split_step(spec)
+    folder, step = config_lib.split_step(spec)
     if (folder / 'checkpoints').is_dir():
         return _open_workdir(folder, step or 'best', mesh, fields)
     if untrusted.file(folder, 'config.json'):
@@ -157,24 +156,12 @@ def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
     return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
 
-def _split_step(spec: str) -> tuple[pathlib.Path, str]:
-    """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
-    path = pathlib.Path(os.path.expanduser(spec))
-    before, at, step = spec.rpartition('@')
-    folder = pathlib.Path(os.path.expanduser(before))
-    if at and not path.is_dir() and (folder / 'config.json').is_file():
-        return folder, step
-    return path, ''
-
-
 def _open_workdir(
     workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]
 ) -> LoadedModel:
     about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
-    for key in ('model', 'objective', 'lora'):
-        where = f'{workdir}/config.json: config.{key}'
-        config_lib.check_arguments(names.taken(config, key), config[key], where)
+    config_lib.check_blocks(config, 'model', 'objective', 'lora', file=f'{workdir}/config.json')
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
     gives_labels = bool(features.VIEWS[objective.view].labels)
@@ -231,7 +218,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
         source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
     model = models.build(**{**source.model, **fields})
-    trained = {family: name for name, family in names.FAMILIES.items()}
+    trained = {family: name for name, family in config_lib.trained_families().items()}
     kind = {'name': trained.get(source.family, 'generation')}
     # Marian says so of its padding; newer versions of transformers put it into the second file.
     second = untrusted.file(source.folder, hub.GENERATION_CONFIG)

@@ -147,7 +147,7 @@ def _weights(reranker: Mmi | Relevance) -> list[dataclasses.Field]:
 
 def _trained_on(model: str) -> set[str]:
     """The tasks that a workdir is trained on; none of a model that does not say them."""
-    folder = model if os.path.isdir(model) else model.rpartition('@')[0]
+    folder = str(config_lib.split_step(model)[0])
     if not os.path.isfile(os.path.join(folder, 'config.json')):
         return set()
     tasks = config_lib.read_about(folder).get('tasks')

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -128,6 +128,6 @@ def load_config(
         UserError: There is no such config, variant or key, or it does not take the value.
     """
     argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
-    config, _ = config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)
-    (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
+    config, *_ = config_lib.parse_command(argv, doc='')
+    (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
     return config

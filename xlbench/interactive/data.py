@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, names
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
@@ -75,7 +75,7 @@ def read_examples(
         UserError: There is no such task or split, or its data cannot be read.
     """
     data = config.data
-    names.check_task(task, 'task', data.root, data.vocabulary)
+    config_lib.check_task(task, 'task', data.root, data.vocabulary)
     _prepare(config, [(task, split)])
     tasks, _ = prepared.open_mixture(data.root, data.vocabulary, task, split)
     pieces = tokenizers.load(data.vocabulary, data.root).pieces()
@@ -98,7 +98,7 @@ def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:
         sample=data.sample,
         vocabulary_size=data.get('vocabulary_size') or 0,
         vocabulary_type=data.get('vocabulary_type') or 'unigram',
-        texts=names.needed(config)[:1],
+        texts=config_lib.needed_splits(config)[:1],
     )
 
 
@@ -137,7 +137,7 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     from xlbench.training.experiment import stage_batches
 
     runs.check_config(config)
-    names.check_places(config)
+    config_lib.check_places(config)
     stage = stage or next(iter(sorted(config.stages)))
     if stage not in config.stages:
         raise errors.unknown('stage', stage, config.stages)

@@ -158,9 +158,9 @@ def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Bas
     Raises:
         UserError: There is none, it may not be imported, or it is not a subclass.
     """
-    from xlbench.config import signatures  # Metrics alone load without it.
+    from xlbench.settings import source  # Metrics alone load without it.
 
-    classes = signatures.catalog(package, base.__name__)
+    classes = source.catalog(package, base.__name__)
     if name in classes:
         return getattr(importlib.import_module(f'{package}.{name}'), classes[name])
     if ':' not in name:

@@ -12,22 +12,22 @@ no gradient reaches it but in Marian's own models, which train it.
 """
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
+from msgspec import Meta
 
 from xlbench.models import generator, transformer
 from xlbench.models.attention import CrossAttention
-from xlbench.models.dense import ACTIVATIONS, Initializer
+from xlbench.models.dense import Initializer
 from xlbench.models.embeddings import Embedding, look_up
 from xlbench.models.norms import LayerNorm
 from xlbench.models.placement import place
 from xlbench.models.positions import LearnedPositions, sinusoids
 from xlbench.models.recurrence import Ssru
-from xlbench.system import errors
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2
@@ -55,24 +55,19 @@ class BartConfig(transformer.TransformerConfig):
       activation_dropout_rate: on the MLP's hidden units.
     """
 
-    num_encoder_layers: Annotated[int, '1 to 2**8']
-    num_decoder_layers: Annotated[int, '1 to 2**8']
-    max_positions: Annotated[int, '1 to 2**24']
+    num_encoder_layers: Annotated[int, Meta(ge=1, le=2**8)]
+    num_decoder_layers: Annotated[int, Meta(ge=1, le=2**8)]
+    max_positions: Annotated[int, Meta(ge=1, le=2**24)]
     pre_norm: bool
     learned_positions: bool
     embedding_norm: bool
     scaled_embeddings: bool
-    activation: str
+    activation: Literal['relu', 'gelu', 'gelu_tanh', 'swish', 'tanh']
     ssru: bool = False
-    norm_epsilon: Annotated[float, '0 to 1'] = 1e-5
-    init_std: Annotated[float, '0 or more'] = 0.02
-    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
-    activation_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.activation not in ACTIVATIONS:
-            raise errors.unknown('activation', self.activation, ACTIVATIONS)
+    norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-5
+    init_std: Annotated[float, Meta(ge=0)] = 0.02
+    attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    activation_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
     @property
     def max_inputs(self) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from msgspec import Meta
 
 from xlbench.models import transformer
 from xlbench.models.dense import Dense
@@ -40,14 +41,14 @@ class BertConfig(transformer.TransformerConfig):
       variant: whose names the parameters have in transformers; '' follows from the other fields.
     """
 
-    num_layers: Annotated[int, '0 to 2**8']
-    max_positions: Annotated[int, '1 to 2**24']
-    position_offset: Annotated[int, '0 to 2**20'] = 0
-    type_vocab_size: Annotated[int, '0 to 2**20'] = 2
-    num_languages: Annotated[int, '0 to 2**20'] = 0
-    norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
+    num_layers: Annotated[int, Meta(ge=0, le=2**8)]
+    max_positions: Annotated[int, Meta(ge=1, le=2**24)]
+    position_offset: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    type_vocab_size: Annotated[int, Meta(ge=0, le=2**20)] = 2
+    num_languages: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-12
     has_pooler: bool = True
-    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
     variant: Literal['', 'bert', 'roberta', 'xlm', 'distilbert'] = ''
 
     def __post_init__(self):

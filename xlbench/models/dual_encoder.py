@@ -7,18 +7,17 @@ to read before each text, such as `query: ` (arXiv:2402.05672), goes into its ro
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from msgspec import Meta
 
 from xlbench.models import bert
 from xlbench.models.dense import Dense
 from xlbench.models.norms import unit
 from xlbench.system import errors
-
-POOLINGS = ('pooler', 'mean', 'first')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,13 +34,13 @@ class DualEncoderConfig(bert.BertConfig):
     """
 
     shared: bool = True
-    pooling: str = 'mean'
-    projection_dim: Annotated[int, '0 to 2**20'] = 0
+    pooling: Literal['pooler', 'mean', 'first'] = 'mean'
+    projection_dim: Annotated[int, Meta(ge=0, le=2**20)] = 0
     normalize: bool = True
     left_prompt: str = ''
     right_prompt: str = ''
-    left_prefix: Sequence[Annotated[int, '0 to 2**28']] = ()
-    right_prefix: Sequence[Annotated[int, '0 to 2**28']] = ()
+    left_prefix: Sequence[Annotated[int, Meta(ge=0, le=2**28)]] = ()
+    right_prefix: Sequence[Annotated[int, Meta(ge=0, le=2**28)]] = ()
 
     def __post_init__(self):
         super().__post_init__()
@@ -54,8 +53,6 @@ class DualEncoderConfig(bert.BertConfig):
                     'ids of the prefix'
                 )
             object.__setattr__(self, f'{side}_prefix', tuple(ids))  # JSON has lists.
-        if self.pooling not in POOLINGS:
-            raise errors.unknown('pooling', self.pooling, POOLINGS)
         if self.pooling == 'pooler' and not self.has_pooler:
             raise errors.UserError(
                 "pooling='pooler' needs has_pooler=True; otherwise pool by 'mean' or 'first'"

@@ -11,20 +11,20 @@ in its example, so padding on either side changes nothing, and neither does what
 
 import dataclasses
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from msgspec import Meta
 
 from xlbench.models import generator, masks, transformer
 from xlbench.models.attention import KeysValues
-from xlbench.models.dense import ACTIVATIONS, Initializer
+from xlbench.models.dense import Initializer
 from xlbench.models.embeddings import Embedding
 from xlbench.models.masks import MaskSpec
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
-from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,17 +41,12 @@ class Gpt2Config(transformer.TransformerConfig):
       attention_dropout_rate: on attention weights.
     """
 
-    num_layers: Annotated[int, '1 to 2**8']
-    max_positions: Annotated[int, '1 to 2**24']
-    activation: str = 'gelu_tanh'
-    norm_epsilon: Annotated[float, '0 to 1'] = 1e-5
-    init_std: Annotated[float, '0 or more'] = 0.02
-    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.activation not in ACTIVATIONS:
-            raise errors.unknown('activation', self.activation, ACTIVATIONS)
+    num_layers: Annotated[int, Meta(ge=1, le=2**8)]
+    max_positions: Annotated[int, Meta(ge=1, le=2**24)]
+    activation: Literal['relu', 'gelu', 'gelu_tanh', 'swish', 'tanh'] = 'gelu_tanh'
+    norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-5
+    init_std: Annotated[float, Meta(ge=0)] = 0.02
+    attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
 
     @property
     def init(self) -> Initializer:

@@ -10,18 +10,16 @@ gives it, `label` what it makes of that.
 """
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from msgspec import Meta
 
 from xlbench.models import bert
 from xlbench.models.dense import Dropout, positions_shared
 from xlbench.models.norms import unit
-from xlbench.system.errors import unknown
-
-HEADS = ('linear', 'cosine')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,16 +38,11 @@ class HeadConfig(bert.BertConfig):
         none, and TokenClassifier never reads it.
     """
 
-    num_labels: Annotated[int, '1 to 2**20'] = 2
-    classifier_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
-    head: str = 'linear'
-    scale: Annotated[float, 'above 0'] = 10.0
+    num_labels: Annotated[int, Meta(ge=1, le=2**20)] = 2
+    classifier_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
+    head: Literal['linear', 'cosine'] = 'linear'
+    scale: Annotated[float, Meta(gt=0)] = 10.0
     pad_label: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.head not in HEADS:
-            raise unknown('head', self.head, HEADS)
 
 
 class Cosine(nn.Module):

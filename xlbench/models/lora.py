@@ -12,7 +12,7 @@ and a B for each of its parts.
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
-from xlbench.config import ranges
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError, unknown
 from xlbench.trees import Arrays, Mask, Tree
 
@@ -29,7 +29,7 @@ LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 
 @dataclasses.dataclass(frozen=True)
-class Lora:
+class Lora(Block):
     """Adapted kernels and their rank: the block config.lora.
 
     Attributes:
@@ -44,13 +44,15 @@ class Lora:
       UserError: a negative rank, or something that is no regular expression.
     """
 
-    rank: Annotated[int, '0 to 2**16'] = 0
-    alpha: Annotated[float, 'above 0'] = 16.0
+    where: ClassVar[str] = 'config.lora'
+
+    rank: Annotated[int, Meta(ge=0, le=2**16)] = 0
+    alpha: Annotated[float, Meta(gt=0)] = 16.0
     targets: Sequence[str] = ('.*attention/.*kernel',)
     also_train: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        ranges.check_own(Lora, vars(self), 'config.lora')
+        super().__post_init__()
         try:
             for pattern in (*self.targets, *self.also_train):
                 re.compile(pattern)

@@ -19,6 +19,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
+from msgspec import Meta
 
 from xlbench.models import bart
 from xlbench.models.attention import CrossAttention, KeysValues
@@ -40,8 +41,8 @@ class MultiViewConfig(bart.BartConfig):
       max_segments: segments of a view that its weight depends on; later ones are read all the same.
     """
 
-    temperature: Annotated[float, 'above 0'] = 0.2
-    max_segments: Annotated[int, '1 to 2**16'] = 64
+    temperature: Annotated[float, Meta(gt=0)] = 0.2
+    max_segments: Annotated[int, Meta(ge=1, le=2**16)] = 64
 
     @property
     def max_inputs(self) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 from jax import lax
+from msgspec import Meta
 
 from xlbench.models import generator, transformer
 from xlbench.models.embeddings import Embedding, OutputEmbedding
@@ -32,12 +33,12 @@ class T5Config(transformer.TransformerConfig):
       relpos_max_distance: from which on all distances are in one group.
     """
 
-    num_encoder_layers: Annotated[int, '1 to 2**8']
-    num_decoder_layers: Annotated[int, '1 to 2**8']
+    num_encoder_layers: Annotated[int, Meta(ge=1, le=2**8)]
+    num_decoder_layers: Annotated[int, Meta(ge=1, le=2**8)]
     gated_mlp: bool
     tied_embeddings: bool
-    relpos_buckets: Annotated[int, '2 to 2**20'] = 32
-    relpos_max_distance: Annotated[int, '1 to 2**30'] = 128
+    relpos_buckets: Annotated[int, Meta(ge=2, le=2**20)] = 32
+    relpos_max_distance: Annotated[int, Meta(ge=1, le=2**30)] = 128
 
 
 # ---------------------------------------------------------------------------------------- the model

@@ -9,26 +9,23 @@ Segment 0 is padding; without segments every token is seen.
 """
 
 import dataclasses
-from typing import Annotated, ClassVar, NamedTuple, TypedDict
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypedDict
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config import ranges
 from xlbench.models import loops, masks
 from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.dense import Dropout, Mlp, positions_shared
 from xlbench.models.fused import choice
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.placement import place
-from xlbench.system.errors import UserError
-
-DTYPES = ('float32', 'bfloat16')
+from xlbench.settings.ranges import Block, Meta
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
+class TransformerConfig(Block):
     """Sizes and types that every family has.
 
     Attributes:
@@ -51,29 +48,19 @@ class TransformerConfig:
         loop, every layer is compiled. The results are the same.
     """
 
-    vocab_size: Annotated[int, '0 to 2**26']
-    vocab_padding: Annotated[int, '0 to 2**20'] = 0
-    emb_dim: Annotated[int, '1 to 2**20']
-    num_heads: Annotated[int, '1 to 2**20']
-    head_dim: Annotated[int, '1 to 2**20']
-    mlp_dim: Annotated[int, '1 to 2**20']
-    dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    vocab_size: Annotated[int, Meta(ge=0, le=2**26)]
+    vocab_padding: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    emb_dim: Annotated[int, Meta(ge=1, le=2**20)]
+    num_heads: Annotated[int, Meta(ge=1, le=2**20)]
+    head_dim: Annotated[int, Meta(ge=1, le=2**20)]
+    mlp_dim: Annotated[int, Meta(ge=1, le=2**20)]
+    dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
     shared_dropout: bool = True
-    dtype: str = 'float32'
-    matmul_dtype: str | None = None
-    remat: str = 'none'
-    attention: str = 'auto'
-    scan_layers: Annotated[int, '0 to 2**8'] = 0
-
-    def __post_init__(self):
-        for name, allowed in (
-            ('dtype', DTYPES), ('matmul_dtype', (*DTYPES, None)), ('remat', ('none', *loops.REMAT)),
-            ('attention', choice.KINDS),
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                names = ', '.join(filter(None, allowed))
-                raise UserError(f'{name}={getattr(self, name)!r}; allowed: {names}')
-        ranges.check_own(type(self), vars(self))
+    dtype: Literal['float32', 'bfloat16'] = 'float32'
+    matmul_dtype: Literal['float32', 'bfloat16'] | None = None
+    remat: Literal['none', 'dots', 'full'] = 'none'
+    attention: Literal['plain', 'fused', 'auto'] = 'auto'
+    scan_layers: Annotated[int, Meta(ge=0, le=2**8)] = 0
 
     @property
     def operands(self) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from xlbench.config import blocks
+from xlbench.settings import blocks
 from xlbench.system.errors import UserError
 from xlbench.trees import Shapes, Shardings, Tree
 

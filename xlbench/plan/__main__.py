@@ -45,7 +45,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding, models, runs
+from xlbench import config as config_lib, decoding, runs
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, figures, programs, study
 from xlbench.plan.devices import Device
@@ -144,22 +144,6 @@ def search(
     return tried, None, True
 
 
-def vocabulary(config: ConfigDict, given: int) -> tuple[int, str]:
-    """Returns (size of the vocabulary, where it is from)."""
-    if given:
-        return given, '--vocab_size'
-    if config.model.get('vocab_size'):
-        return config.model.vocab_size, 'config.model.vocab_size'
-    left = ('vocab_size', 'num_labels')  # To the data.
-    block = {key: value for key, value in config.model.items() if key not in left}
-    try:
-        return models.config(**block).vocab_size, f'the published size of {block["family"]}'
-    except UserError:
-        raise UserError(
-            'config.model.vocab_size is 0 and the model has no published size; give --vocab_size'
-        ) from None
-
-
 def make_plan(
     config: ConfigDict,
     topology: str,
@@ -180,7 +164,8 @@ def make_plan(
     runs.check_config(config)
     devices = topology_lib.devices_of(topology)
     device = topology_lib.describe(devices, topology, memory)
-    size, source = vocabulary(config, vocab_size)
+    known = (vocab_size, '--vocab_size') if vocab_size else runs.published_vocabulary(config)
+    size, source = known
     labels = num_labels or config.model.get('num_labels') or 2
 
     def make(config: ConfigDict) -> programs.Job:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import jobs, names
+from xlbench import config as config_lib, jobs
 from xlbench.data import prepared, tokenizers
 from xlbench.preparation import cards
 from xlbench.system import errors, machine
@@ -186,7 +186,7 @@ def main(argv: Sequence[str]) -> int:
     named = f'{flags.mixture or ""},{flags.texts or ""}'.split(',')
     mentioned = [name.partition(':')[0] for name in named if name]
     for name in mentioned:
-        names.check_task(name, 'task or mixture', root, flags.vocabulary)
+        config_lib.check_task(name, 'task or mixture', root, flags.vocabulary)
     if flags.mixture and not flags.new_vocabulary:
         tokenizers.check_name(flags.vocabulary)
     try:

@@ -10,7 +10,7 @@ import os
 import pathlib
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, metrics, names as names_lib
+from xlbench import benchmarks, config as config_lib, metrics
 from xlbench.metrics import suite as suite_lib
 from xlbench.reporting import results
 from xlbench.reporting.results import Result
@@ -117,7 +117,7 @@ def _lang(workdir: str | os.PathLike, task: str) -> str | None:
         about: dict[str, Json] = files.read_json(pathlib.Path(workdir) / 'config.json', dict)
         if 'scored' in about:  # Of files, which say nothing of their language.
             return None
-    manifest = names_lib.open_task(task, 'test', like=str(workdir)).manifest
+    manifest = config_lib.open_task(task, 'test', like=str(workdir)).manifest
     if manifest.get('postprocessor') is True:
         raise UserError(
             f'{task} has a postprocessor, of which predictions.jsonl knows nothing; name metrics '

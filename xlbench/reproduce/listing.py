@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, config as config_lib, names
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.reproduce import running
@@ -173,6 +173,6 @@ def _file(step: Step) -> str:
 
 
 def _length(config: ConfigDict) -> int:
-    if names.is_sweep(config):
+    if config_lib.is_sweep(config):
         return 0
     return sum(stage.num_steps for stage in config.stages.values())

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from xlbench import names
+from xlbench import config as config_lib
 from xlbench.fewshot import workdir as sweep_workdir
 from xlbench.reproduce.steps import CONFIGURED, Step, config_of
 from xlbench.system import files
@@ -108,7 +108,7 @@ class State:
     def _has_run(self, step: Step) -> bool:
         config, folder = config_of(step.arguments), str(step.folder)
         is_sweep = step.command.program == 'fewshot'
-        check = sweep_workdir.check_workdir if is_sweep else names.check_workdir
+        check = sweep_workdir.check_workdir if is_sweep else config_lib.check_workdir
         if not check(folder, config) or not (step.folder / 'DONE').is_file():
             return False
         if not is_sweep:

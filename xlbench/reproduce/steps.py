@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Command, Recipe
 from xlbench.reporting.paper_tables.ratings import RatedText
@@ -220,8 +220,8 @@ def _arguments(
 def config_of(arguments: Iterable[str]) -> ConfigDict:
     """The config of a command line, its names checked; UserError if it cannot be."""
     line = ['xlbench', *(a for a in arguments if not a.startswith('--workdir='))]
-    config, _ = config_lib.parse_flags(line, doc='', fields=names.fields, resolve=names.resolve)
-    (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
+    config, *_ = config_lib.parse_command(line, doc='')
+    (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
     return config
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 from ml_collections import ConfigDict
 
-from xlbench.config import blocks
+from xlbench.settings import blocks
 from xlbench.system import files, locks, logs, untrusted
 from xlbench.system.errors import located
 from xlbench.system.files import Json

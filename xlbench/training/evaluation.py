@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench.config import blocks
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
+from xlbench.settings import blocks
 from xlbench.system import errors, logs
 from xlbench.system.files import Json
 from xlbench.system.progress import duration

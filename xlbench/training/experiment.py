@@ -14,13 +14,13 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.config.blocks import Added
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.models.lora import Lora
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
+from xlbench.settings.blocks import Added
 from xlbench.system.files import Json, Setting
 from xlbench.system.progress import Progress
 from xlbench.training import train_step

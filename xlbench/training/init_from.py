@@ -87,11 +87,9 @@ def open_source(spec: str) -> Source:
     Raises:
       UserError: it is nothing of that.
     """
-    workdir, _, step = (
-        spec.rpartition('@') if re.search(r'@(\d+|last|best)$', spec) else (spec, '', '')
-    )
-    if (pathlib.Path(workdir).expanduser() / 'checkpoints').is_dir():
-        return open_workdir(str(pathlib.Path(workdir).expanduser()), step or 'best')
+    workdir, step = config_lib.split_step(spec)
+    if (workdir / 'checkpoints').is_dir():
+        return open_workdir(str(workdir), step or 'best')
     public = hf_checkpoint.open(spec)
     public.check_tied()
     missing, surplus = public.missing(), set(public.surplus())

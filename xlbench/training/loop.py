@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import names, tracking
+from xlbench import config as config_lib, tracking
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.parallel import partitioning
@@ -134,7 +134,7 @@ class Trainer:
         self.log.line(f'resumed at step {step}, in stage {stage}')
         if line := self.progress.split_best_by_stage(stage, self._begun):
             self.log.line(line)
-        if changed := names.begun_with(self.workdir, self.config):
+        if changed := config_lib.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
     def _fresh_params(self) -> Params:

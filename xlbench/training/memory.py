@@ -13,9 +13,9 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, models
-from xlbench.config.decoding import Options
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import freed_memory, partitioning
+from xlbench.settings import decoding
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -204,8 +204,7 @@ def _evaluation_terms(
             f'take a smaller config.evals.{name}.batch_size',
         )
         if writes_text and block.get('decode', True):
-            lengths = {'max_length': block.lengths.get('targets', 1)}
-            options = Options(**lengths | dict(block.get('decoding') or {}))
+            options = decoding.make(block.get('decoding') or {}, block.lengths.get('targets', 1))
             size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
             rows = block.batch_size * options.hypotheses
             yield MemoryTerm(

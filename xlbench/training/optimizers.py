@@ -1,7 +1,7 @@
 """Optimizers and learning-rate schedules by name, and which parameters they touch.
 
 Every optimizer here is a thin function over optax; a new one is a function, a line in _MAKERS, and
-the class of its block in config/optimizer.py.
+the class of its block in settings/optimizer.py.
 """
 
 import re
@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from xlbench.config import optimizer as blocks, ranges
+from xlbench.settings import optimizer as blocks, ranges
+from xlbench.settings.blocks import Stage
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
 from xlbench.trees import Mask, Params, Shapes
@@ -28,7 +29,7 @@ def build(
     Args:
       name: 'adamw', 'adam', 'adafactor' or 'sgd'.
       num_steps: the length of the stage in steps, 1 or more; a decay ends there.
-      **options: the other keys of the block, see config/optimizer.py.
+      **options: the other keys of the block, see settings/optimizer.py.
 
     Returns:
       (tx, schedule): `schedule(step)` is what `tx` multiplies with at that step, from 0.
@@ -37,7 +38,7 @@ def build(
       UserError: no such optimizer, option or value, or a warm-up longer than num_steps.
     """
     block = blocks.make(name, **options)
-    ranges.check("Annotated[int, '1 or more']", num_steps, 'num_steps')
+    ranges.check(ranges.fields_of(Stage)['num_steps'].type, num_steps, 'num_steps')
     warmup = count_warmup_steps(block.warmup_steps, num_steps)
     rate = make_schedule(
         block.schedule,

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
-from xlbench.config import decoding_flags
 from xlbench.inference.generator import Model
 from xlbench.inference.load import load
+from xlbench.settings import decoding_flags
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.translation.engines import Failure

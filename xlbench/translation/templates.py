@@ -5,9 +5,9 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-from xlbench import names
-from xlbench.config import decoding_flags
+from xlbench import config as config_lib
 from xlbench.config.arguments import engine as engine_name, whole
+from xlbench.settings import decoding_flags
 from xlbench.system.files import Setting
 from xlbench.translation import engines
 from xlbench.translation.engines import Engine
@@ -91,7 +91,6 @@ def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Temp
     Raises:
       UserError: it does not take the settings, or a model that it stands for is not there.
     """
-    decoding_flags.check(args)
     decoding = decoding_flags.given(args)
     engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
     template = Template(
@@ -104,5 +103,5 @@ def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Temp
     )
     for name in dict.fromkeys(template.name(*pair) for pair in pairs):
         if engines.is_model(name):
-            names.check_source(name, '--engine')
+            config_lib.check_source(name, '--engine')
     return template

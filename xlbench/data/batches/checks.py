@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, vocabularies
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
+from xlbench.settings.blocks import Batches
 from xlbench.system.errors import UserError, unknown
 
 

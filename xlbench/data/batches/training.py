@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, orders, packing as packing_lib
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
+from xlbench.settings.blocks import Batches
 from xlbench.system import work
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 
-from xlbench.config import blocks
+from xlbench.settings import blocks
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 from xlbench.training.checkpoints import record, sums

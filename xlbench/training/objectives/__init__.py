@@ -7,7 +7,7 @@ objective=dict(name='ranking') trains for, and the dataclass `Options` in it is 
 import importlib
 from typing import TYPE_CHECKING
 
-from xlbench.config import signatures
+from xlbench.settings import source
 from xlbench.system.errors import unknown
 
 if TYPE_CHECKING:  # It imports jax, which those that only look names up do not need.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # It imports jax, which those that only look names up do not 
 
 def build(name: str = 'generation', **options: float | str | bool | None) -> 'Objective':
     """The objective of that name with these options; UserError if there is none."""
-    classes = signatures.catalog(__name__)
+    classes = source.catalog(__name__)
     if name not in classes:
         raise unknown('objective', name, classes)
     return getattr(importlib.import_module(f'{__name__}.{name}'), classes[name])(**options)

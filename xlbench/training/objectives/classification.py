@@ -7,7 +7,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config.ranges import Block
+from xlbench.settings.ranges import Block, Meta
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
 
@@ -22,7 +22,7 @@ class Options(Block):
 
     where: ClassVar[str] = 'config.objective'
 
-    label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0
+    label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
 
 class Classification:

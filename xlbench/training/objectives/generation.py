@@ -8,8 +8,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config.ranges import Block
 from xlbench.parallel import partitioning
+from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
@@ -64,9 +64,9 @@ class Options(Block):
 
     where: ClassVar[str] = 'config.objective'
 
-    label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0
-    z_loss: Annotated[float, '0 or more'] = 0.0
-    chunk_size: Annotated[int, '1 to 2**30'] | None = None
+    label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    z_loss: Annotated[float, Meta(ge=0)] = 0.0
+    chunk_size: Annotated[int, Meta(ge=1, le=2**30)] | None = None
     decoder_start: Literal['family', 'language'] = 'family'
 
 

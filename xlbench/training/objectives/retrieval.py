@@ -7,8 +7,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config.ranges import Block
 from xlbench.parallel import partitioning
+from xlbench.settings.ranges import Block, Meta
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
@@ -31,9 +31,9 @@ class Options(Block):
     where: ClassVar[str] = 'config.objective'
 
     loss: Literal['sym_paper', 'sym_code', 'softmax', 'bidirectional'] = 'sym_paper'
-    scale: Annotated[float, 'above 0'] = 1.0
+    scale: Annotated[float, Meta(gt=0)] = 1.0
     mask_duplicates: bool = False
-    chunk_rows: Annotated[int, '0 to 2**24'] = 0
+    chunk_rows: Annotated[int, Meta(ge=0, le=2**24)] = 0
 
 
 class Retrieval:

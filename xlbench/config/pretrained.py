@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
-from xlbench.config.blocks import Mesh
-from xlbench.names.keys import ENCODERS, FAMILIES, family_signature, is_sweep, objective_name
-from xlbench.names.places import check_source
+from xlbench.config import checks
+from xlbench.config.checks import ENCODERS, is_sweep, objective_name
+from xlbench.config.places import check_source
+from xlbench.settings.blocks import Mesh
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
@@ -93,7 +94,7 @@ def _model(
     family: str, before: ConfigDict, folder: 'Described', given: Collection[str]
 ) -> dict[str, Setting]:
     """The block of a model: sizes are the folder's, settings of training the config's."""
-    fields = family_signature(family).types
+    fields = checks.family_fields(family)
     block: dict[str, Setting] = {key: value for key, value in before.items() if key in fields}
     block |= {key: value for key, value in folder.model.items() if key in fields}
     if family == 'dual_encoder':
@@ -111,7 +112,7 @@ def _model(
 
 def _family(theirs: str, objective: str, where: str) -> str:
     """The family that an objective trains of a checkpoint of another."""
-    family = FAMILIES.get(objective)
+    family = checks.trained_families().get(objective)
     if family is None:  # Of those that write texts, the checkpoint's own.
         return 'encoder_decoder' if theirs in ENCODERS else theirs
     if family != theirs and not {family, theirs} <= set(ENCODERS):

@@ -6,8 +6,9 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 
-from xlbench.config.decoding import Options, check_value
-from xlbench.system import errors
+from xlbench.settings import ranges
+from xlbench.settings.decoding import FIELDS, Options
+from xlbench.settings.ranges import check_keys
 from xlbench.system.files import Setting
 
 # What every method reads.
@@ -23,7 +24,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(Options):
         group.add_argument(
             f'--{field.name}',
-            type=_parser_of(field),
+            type=_reader(field.name),
             default=argparse.SUPPRESS,
             metavar=field.name.upper(),
             help=described[field.name].replace('%', '%%'),
@@ -32,13 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def given(args: argparse.Namespace) -> dict[str, Setting]:
     """The fields of `Options` that the command line names."""
-    return {f.name: getattr(args, f.name) for f in dataclasses.fields(Options) if f.name in args}
-
-
-def check(args: argparse.Namespace) -> None:
-    """Raises UserError for a value that no method takes."""
-    for name, value in given(args).items():
-        check_value(name, value)
+    return {name: getattr(args, name) for name in FIELDS if name in args}
 
 
 def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
@@ -48,10 +43,7 @@ def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
 
     Another method starts from the defaults, but keeps the lengths and rules that every method has.
     """
-    known = [field.name for field in dataclasses.fields(Options)]
-    for name in changes:
-        if name not in known:
-            raise errors.unknown('decoding option', name, known)
+    check_keys(changes, (), 'decoding', FIELDS)
     changes = dict(changes)
     method = changes.setdefault('method', _method(options, changes))
     if method == options.method:
@@ -79,22 +71,16 @@ def _descriptions() -> dict[str, str]:
     return {name: ' '.join(text.split()) for name, _, text in pairs}
 
 
-def _parser_of(field: dataclasses.Field) -> Callable[[str], Setting]:
-    """Text -> value of a field, of its default's type."""
-    special = {'early_stopping': _early_stopping, 'banned': _ids}
-    if field.name in special:
-        return special[field.name]
-    return _boolean if isinstance(field.default, bool) else type(field.default)
+def _reader(name: str) -> Callable[[str], Setting]:
+    """Text -> checked value of a field."""
 
+    def read(text: str) -> Setting:
+        kind = FIELDS[name].type
+        value = ranges.read(text, ranges.alternatives(kind), f'--{name}')
+        ranges.check(kind, value, f'--{name}')
+        return value
 
-def _boolean(text: str) -> bool:
-    if text not in ('True', 'False'):
-        raise argparse.ArgumentTypeError(f'{text!r} is not True or False')
-    return text == 'True'
-
-
-def _early_stopping(text: str) -> bool | str:
-    return text if text == 'never' else _boolean(text)
+    return _ids if name == 'banned' else read
 
 
 def _ids(text: str) -> tuple[tuple[int, ...], ...]:

@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from xlbench.config.ranges import Block
+from msgspec import Meta
+
+from xlbench.settings.ranges import Block, check_keys, fields_of
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -33,15 +35,15 @@ class Optimizer(Block):
       faster_by: what it is multiplied by.
     """
 
-    learning_rate: Annotated[float, '0 or more'] = 1e-3
+    learning_rate: Annotated[float, Meta(ge=0)] = 1e-3
     schedule: Literal['constant', 'linear', 'cosine', 'inverse_sqrt', 'exponential'] = 'linear'
-    warmup_steps: Annotated[float, '0 or more'] = 0
-    final_fraction: Annotated[float, '0 to 1'] = 0.0
-    decay_rate: Annotated[float, 'above 0, up to 1'] = 0.999
-    decay_steps: Annotated[int, '1 or more'] = 5000
-    clip_norm: Annotated[float, '0 or more'] = 0.0
+    warmup_steps: Annotated[float, Meta(ge=0)] = 0
+    final_fraction: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    decay_rate: Annotated[float, Meta(gt=0, le=1)] = 0.999
+    decay_steps: Annotated[int, Meta(ge=1)] = 5000
+    clip_norm: Annotated[float, Meta(ge=0)] = 0.0
     faster: Sequence[str] = ()
-    faster_by: Annotated[float, 'above 0'] = 1.0
+    faster_by: Annotated[float, Meta(gt=0)] = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,9 +59,9 @@ class Adam(Optimizer):
         float32: a step changes it by 1 - b2 of itself, 0.001, less than the last bit of a bfloat16.
     """
 
-    b1: Annotated[float, '0 or more, below 1'] = 0.9
-    b2: Annotated[float, '0 or more, below 1'] = 0.999
-    eps: Annotated[float, 'above 0'] = 1e-8
+    b1: Annotated[float, Meta(ge=0, lt=1)] = 0.9
+    b2: Annotated[float, Meta(ge=0, lt=1)] = 0.999
+    eps: Annotated[float, Meta(gt=0)] = 1e-8
     moments_dtype: Literal['float32', 'bfloat16'] = 'float32'
 
 
@@ -72,7 +74,7 @@ class AdamW(Adam):
         scales of norms are not decayed.
     """
 
-    weight_decay: Annotated[float, '0 or more'] = 0.01
+    weight_decay: Annotated[float, Meta(ge=0)] = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,12 +93,12 @@ class Adafactor(Optimizer):
       moments_dtype: type that the momentum is kept in; it is added to in float32.
     """
 
-    decay_exponent: Annotated[float, 'above 0, up to 1'] = 0.8
-    clipping_threshold: Annotated[float, 'above 0'] | None = 1.0
+    decay_exponent: Annotated[float, Meta(gt=0, le=1)] = 0.8
+    clipping_threshold: Annotated[float, Meta(gt=0)] | None = 1.0
     multiply_by_parameter_scale: bool = True
-    momentum: Annotated[float, '0 or more, below 1'] | None = None
-    weight_decay_rate: Annotated[float, '0 or more, below 1'] | None = None
-    min_dim_size_to_factor: Annotated[int, '1 or more'] = 128
+    momentum: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    weight_decay_rate: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    min_dim_size_to_factor: Annotated[int, Meta(ge=1)] = 128
     moments_dtype: Literal['float32', 'bfloat16'] = 'float32'
 
     def __post_init__(self) -> None:
@@ -116,7 +118,7 @@ class Sgd(Optimizer):
       momentum: decay of the sum of gradients; 0 keeps none.
     """
 
-    momentum: Annotated[float, '0 or more, below 1'] = 0.0
+    momentum: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
@@ -132,8 +134,5 @@ def make(name: str = 'adamw', **options: Setting) -> Optimizer:
     """
     if name not in OPTIMIZERS:
         raise errors.unknown('optimizer', name, OPTIMIZERS)
-    fields = [field.name for field in dataclasses.fields(OPTIMIZERS[name])]
-    for key in options:
-        if key not in fields:
-            raise errors.unknown(f'key of optimizer {name!r}', key, fields)
+    check_keys(options, (), f'optimizer {name!r}', fields_of(OPTIMIZERS[name]))
     return OPTIMIZERS[name](**options)

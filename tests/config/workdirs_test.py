@@ -5,7 +5,7 @@ import json
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, names
+from xlbench import config as config_lib
 from xlbench.configs import clidsum_mbart, fewshot, mtg_mt5
 from xlbench.system.errors import UserError
 
@@ -16,21 +16,21 @@ def config(**changes) -> ConfigDict:
 
 def test_a_workdir_belongs_to_one_config(tmp_path):
     workdir = str(tmp_path / 'new' / 'run')
-    assert names.check_workdir(workdir, config()) is False
+    assert config_lib.check_workdir(workdir, config()) is False
     assert not (tmp_path / 'new').exists()
-    names.claim_workdir(workdir, config(), {'parameters': 7})
+    config_lib.claim_workdir(workdir, config(), {'parameters': 7})
     path = tmp_path / 'new' / 'run' / 'config.json'
     content = json.loads(path.read_text())
     assert content['config']['tasks'] == ['x', 'y'] and content['parameters'] == 7
     before = path.stat().st_mtime_ns
-    names.claim_workdir(workdir, config(), {'parameters': 8})  # Begun before: left alone.
+    config_lib.claim_workdir(workdir, config(), {'parameters': 8})  # Begun before: left alone.
     assert path.stat().st_mtime_ns == before
-    assert names.check_workdir(workdir, config()) is True
+    assert config_lib.check_workdir(workdir, config()) is True
     (path.parent / 'log.txt').write_text('hello')
-    assert names.check_workdir(workdir, config()) is True
+    assert config_lib.check_workdir(workdir, config()) is True
     path.write_text(json.dumps({'config': {'system': 'other'}, 'scored': {}}))
     with pytest.raises(UserError, match="holds a system's scores of"):
-        names.check_workdir(workdir, config())
+        config_lib.check_workdir(workdir, config())
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_a_workdir_belongs_to_one_config(tmp_path):
     ],
 )
 def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
-    names.claim_workdir(str(tmp_path), config(), {})
+    config_lib.claim_workdir(str(tmp_path), config(), {})
     for check in (
-        lambda: names.check_workdir(str(tmp_path), config(**changes)),
-        lambda: names.claim_workdir(str(tmp_path), config(**changes), {}),
+        lambda: config_lib.check_workdir(str(tmp_path), config(**changes)),
+        lambda: config_lib.claim_workdir(str(tmp_path), config(**changes), {}),
     ):
         with pytest.raises(UserError) as error:
             check()
@@ -56,44 +56,44 @@ def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
 
 def test_a_run_may_go_on_on_other_devices(tmp_path):
     workdir = str(tmp_path)
-    names.claim_workdir(workdir, config(mesh={'data': 8, 'fsdp': 1}), {})
+    config_lib.claim_workdir(workdir, config(mesh={'data': 8, 'fsdp': 1}), {})
     other = config(mesh={'data': 4, 'fsdp': 2, 'tensor': 2})
-    assert names.check_workdir(workdir, other) is True
-    names.claim_workdir(workdir, other, {})
+    assert config_lib.check_workdir(workdir, other) is True
+    config_lib.claim_workdir(workdir, other, {})
     assert config_lib.read_config(workdir).mesh.data == 8
-    assert names.begun_with(workdir, config(mesh={'data': 8, 'fsdp': 1})) == ''
-    assert names.begun_with(workdir, other) == (
+    assert config_lib.begun_with(workdir, config(mesh={'data': 8, 'fsdp': 1})) == ''
+    assert config_lib.begun_with(workdir, other) == (
         'mesh.data was 8, now 4; mesh.fsdp was 1, now 2; mesh.tensor was 1, now 2'
     )
     with pytest.raises(UserError, match=r'another config: seed was 0, now 1; choose'):
-        names.check_workdir(workdir, config(mesh={'data': 4}, seed=1))
+        config_lib.check_workdir(workdir, config(mesh={'data': 4}, seed=1))
 
 
 def test_a_run_may_go_on_with_its_layers_in_a_loop_and_back(tmp_path):
     workdir = str(tmp_path)
-    names.claim_workdir(workdir, config(model={'family': 'mt5'}), {})
+    config_lib.claim_workdir(workdir, config(model={'family': 'mt5'}), {})
     looped = config(model={'family': 'mt5', 'scan_layers': 2})
-    assert names.check_workdir(workdir, looped) is True
-    assert names.begun_with(workdir, looped).startswith('model.scan_layers was ')
+    assert config_lib.check_workdir(workdir, looped) is True
+    assert config_lib.begun_with(workdir, looped).startswith('model.scan_layers was ')
     with pytest.raises(UserError, match=r'another config: model\.remat was'):
-        names.check_workdir(workdir, config(model={'family': 'mt5', 'remat': 'full'}))
+        config_lib.check_workdir(workdir, config(model={'family': 'mt5', 'remat': 'full'}))
 
 
 def test_a_run_does_not_go_on_with_other_data(tmp_path):
     workdir = str(tmp_path)
-    names.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
-    names.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
-    names.claim_workdir(workdir, config(), {})
+    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
+    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
+    config_lib.claim_workdir(workdir, config(), {})
     with pytest.raises(UserError, match=r'^a/test holds other examples than when \S+ was begun;'):
-        names.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'z'}})
+        config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'z'}})
 
 
 def test_somebody_else_s_folder_is_left_alone(tmp_path):
     (tmp_path / '.config.json.tmp').write_text('{')  # Ours, of a process that was killed.
-    assert names.check_workdir(str(tmp_path), config()) is False
+    assert config_lib.check_workdir(str(tmp_path), config()) is False
     (tmp_path / 'thesis.tex').write_text('mine')
     with pytest.raises(UserError, match='is not empty and holds no run of ours'):
-        names.claim_workdir(str(tmp_path), config(), {})
+        config_lib.claim_workdir(str(tmp_path), config(), {})
     assert sorted(path.name for path in tmp_path.iterdir()) == ['.config.json.tmp', 'thesis.tex']
 
 
@@ -110,14 +110,14 @@ def test_somebody_else_s_folder_is_left_alone(tmp_path):
 def test_a_broken_config_json_is_named(tmp_path, text):
     (tmp_path / 'config.json').write_text(text)
     with pytest.raises(UserError, match=r'config\.json') as error:
-        names.check_workdir(str(tmp_path), config())
+        config_lib.check_workdir(str(tmp_path), config())
     assert '\n' not in str(error.value)
 
 
 def test_a_workdir_is_no_file(tmp_path):
     (tmp_path / 'notes.txt').write_text('mine')
     with pytest.raises(UserError, match=r'notes\.txt is a file and no folder; choose another'):
-        names.check_workdir(str(tmp_path / 'notes.txt'), config())
+        config_lib.check_workdir(str(tmp_path / 'notes.txt'), config())
 
 
 LEFT_OUT = {
@@ -160,30 +160,30 @@ def test_a_missing_key_is_its_default(tmp_path, key):
     other = changed(config, key, {'batch_size': 3} if key.endswith('batches') else 0.7)
     for number, (before, now) in enumerate([(with_it, without), (without, with_it)]):
         workdir = str(tmp_path / str(number))
-        names.claim_workdir(workdir, before, {})
-        assert names.check_workdir(workdir, now) is True
+        config_lib.claim_workdir(workdir, before, {})
+        assert config_lib.check_workdir(workdir, now) is True
         with pytest.raises(UserError, match=rf'another config: {key}\S* was .*, now '):
-            names.check_workdir(workdir, other)
+            config_lib.check_workdir(workdir, other)
 
 
 def test_a_run_with_keys_of_earlier_versions_goes_on(tmp_path):
     config = changed(clidsum_mbart.get_config(), 'evals.test.metrics')
     old = changed(changed(config, 'evals.test.bertscore', 'enc'), 'evals.test.bertscore_layer', 9)
-    names.claim_workdir(str(tmp_path), old, {})
+    config_lib.claim_workdir(str(tmp_path), old, {})
     now = changed(config, 'evals.test.metrics', ('bertscore=enc@9',))
-    assert names.check_workdir(str(tmp_path), now) is True
+    assert config_lib.check_workdir(str(tmp_path), now) is True
     assert list(config_lib.read_config(str(tmp_path)).evals.test.metrics) == ['bertscore=enc@9']
     with pytest.raises(UserError, match=r'another config: evals\.test\.metrics was'):
-        names.check_workdir(str(tmp_path), config)
+        config_lib.check_workdir(str(tmp_path), config)
 
 
 def test_a_missing_key_of_a_sweep_is_its_default(tmp_path):
     now = fewshot.get_config()
     before = changed(changed(now, 'source.embedding_rows'), 'source.lora')
-    names.claim_workdir(str(tmp_path), before, {})
-    assert names.check_workdir(str(tmp_path), now) is True
+    config_lib.claim_workdir(str(tmp_path), before, {})
+    assert config_lib.check_workdir(str(tmp_path), now) is True
     with pytest.raises(UserError, match=r"source\.embedding_rows was 'all', now 'occurring'"):
-        names.check_workdir(str(tmp_path), changed(now, 'source.embedding_rows', 'occurring'))
+        config_lib.check_workdir(str(tmp_path), changed(now, 'source.embedding_rows', 'occurring'))
 
 
 def test_a_run_that_was_begun_without_a_later_key_has_its_default_workdir(tmp_path):
@@ -200,8 +200,8 @@ def test_a_run_that_was_begun_without_a_later_key_has_its_default_workdir(tmp_pa
 def test_other_trackers_are_no_other_run(tmp_path, make, block):
     config = make.get_config()
     before = changed(changed(config, f'{block}trackers'), f'{block}tracked_samples')
-    names.claim_workdir(str(tmp_path), before, {})
+    config_lib.claim_workdir(str(tmp_path), before, {})
     other = changed(config, f'{block}trackers', ['wandb', 'mlflow'])
-    assert names.check_workdir(str(tmp_path), other) is True
+    assert config_lib.check_workdir(str(tmp_path), other) is True
     hashes = [config_lib.for_hash(config_lib.to_dict(one)) for one in (config, before, other)]
     assert hashes[0] == hashes[1] == hashes[2]

@@ -11,13 +11,20 @@ import os
 import pathlib
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, config as config_lib
+from xlbench import benchmarks
 from xlbench.benchmarks import task_files
+from xlbench.config import record
+from xlbench.settings import blocks
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
+from xlbench.system.files import Json
+
+if TYPE_CHECKING:
+    from xlbench.data import prepared
 
 
 def check_places(config: ConfigDict) -> None:
@@ -154,20 +161,15 @@ def check_source(spec: object, kind: str) -> None:
     """
     if not isinstance(spec, str):
         raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
-    path = pathlib.Path(os.path.expanduser(spec))
-    before, at, step = spec.rpartition('@')
-    workdir = pathlib.Path(os.path.expanduser(before))
-    if at and not path.is_dir() and workdir.is_dir():
-        check_run(str(workdir), kind, step)
-        return
-    if (path / 'checkpoints').is_dir():
-        check_run(str(path), kind)
+    path, step = record.split_step(spec)
+    if step or (path / 'checkpoints').is_dir():
+        check_run(str(path), kind, step)
         return
     if path.is_dir():
         if (path / 'left' / 'config.json').is_file():
             return  # Two encoders.
         if (path / 'config.json').is_file():
-            config_lib.refuse_sweep(str(path))
+            record.refuse_sweep(str(path))
             return
         from xlbench.huggingface import marian_files
 
@@ -189,7 +191,7 @@ def check_run(workdir: str, kind: str, step: str = '') -> None:
     folder = pathlib.Path(os.path.expanduser(workdir))
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
-    config_lib.read_config(str(folder))
+    record.read_config(str(folder))
     steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
     if not steps:
         raise UserError(f'{workdir} has no checkpoint yet')
@@ -212,12 +214,12 @@ def _nearest(path: pathlib.Path) -> str:
     return f'; nearest: {", ".join(str(path.parent / name) for name in near)}' if near else ''
 
 
-def needed(config: ConfigDict) -> list[tuple[str, str]]:
+def needed_splits(config: ConfigDict) -> list[tuple[str, str]]:
     """(task or mixture, split) of all that a run reads, in the order of the config."""
     pairs = []
     for stage in config.stages.values():
         parts = [(name, stage.split) for name in stage.get('curriculum') or ()]
-        pairs += [*config_lib.stage_pairs(stage), *parts]
+        pairs += [*blocks.stage_pairs(stage), *parts]
     for block in config.evals.values():
         splits = ['' if block.get('optional') else block.split, block.get('responses', '')]
         pairs += [(task, split) for split in splits if split for task in block.tasks]
@@ -226,7 +228,63 @@ def needed(config: ConfigDict) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
-def optional(config: ConfigDict) -> list[tuple[str, str]]:
+def optional_splits(config: ConfigDict) -> list[tuple[str, str]]:
     """(task or mixture, split) of what a run evaluates as far as it is there."""
     blocks = [block for block in config.evals.values() if block.get('optional')]
     return list(dict.fromkeys((task, block.split) for block in blocks for task in block.tasks))
+
+
+def open_task(
+    task: str,
+    split: str,
+    *,
+    like: str = '',
+    root: str = '',
+    vocabulary: str = '',
+    sample: bool = False,
+) -> 'prepared.Prepared':
+    """The prepared task and split, of whichever vocabulary: its texts are the same.
+
+    Args:
+      task: its name.
+      split: of the task.
+      like: workdir of a run, whose data root and vocabulary are taken where none are given.
+      root: of the data; by default that of XLBENCH_DATA, or data.
+      vocabulary: to prepare the task with, if it is not prepared.
+      sample: whether the sample corpora are made in the root.
+
+    Raises:
+      UserError: there is no such task, or nothing says with which vocabulary to prepare it.
+    """
+    from xlbench.data import prepared  # Slow to import.
+
+    if like:
+        about: dict[str, Json] = files.read_json(pathlib.Path(like) / 'config.json', dict)
+        config = about.get('config')
+        data = config.get('data') if isinstance(config, dict) else None
+        if not isinstance(data, dict) or not isinstance(data.get('root'), str):
+            raise UserError(f'--like={like}: its config.json names no data; give --root')
+        sample = sample or bool(data.get('sample'))
+        root = record.data_root({**about, 'config': {'data': data | {'sample': sample}}}, root)
+        vocabulary = vocabulary or str(data.get('vocabulary') or '')
+    root = root or os.environ.get('XLBENCH_DATA') or 'data'
+    if vocabulary:
+        check_task(task, 'task in --task', root, vocabulary)
+        pairs = [(task, split)]
+        prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
+        return prepared.open_task(root, vocabulary, task, split)
+    reasons = []
+    place = pathlib.Path(root) / 'prepared'
+    for name in files.names(place):
+        try:
+            return prepared.open_task(root, name, task, split)
+        except prepared.NotPrepared as error:
+            if (place / name / task / split).is_dir():
+                reasons.append(error.reason)
+    if not reasons:
+        check_task(task, 'task in --task', root, 'sample')
+    why = reasons[0] if reasons else f'{task}/{split} is not prepared in {root}'
+    raise UserError(
+        f'{why}; name a vocabulary to prepare it with, --vocabulary=mt5, a run that has it, '
+        '--like=WORKDIR, or a file of --references'
+    )

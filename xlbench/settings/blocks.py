@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from ml_collections import ConfigDict
+from msgspec import Meta
 
-from xlbench.config.ranges import Block, check_arguments as check_ranges
-from xlbench.config.signatures import Signature
-from xlbench.system import errors
-from xlbench.system.errors import UserError
+from xlbench.settings.ranges import Block
 from xlbench.system.files import Json, Setting
 
 
@@ -40,16 +38,16 @@ class Run(Block):
 
     where: ClassVar[str] = 'config'
 
-    seed: Annotated[int, '0 or more, below 2**32'] = 0
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] = 0
     init_from: str = ''
     trainable: Sequence[str] = ('.*',)
-    accumulate: Annotated[int, '1 or more, below 2**31'] = 1
-    log_every: Annotated[int, '1 or more'] = 100
+    accumulate: Annotated[int, Meta(ge=1, lt=2**31)] = 1
+    log_every: Annotated[int, Meta(ge=1)] = 100
     baselines: Sequence[str] = ()
     baseline_split: str = 'train'
     embedding_rows: Literal['all', 'occurring'] = 'all'
     trackers: Sequence[str] = ('tensorboard',)
-    tracked_samples: Annotated[int, '0 to 100'] = 4
+    tracked_samples: Annotated[int, Meta(ge=0, le=100)] = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +68,7 @@ class Data(Block):
     root: str
     vocabulary: str
     sample: bool
-    vocabulary_size: Annotated[int, '0 to 2**24'] = 0
+    vocabulary_size: Annotated[int, Meta(ge=0, le=2**24)] = 0
     vocabulary_type: Literal['unigram', 'bpe'] = 'unigram'
 
 
@@ -92,11 +90,11 @@ class Mesh(Block):
 
     where: ClassVar[str] = 'config.mesh'
 
-    data: Annotated[int, '-1 or more'] = -1
-    fsdp: Annotated[int, '-1 or more'] = 1
-    tensor: Annotated[int, '-1 or more'] = 1
-    sequence: Annotated[int, '-1 or more'] = 1
-    replica: Annotated[int, '-1 or more'] = 1
+    data: Annotated[int, Meta(ge=-1)] = -1
+    fsdp: Annotated[int, Meta(ge=-1)] = 1
+    tensor: Annotated[int, Meta(ge=-1)] = 1
+    sequence: Annotated[int, Meta(ge=-1)] = 1
+    replica: Annotated[int, Meta(ge=-1)] = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,16 +124,16 @@ class Batches(Block):
 
     where: ClassVar[str] = 'config.batches'
 
-    batch_size: Annotated[int, '1 to 2**24']
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    batch_size: Annotated[int, Meta(ge=1, le=2**24)]
+    lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
     packing: bool = True
-    length_buckets: Annotated[int, '1 to 64'] = 1
+    length_buckets: Annotated[int, Meta(ge=1, le=64)] = 1
     equal_rows: bool = False
-    row_multiple: Annotated[int, '1 to 2**24'] | None = None
+    row_multiple: Annotated[int, Meta(ge=1, le=2**24)] | None = None
     one_task: bool = False
     each_task: bool = False
-    window: Annotated[int, '1 to 2**30'] | None = None
-    prefetch: Annotated[int, '0 to 2**10'] = 8
+    window: Annotated[int, Meta(ge=1, le=2**30)] | None = None
+    prefetch: Annotated[int, Meta(ge=0, le=2**10)] = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,8 +147,8 @@ class Checkpoints(Block):
 
     where: ClassVar[str] = 'config.checkpoints'
 
-    every: Annotated[int, '1 or more'] = 1000
-    keep: Annotated[int, '1 or more'] = 2
+    every: Annotated[int, Meta(ge=1)] = 1000
+    keep: Annotated[int, Meta(ge=1)] = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +162,7 @@ class Nonfinite(Block):
 
     where: ClassVar[str] = 'config.nonfinite'
 
-    skip: Annotated[int, '0 or more'] = 0
+    skip: Annotated[int, Meta(ge=0)] = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,7 +179,7 @@ class Best(Block):
 
     score: str
     mode: Literal['max', 'min']
-    patience: Annotated[int, '0 or more']
+    patience: Annotated[int, Meta(ge=0)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -196,7 +194,7 @@ class Added(Block):
 
     mixture: str
     split: str
-    rate: Annotated[float, 'above 0, up to 10**6'] = 1.0
+    rate: Annotated[float, Meta(gt=0, le=10**6)] = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -221,7 +219,7 @@ class Stage(Block):
 
     mixture: str
     split: str
-    num_steps: Annotated[int, '1 or more, below 2**31']
+    num_steps: Annotated[int, Meta(ge=1, lt=2**31)]
     optimizer: Mapping
     start_from: Literal['last', 'best'] = 'last'
     batches: Mapping = dataclasses.field(default_factory=dict)
@@ -246,8 +244,8 @@ class Evaluation(Block):
 
     tasks: Sequence[str]
     split: str
-    every: Annotated[int, '0 or more']
-    max_share: Annotated[float, 'above 0, up to 1'] = 1.0
+    every: Annotated[int, Meta(ge=0)]
+    max_share: Annotated[float, Meta(gt=0, le=1)] = 1.0
     optional: bool = False
     type: str = ''
 
@@ -265,6 +263,8 @@ def defaults() -> ConfigDict:
     return c
 
 
+# Ours; the other keys of a block of config.evals are arguments of its evaluator.
+EVALUATION_KEYS = tuple(field.name for field in dataclasses.fields(Evaluation))
 # Keys that configs of earlier versions lack, with their defaults.
 LATER_KEYS: Mapping[str, Setting] = {
     key: getattr(Run(), key) for key in ('embedding_rows', 'trackers', 'tracked_samples')
@@ -316,36 +316,3 @@ def leaves(
             yield from leaves(value, f'{prefix}{key}.')
         else:
             yield f'{prefix}{key}', value
-
-
-def check_arguments(signature: Signature, block: Mapping[str, Setting], name: str) -> None:
-    """Raises UserError for a key or value that `signature` does not take, or a key it needs."""
-    for key in block:
-        if key not in signature.types and not signature.open_ended:
-            raise errors.unknown(f'key in {name}', key, signature.types)
-    for key in signature.types:
-        if key in signature.needed and key not in block:
-            raise UserError(f'{name} lacks {key!r}, which {signature.name} needs')
-    check_ranges(signature, block, name)
-
-
-def check_keys(
-    block: Mapping[str, Setting],
-    allowed: Sequence[str],
-    name: str,
-    optional: Sequence[str] = (),
-) -> None:
-    """Raises UserError for a key that is not allowed, or one of `allowed` that is missing.
-
-    Args:
-      block: that has the keys.
-      allowed: keys that it must have.
-      name: of the block, for messages.
-      optional: keys that it may have.
-    """
-    for key in block:
-        if key not in (*allowed, *optional):
-            raise errors.unknown(f'key in {name}', key, (*allowed, *optional))
-    for key in allowed:
-        if key not in block:
-            raise UserError(f'{name} lacks {key!r}; it holds {", ".join(allowed)}')

@@ -1,17 +1,17 @@
 """The options of a decoder: the keyword arguments of a `decoding` block, checked."""
 
 import dataclasses
-import math
-import numbers
-from collections.abc import Sequence
-from typing import Annotated, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, get_args
 
-from xlbench.config import ranges
-from xlbench.system import errors
+from msgspec import Meta
+
+from xlbench.settings.ranges import check, check_keys, fields_of
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
-METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
+Method = Literal['greedy', 'sample', 'beam', 'diverse_beam']
+METHODS = get_args(Method)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,32 +43,33 @@ class Options:
       seed: seed of the samples.
     """
 
-    method: str = 'greedy'
-    max_length: Annotated[int, '1 or more, up to 2**20'] = 128
-    min_length: Annotated[int, '0 or more'] = 0
-    num_beams: Annotated[int, '1 or more, up to 2**12'] = 1
-    num_return: Annotated[int, '1 or more, up to 2**16'] = 1
+    method: Method = 'greedy'
+    max_length: Annotated[int, Meta(ge=1, le=2**20)] = 128
+    min_length: Annotated[int, Meta(ge=0)] = 0
+    num_beams: Annotated[int, Meta(ge=1, le=2**12)] = 1
+    num_return: Annotated[int, Meta(ge=1, le=2**16)] = 1
     length_penalty: float = 1.0
-    early_stopping: bool | str = False
-    temperature: Annotated[float, 'above 0'] = 1.0
-    top_k: Annotated[int, '0 (all) or more'] = 0
-    top_p: Annotated[float, 'above 0 up to 1'] = 1.0
-    no_repeat_ngram: Annotated[int, '0 (off) or more'] = 0
-    repetition_penalty: Annotated[float, 'above 0'] = 1.0
+    early_stopping: Literal['never'] | bool = False
+    temperature: Annotated[float, Meta(gt=0)] = 1.0
+    top_k: Annotated[int, Meta(ge=0)] = 0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    no_repeat_ngram: Annotated[int, Meta(ge=0)] = 0
+    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
     banned: Sequence[int | Sequence[int]] = ()
     forced_last: bool = False
-    num_groups: Annotated[int, '1 or more'] = 1
-    diversity_penalty: Annotated[float, '0 or more'] = 0.0
-    seed: Annotated[int, '-2**63 or more, below 2**63'] = 0
+    num_groups: Annotated[int, Meta(ge=1)] = 1
+    diversity_penalty: Annotated[float, Meta(ge=0)] = 0.0
+    seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] = 0
 
     def __post_init__(self):
-        if self.method not in METHODS:
-            raise errors.unknown('decoding method', self.method, METHODS)
+        for name, field in FIELDS.items():
+            value = getattr(self, name)
+            if not hasattr(value, 'aval'):  # What jax traces has no value: one program for many.
+                value = value.item() if hasattr(value, 'item') else value  # NumPy's.
+                check(field.type, value, f'decoding.{name}')
         banned = tuple((b,) if isinstance(b, int) else tuple(b) for b in self.banned)
         object.__setattr__(self, 'banned', banned)
         beams, groups = self.num_beams, self.num_groups
-        for field in dataclasses.fields(self):
-            check_value(field.name, getattr(self, field.name))
         for name, allowed, what in (
             ('min_length', self.min_length <= self.max_length, f'0 to {self.max_length}'),
             ('banned', all(banned), 'ids and sequences of ids that are not empty'),
@@ -122,21 +123,15 @@ class Options:
         return self.num_return if self.method == 'sample' else self.num_beams
 
 
-_FIELDS = {field.name: field.type for field in dataclasses.fields(Options)}
+FIELDS = fields_of(Options)
 
 
-def check_value(name: str, value: Setting) -> None:
-    """Raises UserError for a value of an option that is wrong whatever the other options are."""
-    kind = _FIELDS.get(name)
-    if name == 'early_stopping':
-        allowed, is_right = "True, False, 'never'", value in (True, False, 'never')
-    elif kind is float or get_args(kind)[:1] in ((int,), (float,)):
-        if hasattr(value, 'aval'):  # What jax traces has no value yet: one program, many penalties.
-            return
-        allowed = 'a finite number' if kind is float else get_args(kind)[1]
-        is_right = isinstance(value, numbers.Real) and math.isfinite(value)
-        is_right = is_right and (kind is float or value in ranges.parse(allowed))
-    else:
-        return
-    if not is_right:
-        raise UserError(f'decoding: {name}={value!r}; allowed: {allowed}')
+def make(block: Mapping[str, Setting], max_length: int | None = None) -> Options:
+    """Returns the checked options of a block `decoding`.
+
+    Args:
+      block: with the keys of `Options`.
+      max_length: where the block has none.
+    """
+    check_keys(block, (), 'decoding', FIELDS)
+    return Options(**({'max_length': max_length} if max_length else {}) | dict(block))

@@ -1,19 +1,22 @@
 """The workdir of a run, which belongs to the config in its config.json."""
 
+import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench.config import epochs, read_about, to_dict, upgrade
-from xlbench.config.blocks import TRACKING_KEYS
-from xlbench.config.record import Begun
-from xlbench.names import defaults
+from xlbench import models
+from xlbench.config import epochs
+from xlbench.config.checks import block_fields, is_sweep
+from xlbench.config.record import Begun, read_about, upgrade
+from xlbench.settings.blocks import TRACKING_KEYS, Run, to_dict
+from xlbench.settings.ranges import COMPUTED, fields_of
 from xlbench.system import files
 from xlbench.system.errors import UserError, shortened
-from xlbench.system.files import Json
+from xlbench.system.files import Json, Setting
 
 # What may differ when a run goes on: the devices it then has, how its steps are compiled, its
 # trackers, and the places of its data. The data itself has to be the same (see claim_workdir), so
@@ -149,7 +152,7 @@ def _differences(
 
 def _value(config: Json, block: dict[str, Json], path: tuple[str, ...], key: str) -> Json:
     """Returns the value of a block's key, or its default."""
-    return block[key] if key in block else defaults.left_out(config, path).get(key, _ABSENT)
+    return block[key] if key in block else _left_out(config, path).get(key, _ABSENT)
 
 
 def _are_defaults(
@@ -159,3 +162,39 @@ def _are_defaults(
     blocks = tuple({} if value in (_ABSENT, None) else value for value in values)
     are_blocks = all(isinstance(block, dict) for block in blocks)
     return are_blocks and not any(_differences(configs, blocks, path))
+
+
+def _left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:
+    """Gives the defaults of a block of any version, where they are known without the data.
+
+    Example: of config.evals.test.decoding -> {'method': 'greedy', 'num_beams': 1, ...}
+    """
+    try:
+        return {key: _as_json(value) for key, value in _defaults(config, path).items()}
+    except (UserError, KeyError, AttributeError, TypeError):  # It is not a config of ours.
+        return {}
+
+
+def _defaults(config: dict[str, Json], path: Sequence[str]) -> dict[str, Setting]:
+    if is_sweep(config) and path[:1] == ('source',):
+        return _defaults(config['source'], path[1:])
+    if path == ('model',):
+        return _of_model(**config['model'])
+    fields = block_fields(config, *path) if path or is_sweep(config) else fields_of(Run)
+    unknown = (COMPUTED, dataclasses.MISSING)
+    known = {key: field.default for key, field in fields.items() if field.default not in unknown}
+    if path[:1] == ('stages',) and path[2:] == ('batches',):  # What differs from config.batches.
+        known |= config['batches']
+    if path[:1] == ('evals',) and path[2:] == ('decoding',):
+        known['max_length'] = config['evals'][path[1]]['lengths']['targets']
+    return known
+
+
+def _of_model(family: str, size: str = '', **fields: Setting) -> dict[str, Setting]:
+    """The fields of a model; what is 0 becomes the vocabulary's size, or the data's labels."""
+    known = dataclasses.asdict(models.config(family, size, **fields))
+    return known | dict.fromkeys(known.keys() & {'vocab_size', 'num_labels'}, 0)
+
+
+def _as_json(value: Setting) -> Json:
+    return [_as_json(part) for part in value] if isinstance(value, list | tuple) else value

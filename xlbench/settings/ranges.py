@@ -1,0 +1,246 @@
+"""The values that a setting may have: msgspec's constraints in its type, beside its default.
+
+  alpha: Annotated[float, Meta(gt=0)] = 16.0
+  batch_size: Annotated[int, Meta(ge=1, le=2**24)]
+  row_multiple: Annotated[int, Meta(ge=1)] | None = None
+  lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
+  schedule: Literal['constant', 'linear'] = 'linear'
+"""
+
+import ast
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
+
+COMPUTED = object()  # A default that only the module of its class can make.
+KINDS = {int: 'a whole number', float: 'a number', bool: 'True or False', str: 'a text'}
+
+
+class Field(NamedTuple):
+    """A key of a block: its type, and its default: MISSING if it has none, or COMPUTED."""
+
+    type: Any
+    default: Setting = dataclasses.MISSING
+
+
+Fields = Mapping[str, Field]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Block:
+    """A block of a config, whose fields' types say what values they take.
+
+    Attributes:
+      where: the block's name in messages, such as 'config.mesh'.
+    """
+
+    where: ClassVar[str] = ''
+
+    def __post_init__(self) -> None:
+        for key, field in fields_of(type(self)).items():
+            check(field.type, getattr(self, key), f'{self.where}.{key}' if self.where else key)
+
+
+def fields_of(block: type) -> Fields:
+    """Returns the keys of a dataclass."""
+    return {field.name: Field(field.type, _default(field)) for field in dataclasses.fields(block)}
+
+
+def _default(field: dataclasses.Field) -> Setting:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
+def check_block(
+    fields: Fields, block: Mapping[str, Setting], where: str, open_ended: bool = False
+) -> None:
+    """Raises UserError for a key that there is not, a value that it does not take, or a lack.
+
+    Args:
+      fields: that the block may have.
+      block: to be checked.
+      where: its name for the message: 'config.mesh'.
+      open_ended: whether it may have any other keys as well.
+    """
+    needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+    check_keys(block, needed, where, block if open_ended else fields)
+    for key, value in block.items():
+        if key in fields:
+            check(fields[key].type, value, f'{where}.{key}')
+
+
+def check_keys(
+    block: Mapping[str, Setting], needed: Sequence[str], where: str, optional: Sequence[str] = ()
+) -> None:
+    """Raises UserError for a key that is neither needed nor optional, or a needed one it lacks.
+
+    Args:
+      block: that has the keys.
+      needed: keys that it must have.
+      where: name of the block, for messages.
+      optional: keys that it may have.
+    """
+    for key in block:
+        if key not in needed and key not in optional:
+            raise errors.unknown(f'key in {where}', key, {*needed, *optional})
+    for key in needed:
+        if key not in block:
+            raise UserError(f'{where} lacks {key!r}; it needs {", ".join(needed)}')
+
+
+def check(kind: Any, value: Setting, where: str) -> None:
+    """Raises UserError for a value that is not of a type, or out of its range.
+
+    Args:
+      kind: the type: int, Annotated[float, Meta(ge=0)] | None, Literal['a', 'b'], ...
+      value: to be checked.
+      where: its name for the message.
+    """
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, types.UnionType):
+        _check_union(inner, value, where)
+    elif origin is Mapping:
+        if not hasattr(value, 'items'):  # A ConfigDict is no Mapping.
+            raise _wrong(value, where, 'a block of keys, like dict(KEY=VALUE)')
+        for key, one in value.items() if inner else ():
+            check(inner[1], one, f'{where}.{key}')
+    elif origin is Sequence:
+        if not isinstance(value, list | tuple):
+            raise _wrong(value, where, 'a tuple, as (A, B) or (A,)')
+        for place, one in enumerate(value if inner else ()):
+            check(inner[0], one, f'{where}[{place}]')
+    elif origin is Literal:
+        if not isinstance(value, str) or value not in inner:
+            key = where.rpartition('.')[2]
+            raise errors.unknown(key if key == where else f'{key} in {where}', value, inner)
+    elif not _converts(value, plain(kind)):
+        raise _wrong(value, where, KINDS.get(plain(kind), f'{kind}'))
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(value, where, 'finite')
+    elif not _converts(value, kind):
+        raise _wrong(value, where, limits(kind))
+
+
+def _check_union(kinds: Sequence[Any], value: Setting, where: str) -> None:
+    if value is None and type(None) in kinds:
+        return
+    kinds = [kind for kind in kinds if kind is not type(None)]
+    for kind in kinds:
+        try:
+            return check(kind, value, where)
+        except UserError:
+            if len(kinds) == 1:
+                raise
+    raise _wrong(value, where, ' or '.join(map(_allowed, kinds)))
+
+
+def _allowed(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return ', '.join(map(repr, get_args(kind)))
+    return KINDS.get(plain(kind), 'a tuple, as (A, B) or (A,)')
+
+
+def _converts(value: Setting, kind: Any) -> bool:
+    try:
+        msgspec.convert(float(value) if isinstance(value, float) else value, kind)  # NumPy's, too.
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _wrong(value: Setting, where: str, words: str) -> UserError:
+    return UserError(f'{where} is {errors.shortened(value, 100)}; it must be {words}')
+
+
+def read(text: str, kinds: Sequence[Any], where: str) -> Setting:
+    """Reads the value that a text of a command line is; its range is not checked.
+
+    Args:
+      text: such as '3', 'True', "('a', 'b')", 'a' for ('a',), or '' for ().
+      kinds: that it may be of, without ranges; see `alternatives`.
+      where: name of the value for the message.
+
+    Raises:
+      UserError: it is of none of them.
+    """
+    for kind in filter(kinds.__contains__, _READERS):
+        try:
+            return _READERS[kind](text)
+        except (KeyError, ValueError):
+            continue
+    words = [KINDS[kind] for kind in kinds if kind in KINDS]
+    raise _wrong(text, where, ' or '.join(words))
+
+
+def _read_tuple(text: str) -> tuple:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = text
+    return tuples(value) if isinstance(value, list | tuple) else (value,) if value != '' else ()
+
+
+def tuples(value: Setting) -> Setting:
+    """Lists as tuples, as deep as they go."""
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+
+
+# In the order in which a text is tried.
+_READERS: Mapping[Any, Callable[[str], Setting]] = {
+    bool: lambda text: {'true': True, '1': True, 'false': False, '0': False}[text.lower()],
+    int: int,
+    float: float,
+    type(None): lambda text: {'None': None}[text],
+    Sequence: _read_tuple,
+    str: str,
+}
+
+
+def alternatives(kind: Any) -> Sequence[Any]:
+    """The types of A | B, each without its range; one that is no union stands for itself."""
+    is_union = get_origin(kind) in (Union, types.UnionType)
+    return tuple(map(plain, get_args(kind) if is_union else (kind,)))
+
+
+def plain(kind: Any) -> Any:
+    """The first of a type's alternatives, without its range: Annotated[int, ...] | None -> int."""
+    while inner := get_args(kind):
+        if get_origin(kind) in (Mapping, Sequence):
+            return get_origin(kind)
+        if get_origin(kind) is Literal:
+            return type(inner[0])
+        kind = inner[0]
+    return kind
+
+
+def limits(kind: Annotated) -> str:
+    """The range of a type in words: '1 to 2**24', '0 or more, below 1', 'above 0'."""
+    _, meta = get_args(kind)
+    least = f'above {_number(meta.gt)}' if meta.ge is None else _number(meta.ge)
+    if meta.le is not None:
+        return f'{least}{" to" if meta.gt is None else ", up to"} {_number(meta.le)}'
+    least += ' or more' if meta.gt is None else ''
+    return least if meta.lt is None else f'{least}, below {_number(meta.lt)}'
+
+
+def _number(limit: float) -> str:
+    """A limit as one writes it: 16777216 -> '2**24'."""
+    size = abs(limit)
+    if size >= 1024 and isinstance(limit, int) and size & (size - 1) == 0:
+        return f'{"-" if limit < 0 else ""}2**{size.bit_length() - 1}'
+    return f'{limit}'
+
+
+__all__ = [
+    'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'alternatives', 'check',
+    'check_block', 'check_keys', 'fields_of', 'limits', 'plain', 'read', 'tuples',
+]  # fmt: skip

@@ -1,0 +1,136 @@
+"""The fields of the dataclasses that blocks of a config make, read from their source.
+
+Objectives, evaluators and models stand in modules that import jax, which takes seconds. A misspelt
+key is answered before: their annotations are evaluated, and nothing is imported.
+"""
+
+import ast
+import builtins
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, get_origin
+
+from msgspec import Meta
+
+import xlbench
+from xlbench.settings.ranges import COMPUTED, Field, Fields
+from xlbench.system.files import Setting
+
+
+class _Names(dict):
+    """The names in annotations; one that is not known stands for any type."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+_NAMES = _Names(
+    Annotated=Annotated, ClassVar=ClassVar, Literal=Literal, Mapping=Mapping, Meta=Meta,
+    Sequence=Sequence, dataclasses=dataclasses,
+)  # fmt: skip
+
+
+def fields(module: str, name: str) -> Fields:
+    """Returns the fields of a dataclass of this package.
+
+    Example: fields('xlbench.models.lora', 'Lora') ->
+      {'rank': Field(Annotated[int, Meta(ge=0, le=2**16)], 0), ...}
+    """
+    return {k: field for k, field in _members(module, name).items() if not _of_class(field)}
+
+
+def attributes(module: str, name: str) -> dict[str, Setting]:
+    """Returns what a class says of itself, such as `family: ClassVar[str] = 'bert'`."""
+    return {k: field.default for k, field in _members(module, name).items() if _of_class(field)}
+
+
+def _of_class(field: Field) -> bool:
+    return get_origin(field.type) is ClassVar
+
+
+@functools.cache
+def _members(module: str, name: str) -> Fields:
+    """The annotated members of a class and its bases."""
+    module, node = _definition(module, name)
+    found: dict[str, Field] = {}
+    for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base  # Evaluator[Task].
+        place = _place(module, ast.unparse(base))
+        if place[0].startswith('xlbench.'):
+            found |= _members(*place)
+    for line in node.body:
+        if isinstance(line, ast.AnnAssign):
+            found[line.target.id] = Field(_evaluated(line.annotation), _default(line.value))
+    return found
+
+
+def _evaluated(node: ast.expr) -> Any:
+    """The value of an expression; Any where only its module has the names in it."""
+    try:
+        return eval(compile(ast.Expression(node), 'annotation', 'eval'), {}, _NAMES)
+    except (AttributeError, TypeError):
+        return Any
+
+
+def _default(node: ast.expr | None) -> Setting:
+    value = dataclasses.MISSING if node is None else _evaluated(node)
+    if isinstance(value, dataclasses.Field):
+        return value.default_factory()
+    return COMPUTED if value is Any else value
+
+
+@functools.cache
+def catalog(package: str, ending: str = '') -> dict[str, str]:
+    """Lists a package's classes, one in each file: {'token_loss': 'TokenLoss'} of token_loss.py.
+
+    Args:
+      package: whose files are looked at.
+      ending: of the classes' names: 'Evaluator' for GenerationEvaluator of generation.py.
+    """
+    classes = {}
+    for file in sorted(_path(package).glob('*.py')):
+        name = ''.join(word.capitalize() for word in file.stem.split('_')) + ending
+        body = _source(f'{package}.{file.stem}').body
+        if any(isinstance(node, ast.ClassDef) and node.name == name for node in body):
+            classes[file.stem] = name
+    return classes
+
+
+def _path(module: str) -> pathlib.Path:
+    # importlib.util.find_spec would import the packages that the module is in.
+    return pathlib.Path(next(iter(xlbench.__path__)), *module.split('.')[1:])
+
+
+@functools.cache
+def _source(module: str) -> ast.Module:
+    path = _path(module)
+    file = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
+    return ast.parse(file.read_text(encoding='utf-8'))
+
+
+def _definition(module: str, name: str) -> tuple[str, ast.ClassDef]:
+    """Finds the class, which another module may define than the one that names it."""
+    for node in _source(module).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+    origin = _place(module, name)
+    if origin == (module, name):
+        raise LookupError(f'{module} does not define {name}')
+    return _definition(*origin)
+
+
+def _place(module: str, name: str) -> tuple[str, str]:
+    """Finds the module that a name comes from.
+
+    Example: _place('xlbench.models.heads', 'bert.BertConfig') ->
+      ('xlbench.models.bert', 'BertConfig')
+    """
+    first, _, rest = name.partition('.')
+    for node in _source(module).body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == first:
+                    return (f'{node.module}.{alias.name}', rest) if rest else (node.module, first)
+    return module, name
