@@ -43,7 +43,7 @@ def test_readme_and_index_lead_to_every_page():
 def _refuse(arguments: list[str]) -> None:
     """Raises UserError for the arguments of a training that do not fit each other."""
     arguments = [x for x in arguments if not x.startswith('--report=')]  # Of sweeps alone.
-    config, _ = config_lib.parse_flags(['train', *arguments], doc='', fields=names.fields)
+    config, _ = config_lib.parse_flags(['train', *arguments], fields=names.fields)
     config = config.source if names.is_sweep(config) else config
     if 'from' not in config.model:  # What a folder brings is not here.
         names.check_config(config)

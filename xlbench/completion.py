@@ -18,16 +18,10 @@ import shtab
 from xlbench import __main__ as command
 from xlbench.config import blocks, config_files, signatures
 from xlbench.system import errors
+from xlbench.system.command_line import ArgumentParser, CommandLine, flag
 from xlbench.system.machine import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
-# Programs that read their configs before their flags, and the flags beside those of a config.
-_WITH_CONFIG = {
-    'train': ('--workdir', '--dry_run'),
-    'fewshot': ('--workdir', '--dry_run', '--report'),
-    'plan': (),  # Its own are those of a parser.
-}
-_SWITCHES = ('--dry_run',)
 _BLOCKS = {
     'config': blocks.Run, 'config.data': blocks.Data, 'config.mesh': blocks.Mesh,
     'config.batches': blocks.Batches, 'config.checkpoints': blocks.Checkpoints,
@@ -80,9 +74,9 @@ def script(shell: str) -> str:
     root.add_argument('--version', action='store_true', help='print the version')
     programs = root.add_subparsers()
     for name in command.PROGRAMS:
-        parser = parser_of(name)
-        if name in _WITH_CONFIG:
-            _add_config(parser, _WITH_CONFIG[name])
+        parser = parser_of(name, '--help')
+        if '--config' in parser._option_string_actions:
+            _add_config(parser)
         _complete_files(parser)
         programs.add_parser(name, help=command.about(name))
         programs.choices[name] = parser
@@ -94,36 +88,42 @@ def script(shell: str) -> str:
     return text + _BASH_END if shell == 'bash' else text
 
 
-def parser_of(program: str, *arguments: str) -> argparse.ArgumentParser:
+def parser_of(program: str, *arguments: str) -> ArgumentParser:
     """Gets the parser of a program: starts it with arguments, and stops it before it parses."""
 
     def stop(parser: argparse.ArgumentParser) -> None:
         raise _Parser(parser)
 
     argv = sys.argv
-    errors.ArgumentParser.before_parsing, sys.argv = stop, [program, *arguments]
+    ArgumentParser.before_parsing, sys.argv = stop, [program, *arguments]
     try:
         with quietly():  # A few import TensorFlow, and those with a config ask for one.
             try:
                 runpy.run_module(f'xlbench.{program}', run_name='__main__', alter_sys=True)
             except _Parser as asked:
-                return asked.args[0]
-            except SystemExit:
-                return argparse.ArgumentParser(program)
+                parser = asked.args[0]
     finally:
-        errors.ArgumentParser.before_parsing, sys.argv = None, argv
-    raise LookupError(f'{program} has ended without a word on its command line')
+        ArgumentParser.before_parsing, sys.argv = None, argv
+    for choices in commands_of(parser):
+        for name, inner in choices.items():
+            if inner.is_elsewhere:
+                choices[name] = parser_of(program, name, '--help')
+    return parser
 
 
-def _add_config(parser: argparse.ArgumentParser, flags: Sequence[str]) -> None:
-    """Adds what `xlbench.config` reads: a config, keys of it, and a few flags."""
-    parser.add_argument('--config', help='a config of xlbench, or a file').complete = {
+def commands_of(parser: argparse.ArgumentParser) -> list[dict[str, ArgumentParser]]:
+    """The commands of a program that has some, by their names: one dict, or none."""
+    return [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    """Completes the config of a program that reads one, and adds its keys."""
+    parser._option_string_actions['--config'].complete = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
         'fish': f"(printf '%s\\n' {' '.join(config_files())}; __fish_complete_suffix .py)",
     }
-    for flag in flags:
-        parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')
+    parser._remove_action(parser._option_string_actions.pop('--config.KEY'))
     for prefix, block in _BLOCKS.items():
         for key in signatures.of_class(block).types:
             parser.add_argument(f'--{prefix}.{key}', help=f'sets {prefix}.{key}')
@@ -145,9 +145,8 @@ def _complete_files(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m xlbench.completion', __doc__)
-    parser.add_argument('shell', choices=SHELLS)
-    print(script(parser.parse_args(argv[1:]).shell), end='')
+    line = CommandLine('completion', __doc__, (flag('shell', 'which one', choices=SHELLS),))
+    print(script(line.parse(argv[1:]).shell), end='')
 
 
 if __name__ == '__main__':

@@ -65,11 +65,36 @@ from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.system import errors
+from xlbench.system.command_line import CommandLine, flag
+
+FLAGS = (
+    flag('workdir', 'folder of a training run', nargs='+'),
+    flag('--output', 'folder to write the report into'),
+    flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
+    flag('--step', 'last, best, the name of a stage, or a step', 'last'),
+    flag('--split', 'split (default: test, else validation)'),
+    flag('--variants', 'add results of xlbench.evaluate', False),
+    flag('--intervals', 'show 95 %% intervals instead of standard deviations', False),
+    flag('--plots', 'write plots: SVG, PNG and PDF', False),
+    flag(
+        '--significance',
+        'test differences between runs',
+        choices=('t-test', 'bootstrap', 'randomization'),
+    ),
+    flag('--scores', 'scores to test; default: the main score', ''),
+    flag('--against', 'compare each run with itself at this step', ''),
+    flag('--table', 'tables of the paper: 3,5 or all', ''),
+    flag('--figure', 'figures of the paper: 2,7 or all', ''),
+    flag('--ratings', 'files of rated texts, with commas', ''),
+    flag('--metrics', 'scores to correlate with the ratings', ''),
+    flag('--fitted_rating', 'file that predicts ratings', ''),
+    flag('--rough', 'data root of built rough data', ''),
+)
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args = _parse(argv)
+    args = CommandLine('report', __doc__, FLAGS).parse(argv)
     usual = list(documents.FORMATS) if args.output else ['markdown']
     formats = args.format.split(',') if args.format else usual
     known = (*documents.FORMATS, leaderboard.NAME)
@@ -151,30 +176,6 @@ def _fits(paths: Sequence[str], metrics: str) -> Fits:
 def _scored(run: Run) -> list[tuple[int, str, str]]:
     """The step, task and split of every result of a run."""
     return [(step, *place) for step, places in run.evaluations.items() for place in places]
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.report', __doc__)
-    parser.add_argument('workdir', nargs='+', help='folder of a training run')
-    parser.add_argument('--output', help='folder to write the report into')
-    parser.add_argument('--format', help='markdown, csv, latex, html, mtg; with commas')
-    parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
-    parser.add_argument('--split', help='split (default: test, else validation)')
-    parser.add_argument('--variants', action='store_true', help='add results of xlbench.evaluate')
-    said = 'show 95 %% intervals instead of standard deviations'
-    parser.add_argument('--intervals', action='store_true', help=said)
-    parser.add_argument('--plots', action='store_true', help='write plots: SVG, PNG and PDF')
-    tests = ('t-test', 'bootstrap', 'randomization')
-    parser.add_argument('--significance', choices=tests, help='test differences between runs')
-    parser.add_argument('--scores', default='', help='scores to test; default: the main score')
-    parser.add_argument('--against', default='', help='compare each run with itself at this step')
-    parser.add_argument('--table', default='', help="tables of the paper: 3,5 or all")
-    parser.add_argument('--figure', default='', help="figures of the paper: 2,7 or all")
-    parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
-    parser.add_argument('--metrics', default='', help='scores to correlate with the ratings')
-    parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')
-    parser.add_argument('--rough', default='', help='data root of built rough data')
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

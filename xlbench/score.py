@@ -59,7 +59,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from xlbench import benchmarks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.reporting import scored
-from xlbench.system import errors, files, locks
+from xlbench.system import errors, files, flags as shared, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -67,6 +68,30 @@ if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for
     from xlbench import metrics
     from xlbench.metrics.contract import Spec, Target
 
+FLAGS = (
+    flag('predictions', 'file of predictions, or a workdir'),
+    flag('--task', 'task to score; it names files of references', ''),
+    flag('--benchmark', 'score files as this benchmark does', ''),
+    flag('--split', 'split of the task', 'test'),
+    shared.TASK_DATA,
+    flag('--sample', 'make sample corpora in --root', False),
+    flag('--references', 'files of references, with commas', ''),
+    flag('--reference_field', 'field of JSONL references', 'target'),
+    flag('--lang', "ISO code of the texts (default: the task's)"),
+    flag('--metrics', "names, with commas (default: the task's)", ''),
+    flag('--format', 'form (default: by the name)', '', choices=('', *outputs.FORMATS, 'mrs')),
+    flag('--field', 'field of JSONL predictions', ''),
+    flag('--id_field', "field of ids; '' keeps the lines' order", 'id'),
+    flag('--n_best', 'lines begin with a number', False),
+    flag('--scores', 'a score precedes each text', False),
+    flag('--num_examples', 'examples to score; 0: all', 0),
+    flag('--rouge_csv', 'file for the bootstrap of ROUGE', ''),
+    flag('--rouge_examples', "file for the examples' ROUGE", ''),
+    flag('--workdir', 'folder to write scores to', ''),
+    flag('--system', "name in reports (default: the workdir's)", ''),
+    flag('--seed', 'seed of the system, if any', 0),
+    flag('--step', 'step of its training (default: 0)', 0),
+)
 _TAG_FORMATS = ('conll', 'conllu')
 _TAG_METRICS = ('chunk_f1', 'tag_accuracy')
 _TEXT_METRICS = ('multilingual_rouge', 'sacrebleu', 'chrf', 'distinct')
@@ -108,7 +133,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
       made_by: what metrics.json has as the decoding that the predictions are from; by default the
         method 'file'.
     """
-    args = _parse(argv)
+    args = CommandLine('score', __doc__, FLAGS).parse(argv)
     if os.path.isdir(args.predictions):
         _add(args)
         return
@@ -181,7 +206,7 @@ def _add(args: argparse.Namespace) -> None:
     """Adds scores to the evaluations of a workdir."""
     from xlbench.reporting import adding  # It loads metrics, for half a second.
 
-    defaults = vars(_parse(['']))
+    defaults = vars(CommandLine('score', '', FLAGS).parse(['']))
     taken = ('predictions', 'metrics', 'task', 'split', 'lang')
     for name, value in vars(args).items():
         if name not in taken and value != defaults[name]:
@@ -411,40 +436,6 @@ def _lines(
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.score', __doc__)
-    parser.add_argument('predictions', help='file of predictions, or a workdir')
-    parser.add_argument('--task', default='', help='task to score; it names files of references')
-    parser.add_argument('--benchmark', default='', help='score files as this benchmark does')
-    parser.add_argument('--split', default='test', help='split of the task')
-    parser.add_argument('--like', default='', help='workdir of a run; take its data')
-    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
-    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare the task with')
-    parser.add_argument('--sample', action='store_true', help='make sample corpora in --root')
-    parser.add_argument('--references', default='', help='files of references, with commas')
-    parser.add_argument('--reference_field', default='target', help='field of JSONL references')
-    parser.add_argument('--lang', help="ISO code of the texts (default: the task's)")
-    parser.add_argument('--metrics', default='', help="names, with commas (default: the task's)")
-    parser.add_argument(
-        '--format',
-        default='',
-        choices=('', *outputs.FORMATS, 'mrs'),
-        help='form (default: by the name)',
-    )
-    parser.add_argument('--field', default='', help='field of JSONL predictions')
-    parser.add_argument('--id_field', default='id', help="field of ids; '' keeps the lines' order")
-    parser.add_argument('--n_best', action='store_true', help='lines begin with a number')
-    parser.add_argument('--scores', action='store_true', help='a score precedes each text')
-    parser.add_argument('--num_examples', type=int, default=0, help='examples to score; 0: all')
-    parser.add_argument('--rouge_csv', default='', help='file for the bootstrap of ROUGE')
-    parser.add_argument('--rouge_examples', default='', help="file for the examples' ROUGE")
-    parser.add_argument('--workdir', default='', help='folder to write scores to')
-    parser.add_argument('--system', default='', help="name in reports (default: the workdir's)")
-    parser.add_argument('--seed', type=int, default=0, help='seed of the system, if any')
-    parser.add_argument('--step', type=int, default=0, help='step of its training (default: 0)')
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

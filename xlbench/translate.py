@@ -1,4 +1,4 @@
-r"""Translates files of texts with any engine; each text once.
+r"""Translates files of texts with any engine, each text once; or runs a chain of models.
 
   python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
       --input=english.txt --output=spanish.txt
@@ -41,6 +41,11 @@ generation in the language itself (arXiv:2108.07140, Figure 6):
       --input=RUNS/mtg --input_task=mtg_qg_en_en --output=qg.es.jsonl \
       --task=mtg_qg_en_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated
 
+`chain` runs and scores a chain of models, such as a summariser and a translator:
+
+  python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
+      --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
+
 From Python:
 
   from xlbench.translation import jobs
@@ -54,11 +59,12 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench.config import arguments, decoding_flags
-from xlbench.system import errors, files, locks
+from xlbench.config import decoding_flags
+from xlbench.system import errors, files, flags as shared, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 
@@ -67,9 +73,8 @@ if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed, Form, Record
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
-    args = _parse(argv)
+def _translate(args: argparse.Namespace) -> int:
+    """Translates what the flags name; 1 if a text was not translated."""
     _check(args)
     from xlbench.translation import records  # It loads for a second; a slip need not wait.
 
@@ -108,9 +113,7 @@ def main(argv: Sequence[str]) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
     decoding_flags.check(args)
-    args.cache = args.cache or os.path.join(
-        args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
-    )
+    args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'translations')
     if not args.input and not args.input_task:
         raise UserError('nothing to translate; name --input=FILE, or a task with --input_task')
     if not args.input and (args.field or args.format or args.keep or args.lower):
@@ -270,43 +273,43 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
-    parser.add_argument('--engine', type=arguments.engine, required=True, help='see below')
-    parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
-    parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
-    parser.add_argument('--input', default='', help='file, pattern of files, or workdir of a run')
-    parser.add_argument('--input_task', default='', help='task of the texts, see below')
-    parser.add_argument('--output', required=True, help='new file')
-    parser.add_argument('--field', default='', help='keys, or numbers of TSV columns, to translate')
-    parser.add_argument('--keep', default='', help='other keys of objects to write')
-    parser.add_argument('--lower', action='store_true', help='lower-case texts first')
-    forms = ('text', 'jsonl', 'json', 'tsv')
-    parser.add_argument('--format', choices=forms, help="default: by the input's name")
-    parser.add_argument('--unit', choices=('text', 'turn'), help='translate texts or turns')
-    parser.add_argument('--cache', default='', help='cache (default: DATA/translations)')
-    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
-    parser.add_argument(
-        '--failed',
-        choices=('empty', 'drop'),
-        default='empty',
-        help='a text without translation is empty, or its record dropped',
-    )
-    parser.add_argument('--engine_version', default='', help='version of your program or server')
-    parser.add_argument('--timeout', type=float, default=600.0, help='seconds for a batch')
-    parser.add_argument('--prefix', default='', help='text before each input of a model')
-    parser.add_argument('--batch_size', type=int, default=0, help='batch size of a model')
-    parser.add_argument('--task', default='', help='score the output on this task')
-    parser.add_argument('--split', default='', help='split of the tasks (default: test)')
-    parser.add_argument('--like', default='', help='workdir of a run; take its data')
-    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare a task with')
-    parser.add_argument(
-        '--num_examples', type=int, default=0, help='most examples of a task; 0: all'
-    )
-    parser.add_argument('--workdir', default='', help='folder for the scores')
-    decoding_flags.add_flags(parser)
-    return parser.parse_args(argv)
-
+COMMAND = CommandLine(
+    'translate',
+    __doc__,
+    (
+        shared.engine_flags(required=True),
+        flag('--source_lang', 'ISO code of the texts', required=True),
+        flag('--target_lang', 'ISO code of the translations', required=True),
+        flag('--input', 'file, pattern of files, or workdir of a run', ''),
+        flag('--input_task', 'task of the texts, see below', ''),
+        flag('--output', 'new file', required=True),
+        flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
+        flag('--keep', 'other keys of objects to write', ''),
+        flag('--lower', 'lower-case texts first', False),
+        flag(
+            '--format',
+            "default: by the input's name",
+            choices=('text', 'jsonl', 'json', 'tsv'),
+        ),
+        flag('--unit', 'translate texts or turns', choices=('text', 'turn')),
+        shared.CACHE,
+        flag(
+            '--failed',
+            'a text without translation is empty, or its record dropped',
+            'empty',
+            choices=('empty', 'drop'),
+        ),
+        flag('--task', 'score the output on this task', ''),
+        flag('--split', 'split of the tasks (default: test)', ''),
+        shared.TASK_DATA,
+        flag('--num_examples', 'most examples of a task; 0: all', 0),
+        flag('--workdir', 'folder for the scores', ''),
+        decoding_flags.FLAGS,
+    ),
+    commands={'chain': 'xlbench.chains.command'},
+    run=_translate,
+)
+main = COMMAND.main
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
+    sys.exit(errors.run_main(main, sys.argv))

@@ -20,8 +20,8 @@ import tiny
 import warm
 from shouting import asked
 
-from xlbench import chain, predict, report
-from xlbench.chains import running, stages
+from xlbench import predict, report
+from xlbench.chains import command, running, stages
 from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.system import errors
@@ -49,7 +49,7 @@ def program(tmp_path, monkeypatch):
 def run(folder: pathlib.Path, root: pathlib.Path, *argv: str) -> int:
     flags = [f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out', '--system=S']
     with contextlib.chdir(folder):
-        return errors.run_main(chain.main, [*flags, *argv])
+        return errors.run_main(command.main, ['chain', *flags, *argv])
 
 
 def rows(folder: pathlib.Path, number: int) -> list[str]:

@@ -31,7 +31,7 @@ def path(tmp_path):
 
 
 def parse(path, *arguments):
-    return config_lib.parse_flags(['train', f'--config={path}', *arguments], doc='What it does.')
+    return config_lib.parse_flags(['train', f'--config={path}', *arguments])
 
 
 def test_overrides_have_the_types_of_the_file(path):
@@ -48,7 +48,7 @@ def test_overrides_have_the_types_of_the_file(path):
 
 
 def test_the_config_may_stand_after_a_space(path):
-    config, _ = config_lib.parse_flags(['train', '--config', path, '--config.seed=4'], doc='')
+    config, _ = config_lib.parse_flags(['train', '--config', path, '--config.seed=4'])
     assert config.seed == 4
 
 
@@ -89,14 +89,14 @@ def test_slips_in_the_path(path, tmp_path):
     with pytest.raises(UserError, match=r'unknown config file .*nearest: .*demo\.py'):
         parse(str(tmp_path / 'dmeo.py'))
     with pytest.raises(UserError, match=r'no config; try --config='):
-        config_lib.parse_flags(['train'], doc='')
+        config_lib.parse_flags(['train'])
     with pytest.raises(UserError, match=r"unknown size .*'lagre'; nearest: large"):
         parse(f'{path}:lagre')
 
 
 def test_help(path, capsys):
     with pytest.raises(SystemExit) as end:
-        config_lib.parse_flags(['train', '--help'], doc='What it does.')
+        config_lib.parse_flags(['train', '--help'])
     assert end.value.code == 0 and 'What it does.' in capsys.readouterr().out
 
 

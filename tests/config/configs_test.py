@@ -93,7 +93,7 @@ def load(name: str, variant: str, *extra: str):
     if size in ('encoder', 'pretrained'):
         key = 'source.model.from' if name in SWEEPS else 'model.from'
         argv.append(f'--config.{key}={ENCODER["folder"]}')
-    return config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)[0]
+    return config_lib.parse_flags(argv, fields=names.fields, resolve=names.resolve)[0]
 
 
 def test_the_documentation_was_read():

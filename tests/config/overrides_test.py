@@ -98,7 +98,7 @@ def overrides(plain: ConfigDict, keys: list[str], choose: random.Random) -> list
 def check(file: str, given: list[str]) -> ConfigDict:
     """As the programs do it, up to where data is read."""
     config, _ = config_lib.parse_flags(
-        ['train', f'--config={file}', *given], doc='', fields=names.fields, resolve=names.resolve
+        ['train', f'--config={file}', *given], fields=names.fields, resolve=names.resolve
     )
     (sweep.check_config if names.is_sweep(config) else runs.check_config)(config)
     run = config.source if names.is_sweep(config) else config

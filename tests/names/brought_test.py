@@ -38,7 +38,7 @@ def copy(folder, tmp_path):
 
 def parse(*argv, resolve=names.resolve):
     command = config_lib.parse_command(
-        ['train', *argv], doc='', fields=names.fields, resolve=resolve, dry_run=True
+        ['train', *argv], fields=names.fields, resolve=resolve, dry_run=True
     )
     return command.config
 

@@ -10,7 +10,6 @@ Modules of their own:
   optimizer       those of the optimizers
   ranges          what a value in a block may be
   signatures      the fields of the other blocks, read from the source of what they configure
-  arguments       types of flags: whole numbers, shares
   decoding        the options of a decoder
   decoding_flags  the flags of programs that decode
   recipes         blocks that many configs share

@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
@@ -21,8 +21,20 @@ from xlbench import configs
 from xlbench.config import epochs, ranges
 from xlbench.config.blocks import for_hash, leaves, to_dict
 from xlbench.system import errors
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
+
+# What every program with a config takes, and most: for --help.
+FLAGS = (
+    flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
+    flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
+)
+RUN_FLAGS = (
+    FLAGS,
+    flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', metavar='FOLDER'),
+    flag('--dry_run', 'print sizes, memory and data, and stop', False),
+)
 
 
 class Command(NamedTuple):
@@ -47,21 +59,17 @@ Resolve = Callable[[ConfigDict, Collection[str]], None]
 
 
 def parse_flags(
-    argv: Sequence[str],
-    *,
-    doc: str,
-    fields: Fields | None = None,
-    resolve: Resolve | None = None,
+    argv: Sequence[str], *, fields: Fields | None = None, resolve: Resolve | None = None
 ) -> tuple[ConfigDict, str]:
     """The config and the workdir that a command line names; see `parse_command`."""
-    command = parse_command(argv, doc=doc, fields=fields, resolve=resolve)
+    command = parse_command(argv, fields=fields, resolve=resolve)
     return command.config, command.workdir
 
 
 def parse_command(
     argv: Sequence[str],
     *,
-    doc: str,
+    line: CommandLine | None = None,
     fields: Fields | None = None,
     resolve: Resolve | None = None,
     dry_run: bool = False,
@@ -70,7 +78,7 @@ def parse_command(
 
     Args:
       argv: program name and arguments.
-      doc: what `--help` prints first.
+      line: what `--help` lists.
       fields: further keys that can be set: those that a block may hold, and this config's does not.
       resolve: replaces what stands for other keys, such as config.model.from.
       dry_run: whether the program knows --dry_run.
@@ -79,9 +87,8 @@ def parse_command(
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
     name = _config_argument(argv)
-    if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
-        path = pathlib.Path(argv[0])
-        _describe(path.parent.name if path.stem == '__main__' else path.stem, doc, dry_run)
+    if line and any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
+        line.parse(['--help'])
     if not name:
         raise UserError('no config; try --config=configs/mtg_mt5.py')
     path = _config_file(name)
@@ -108,20 +115,6 @@ def parse_command(
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
     workdir = values.workdir or _default_workdir(path, values.config)
     return Command(values.config, workdir, dry_run and values.dry_run)
-
-
-def _describe(program: str, doc: str, dry_run: bool) -> NoReturn:
-    """Prints the help of a program with a config, and ends it."""
-    parser = errors.ArgumentParser(f'xlbench {program}', doc)
-    add = parser.add_argument
-    add('--config', required=True, metavar='FILE[:VARIANT]', help='a config, and its variant')
-    add('--config.KEY', metavar='VALUE', help='set a key of the config: --config.seed=1')
-    add('--workdir', metavar='FOLDER', help='folder of the run (default: runs/CONFIG-HASH)')
-    if program == 'fewshot':
-        add('--report', metavar='FOLDER', help='write tables and figures at the end')
-    if dry_run:
-        add('--dry_run', action='store_true', help='print sizes, memory and data, and stop')
-    parser.parse_args(['--help'])
 
 
 def _load(argument: str) -> ConfigDict:
@@ -367,9 +360,7 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(
-    text: str, sizes: Sequence[str], **defaults: str | None
-) -> dict[str, str | None]:
+def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, str | None]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->

@@ -128,6 +128,6 @@ def load_config(
         UserError: There is no such config, variant or key, or it does not take the value.
     """
     argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
-    config, _ = config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)
+    config, _ = config_lib.parse_flags(argv, fields=names.fields, resolve=names.resolve)
     (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
     return config

@@ -65,7 +65,36 @@ from xlbench.reproduce import launching, listing, running, showing, steps as ste
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(',')))
+
+
+FLAGS = (
+    flag('benchmark', ', '.join(RECIPES)),
+    flag('--table', 'number of a table, or all', ''),
+    flag('--figure', 'number of a figure, or all', ''),
+    flag('--paper', "print the paper's own numbers", False),
+    flag('--format', ', '.join(printed.FORMATS), 'markdown'),
+    flag('--list', 'list what each table needs', False),
+    flag('--dry_run', 'list what would be run', False),
+    flag('--models', 'models of the table to run', (), type=_words),
+    flag('--size', ' or '.join(SIZES), 'sample'),
+    flag('--workdir', 'default: RUNS/BENCHMARK-SIZE', ''),
+    flag('--seeds', 'such as 1,2,3', (), type=_words),
+    flag('--root', 'folder of the data', ''),
+    flag('--topology', 'GPUs to plan for, such as h100:8', ''),
+    flag('--launch', ' or '.join(launching.KINDS), ''),
+    flag('--engine', 'NAME=ENGINE', [], action='append'),
+    flag('--tagger', 'tagger for action infilling', ''),
+    flag('--ratings', 'rated texts, or the folder with them', ''),
+    flag('--metrics', 'for columns of the table', (), type=_words),
+    flag('--steps', "fraction of a sample's steps", 1.0),
+    flag('--examples', 'test examples per task of a sample', 0),
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -234,30 +263,7 @@ def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
-    parser = errors.ArgumentParser('python -m xlbench.reproduce', __doc__)
-    parser.add_argument('benchmark', help=', '.join(RECIPES))
-    parser.add_argument('--table', default='', help='number of a table, or all')
-    parser.add_argument('--figure', default='', help='number of a figure, or all')
-    parser.add_argument('--paper', action='store_true', help="print the paper's own numbers")
-    parser.add_argument('--format', default='markdown', help=', '.join(printed.FORMATS))
-    parser.add_argument('--list', action='store_true', help='list what each table needs')
-    parser.add_argument('--dry_run', action='store_true', help='list what would be run')
-    parser.add_argument('--models', type=_words, default=(), help='models of the table to run')
-    parser.add_argument('--size', default='sample', help=' or '.join(SIZES))
-    parser.add_argument('--workdir', default='', help='default: RUNS/BENCHMARK-SIZE')
-    parser.add_argument('--seeds', type=_words, default=(), help='such as 1,2,3')
-    parser.add_argument('--root', default='', help='folder of the data')
-    parser.add_argument('--topology', default='', help='GPUs to plan for, such as h100:8')
-    parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
-    parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
-    parser.add_argument('--tagger', default='', help='tagger for action infilling')
-    parser.add_argument('--ratings', default='', help='rated texts, or the folder with them')
-    parser.add_argument('--metrics', type=_words, default=(), help='for columns of the table')
-    parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
-    parser.add_argument(
-        '--examples', type=int, default=0, help='test examples per task of a sample'
-    )
-    args, rest = parser.parse_known_args(argv)
+    args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
     _check(args, rest)
     workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
     recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
@@ -347,10 +353,6 @@ def _without(argv: Sequence[str], flag: str) -> list[str]:
     """Leaves out a flag, written as --flag=VALUE or as --flag VALUE."""
     pairs = zip(['', *argv], argv, strict=False)
     return [a for before, a in pairs if flag not in (a.partition('=')[0], before)]
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(',')))
 
 
 if __name__ == '__main__':

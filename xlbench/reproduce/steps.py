@@ -220,7 +220,7 @@ def _arguments(
 def config_of(arguments: Iterable[str]) -> ConfigDict:
     """The config of a command line, its names checked; UserError if it cannot be."""
     line = ['xlbench', *(a for a in arguments if not a.startswith('--workdir='))]
-    config, _ = config_lib.parse_flags(line, doc='', fields=names.fields, resolve=names.resolve)
+    config, _ = config_lib.parse_flags(line, fields=names.fields, resolve=names.resolve)
     (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
     return config
 

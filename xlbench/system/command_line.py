@@ -1,0 +1,242 @@
+"""Command lines as data: a program declares its flags, and --help, docs and completion read them.
+
+A flag is a row, such as `flag('--seed', 'seed of the draws', 0)`; groups of them that several
+programs share are tuples. What was a program once, and is a command of another now, is in FORMER.
+"""
+
+import argparse
+import ast
+import dataclasses
+import difflib
+import importlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import xlbench
+from xlbench.system import errors
+
+# Programs of version 0.1, which still start, and the commands that do their work.
+FORMER = {
+    'buckets': 'data buckets', 'chain': 'translate chain', 'fewshot.attention': 'fewshot attention',
+    'fewshot.report': 'fewshot report', 'mark_dialogues': 'data mark', 'segment': 'data segment',
+    'tasks.dev_split': 'data dev_split', 'tasks.mrs_build': 'data mrs_build',
+    'tasks.mtg_build': 'data mtg_build', 'tasks.xtreme': 'data xtreme', 'triples': 'data triples',
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """A flag, or a word without one, of a command line.
+
+    Attributes:
+      name: '--seed'; 'workdir' for a word by its place.
+      settings: what argparse's add_argument takes besides.
+      group: the heading of --help that it stands below; '' for the usual one.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    group: str = ''
+
+
+def flag(name: str, help: str, default: object = None, *, group: str = '', **settings) -> Flag:
+    """Declares a flag; its type is that of its default, and False makes it a switch.
+
+    Args:
+      name: '--seed'; 'workdir' for a word by its place.
+      help: what it means, for --help.
+      default: its value when it is not given.
+      group: see `Flag`.
+      **settings: what argparse's add_argument takes besides.
+    """
+    if default is False:
+        return Flag(name, {'help': help, 'action': 'store_true', **settings}, group)
+    kind = {'type': type(default)} if type(default) in (int, float) else {}
+    return Flag(name, {'help': help, 'default': default, **kind, **settings}, group)
+
+
+Flags = Sequence['Flag | Flags']
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandLine:
+    """The command line of a program, or of one of its commands.
+
+    Attributes:
+      name: what is typed behind `xlbench`: 'data segment'.
+      doc: for --help: a line, an empty one, and more.
+      flags: in the order of --help; one tuple may hold others.
+      commands: {word that selects it: a command, or the module whose `main` has it}. A module is
+        imported when its word is typed. Where there are flags too, no word is needed.
+      run: does its work, given the flags; gives the exit code.
+    """
+
+    name: str
+    doc: str
+    flags: Flags = ()
+    commands: Mapping[str, 'CommandLine | str'] = dataclasses.field(default_factory=dict)
+    run: Callable[[argparse.Namespace], int | None] | None = None
+
+    def main(self, argv: Sequence[str]) -> int | None:
+        """Does what a command line says, the program's name first; gives the exit code."""
+        chosen = self.commands.get(argv[1]) if argv[1:] else None
+        if isinstance(chosen, str):
+            return importlib.import_module(chosen).main(argv[1:])
+        args = self.parse(argv[1:])
+        return args.run(args)
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Reads a command line, without the program's name."""
+        return self.parser().parse_args(argv)
+
+    def parser(self) -> 'ArgumentParser':
+        """Makes what reads it."""
+        return self._filled(ArgumentParser(f'xlbench {self.name}', self.doc))
+
+    def _filled(self, parser: 'ArgumentParser') -> 'ArgumentParser':
+        groups = {'': parser}
+        for one in _flat(self.flags):
+            if one.group not in groups:
+                groups[one.group] = parser.add_argument_group(one.group)
+            groups[one.group].add_argument(one.name, **one.settings)
+        if self.run:
+            parser.set_defaults(run=self.run)
+        if self.commands:
+            commands = parser.add_subparsers(metavar='COMMAND', required=not self.flags)
+            for word, command in self.commands.items():
+                is_here = isinstance(command, CommandLine)
+                doc = command.doc if is_here else about(command)
+                first = doc.strip().partition('\n')[0].rstrip('.')
+                said, prog = first[0].lower() + first[1:], f'{parser.prog} {word}'
+                inner = commands.add_parser(
+                    word, help=said.replace('%', '%%'), prog=prog, description=doc
+                )
+                if is_here:
+                    command._filled(inner)
+                inner.is_elsewhere = not is_here
+        return parser
+
+
+def _flat(flags: Flags) -> Iterator[Flag]:
+    for one in flags:
+        yield from (one,) if isinstance(one, Flag) else _flat(one)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Adds the default to the help of an option that has one, unless its text names it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        value = action.default
+        shown = isinstance(value, str | int | float) and value not in ('', False, argparse.SUPPRESS)
+        if action.help and shown and 'default' not in action.help:
+            return f'{action.help} (default: %(default)s)'
+        return action.help
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A command line whose mistakes are UserErrors: one line, without the whole usage.
+
+    Attributes:
+      before_parsing: called with each parser that is about to parse, if anything is to know what a
+        program takes; see xlbench/completion.py.
+      is_elsewhere: whether it only lists a command, whose flags its own module has.
+    """
+
+    before_parsing: ClassVar[Callable[[argparse.ArgumentParser], None] | None] = None
+    is_elsewhere = False
+    _typed: Sequence[str] = ()  # What `error` looks for an unknown flag in.
+
+    def __init__(self, prog: str, description: str):
+        first, _, rest = description.strip().partition('\n\n')
+        super().__init__(
+            prog=prog,
+            description=first,
+            epilog=rest,
+            formatter_class=_Help,
+            allow_abbrev=False,
+        )
+
+    def format_help(self) -> str:
+        """Gives usage, one sentence, the options, and then the rest of the description.
+
+        The usage names what a command must have, and none of the other options.
+        """
+        needed = [
+            f'{action.option_strings[-1]} {action.metavar or action.dest.upper()}'
+            for action in self._actions
+            if action.required and action.option_strings
+        ]
+        formatter = self._get_formatter()
+        places = [f'{formatter._format_args(a, a.dest)}' for a in self._get_positional_actions()]
+        self.usage = ' '.join(['%(prog)s', *places, *needed, '[options]'])
+        return super().format_help()
+
+    def error(self, message: str) -> None:
+        """Raises it; of an unknown flag it names the nearest. argparse would print and exit."""
+        flags = (text.partition('=')[0] for text in self._typed if text.startswith('--'))
+        if unknown := [name for name in flags if name not in ('--', *self._option_string_actions)]:
+            near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
+            if 'required' in message:  # It may be the one that seems to be missing.
+                message = f'unrecognized arguments: {unknown[0]}'
+            message += f'; nearest: {near[0]}' if near else ''
+        raise errors.UserError(f'{message}; see {self.prog} --help')
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        """Names the commands that are nearest to an unknown one."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(f'{errors.unknown("command", value, action.choices)}')
+        super()._check_value(action, value)
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Parses like argparse; refuses addresses (gs://bucket/run) as paths on this machine.
+
+        An option whose name ends with `url` takes an address, and what stands behind `--` is not
+        ours.
+        """
+        if ArgumentParser.before_parsing:
+            ArgumentParser.before_parsing(self)
+        self._typed = args or ()
+        parsed, rest = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(parsed, action.dest, None)
+            if action.type in (None, str) and not action.dest.endswith('url'):
+                name = (action.option_strings or [action.metavar or action.dest])[-1]
+                values = value if isinstance(value, list) else [value]
+                for text in values if action.metavar != '-- OPTION' else ():
+                    errors.check_path(name, text)
+        return parsed, rest
+
+
+def former(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Becomes the command that does the work of a former program, and names it.
+
+    Args:
+      name: one of FORMER.
+      arguments: what stands behind the name.
+    """
+    program, *words = FORMER[name].split()
+    print(f'xlbench {name} is now `xlbench {FORMER[name]}`', file=sys.stderr, flush=True)
+    become(program, [*words, *arguments])
+
+
+def become(program: str, arguments: Sequence[str]) -> NoReturn:
+    """Runs a program in place of this one: it starts as `python -m` starts it."""
+    os.execv(sys.executable, [sys.executable, '-m', f'xlbench.{program}', *arguments])
+
+
+def about(module: str) -> str:
+    """The docstring of a program's module, without importing it."""
+    parts = module.split('.')[1:]
+    for folder in xlbench.__path__:  # Task files are beside the package in a checkout.
+        path = pathlib.Path(folder, *parts)
+        for file in (path / '__main__.py', path.with_suffix('.py')):
+            if file.is_file():
+                return ast.get_docstring(ast.parse(file.read_text('utf-8')))
+    raise LookupError(f'{module} has no file')
+
+
+if __name__ == '__main__':  # See `FormerPrograms` in xlbench/__init__.py.
+    former(__spec__.name.removeprefix('xlbench.').removesuffix('.__main__'), sys.argv[1:])
