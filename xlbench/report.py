@@ -37,14 +37,14 @@ usual ones, and --figure=4 its figures. Your runs take the places of the paper's
 setting of a run and the model that it started from. On the official data, the paper's numbers are
 shown beside yours. A cell that no run fills has a '-', and a note below the table names it. With
 --output, figures are files (SVG, PNG, PDF) and parts of report.html, and each has a table of its
-numbers. A chain of xlbench.chain counts as generation followed by translation (MTG's figure 6).
-Some tables need more:
+numbers. A chain of `xlbench translate chain` counts as generation followed by translation (MTG's
+figure 6). Some tables need more:
 
   --ratings=FILE,FILE        rated texts of xlbench.annotate score (MTG's tables 3, 5, 8 to 10,
                              figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
   --fitted_rating=FILE       of xlbench.annotate fit: predicted for every text, and shown in place
                              of the main score, as the paper shows its ensemble metric
-  --rough=DATA               data root of rough data that tasks.mtg_build has built (MTG's table 6)
+  --rough=DATA               data root of rough data, of `xlbench data mtg_build` (MTG's table 6)
 
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.

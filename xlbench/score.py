@@ -40,10 +40,10 @@ WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation; several calls may add severa
 (default: the folder's name); folders of the same system and with different --seed are a row of
 means.
 
-The workdir of a finished run, of xlbench.score or of xlbench.chain in place of a file adds the
-scores of --metrics to its evaluations of --split (at all steps, also of other decoding), or of
---task alone; --lang is for tasks that do not say their language. Earlier scores stay, and a score
-of the same name from another signature is refused. If the command is killed, repeat it.
+The workdir of a finished run, of xlbench.score or of a chain in place of a file adds the scores of
+--metrics to its evaluations of --split (at all steps, also of other decoding), or of --task alone;
+--lang is for tasks that do not say their language. Earlier scores stay, and a score of the same
+name from another signature is refused. If the command is killed, repeat it.
 """
 
 import argparse

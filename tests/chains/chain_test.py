@@ -265,7 +265,8 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
 def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, program):
     """The same command ends with the bytes of an undisturbed one, and asks for nothing twice."""
     command = [
-        warm.python(), '-m', 'xlbench.chain', f'{tiny_run} --batch_size=1', f'translate:{program}',
+        warm.python(), '-m', 'xlbench.translate', 'chain',
+        f'{tiny_run} --batch_size=1', f'translate:{program}',
         f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out',
     ]  # fmt: skip
 

@@ -614,7 +614,7 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     assert not any(re.fullmatch(r'\s+', line) for line in lines)
     assert not any('multicolumn{1}{c}{}' in line for line in lines if line.count('&') == 1)
 
-    assert report.main(['report', str(folder), f'--output={outputs[0]}']) == 0  # Ours: written again.
+    assert report.main(['report', str(folder), f'--output={outputs[0]}']) == 0  # Written again.
     foreign = tmp_path / 'foreign'
     foreign.mkdir()
     (foreign / 'report.md').write_text('mine')

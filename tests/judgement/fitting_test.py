@@ -65,7 +65,8 @@ def rated(tmp_path, count=40):
 
 def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
     path, file = rated(tmp_path), tmp_path / 'rating.json'
-    assert annotate.main(['annotate', 'fit', str(path), f'--output={file}', '--target=Grammar']) == 0
+    flags = [str(path), f'--output={file}', '--target=Grammar']
+    assert annotate.main(['annotate', 'fit', *flags]) == 0
     said = capsys.readouterr().out
     for words in ('GradientBoosting', '48 texts fit, 16 choose and 16 test', 'spearman', 'bleu'):
         assert words in said

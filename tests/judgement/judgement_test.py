@@ -290,7 +290,9 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     with pytest.raises(UserError, match='has no prediction that is a text'):
         annotate.main(['annotate', 'make', str(run), f'--output={tmp_path}/other'])
     with pytest.raises(UserError, match='no predictions of mtg_tg_de_de'):
-        annotate.main(['annotate', 'make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de'])
+        annotate.main(
+            ['annotate', 'make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de']
+        )
 
 
 @pytest.mark.parametrize(
@@ -391,7 +393,8 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
     assert mine.read_text() == '{"rating": 5}\n' and len(list(mine.parent.iterdir())) == 1
     mine.unlink()
     for _ in range(2):  # Its own it may replace.
-        assert annotate.main(['annotate', 'score', f'{tmp_path}/study/key.json', *files, output]) == 0
+        key = f'{tmp_path}/study/key.json'
+        assert annotate.main(['annotate', 'score', key, *files, output]) == 0
     capsys.readouterr()
     flags = ['--figure=2', f'--ratings={tmp_path}/scores/ratings.jsonl']
     assert report.main([*runs, *flags, f'--output={tmp_path}/report']) == 0
@@ -402,4 +405,6 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
     assert report.main([runs[0], '--figure=2']) == 0
     assert '| retrieval (no run) | - | - | - | - |' in capsys.readouterr().out
     with pytest.raises(UserError, match='has no predictions of mrs_retrieval_de_de'):
-        annotate.main(['annotate', 'make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other'])
+        annotate.main(
+            ['annotate', 'make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other']
+        )

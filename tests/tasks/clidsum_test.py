@@ -232,7 +232,7 @@ def test_views_of_other_dialogues_are_named(root, tmp_path):
         bad = task_records.read('clidsum_xsamsumviews_en_en')
     assert 'no lists of numbers' in bad[0].reason
     assert [record.line for record in bad] == [1, 2, 3]
-    assert 'not of object 2' in bad[1].reason and 'xlbench.segment' in bad[2].reason
+    assert 'not of object 2' in bad[1].reason and 'xlbench.data segment' in bad[2].reason
 
 
 def test_noise_is_drawn_anew_and_alike_each_time(root):

@@ -58,7 +58,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import benchmarks, names, score
+from xlbench import benchmarks, names
 from xlbench.chains import stages as stages_lib
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
@@ -186,6 +186,8 @@ def _inputs(args: argparse.Namespace, task: prepared.Prepared) -> Iterator[tuple
 
 def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[About]') -> None:
     """Scores what the last stage wrote, as xlbench.score does it."""
+    from xlbench import score  # A program, which nothing else here needs.
+
     flags = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
     given = [f'--{name}={getattr(args, name)}' for name in flags if getattr(args, name)]
     given += [f'--num_examples={args.num_examples}'] if args.num_examples else []

@@ -105,7 +105,9 @@ class CommandLine:
         if self.run:
             parser.set_defaults(run=self.run)
         if self.commands:
-            commands = parser.add_subparsers(metavar='COMMAND', required=not self.flags)
+            commands = parser.add_subparsers(
+                title='commands', metavar='COMMAND', required=not self.flags
+            )
             for word, command in self.commands.items():
                 is_here = isinstance(command, CommandLine)
                 doc = command.doc if is_here else about(command)
@@ -170,7 +172,8 @@ class ArgumentParser(argparse.ArgumentParser):
             if action.required and action.option_strings
         ]
         formatter = self._get_formatter()
-        places = [f'{formatter._format_args(a, a.dest)}' for a in self._get_positional_actions()]
+        actions = [a for a in self._get_positional_actions() if a.required or a.nargs != 'A...']
+        places = [f'{formatter._format_args(a, a.dest)}' for a in actions]
         self.usage = ' '.join(['%(prog)s', *places, *needed, '[options]'])
         return super().format_help()
 
@@ -220,6 +223,17 @@ def former(name: str, arguments: Sequence[str]) -> NoReturn:
     program, *words = FORMER[name].split()
     print(f'xlbench {name} is now `xlbench {FORMER[name]}`', file=sys.stderr, flush=True)
     become(program, [*words, *arguments])
+
+
+def renewed(command: Sequence[str]) -> list[str]:
+    """A recorded command with the names of today.
+
+    Example: ['xlbench.chain', 'RUNS/a'] -> ['xlbench.translate', 'chain', 'RUNS/a']
+    """
+    name = command[0].removeprefix('xlbench.') if command else ''
+    if name not in FORMER:
+        return [*command]
+    return [*f'xlbench.{FORMER[name]}'.split(), *command[1:]]
 
 
 def become(program: str, arguments: Sequence[str]) -> NoReturn:

@@ -68,5 +68,5 @@ def chosen_root(given: str | None) -> str:
 
 def engine_flags(*, required: bool) -> Flags:
     """--engine, and the flags of its settings but for decoding."""
-    named = flag('--engine', 'see above', '', type=engine, required=required)
+    named = flag('--engine', 'see below', '', type=engine, required=required)
     return (named, ENGINE_SETTINGS)

@@ -3,9 +3,9 @@ r"""Writes a Markdown page of experiments from their workdirs.
   python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
   python -m xlbench.zoo RUNS/new --add --output=zoo.md
 
-A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or xlbench.chain. Each experiment
-has its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables
-of scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
+A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or a chain. Each experiment has
+its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables of
+scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
 one experiment, whose scores are means with standard deviations. Folders that xlbench.convert
 exported may be named, too: the model card of each is shown below the experiment of its run.
 
