@@ -5,7 +5,9 @@ import json
 import pytest
 
 from xlbench import config as config_lib
+from xlbench.config.flags import FLAGS
 from xlbench.config.signatures import Signature
+from xlbench.system.command_line import CommandLine
 from xlbench.system.errors import UserError
 
 FILE = """
@@ -96,7 +98,8 @@ def test_slips_in_the_path(path, tmp_path):
 
 def test_help(path, capsys):
     with pytest.raises(SystemExit) as end:
-        config_lib.parse_flags(['train', '--help'])
+        line = CommandLine('train', 'What it does.', FLAGS)
+        config_lib.parse_command(['train', '--help'], line=line)
     assert end.value.code == 0 and 'What it does.' in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""The command lines of version 0.1 that have other names today: they do the same work, and say it."""
+"""The command lines of version 0.1 that have other names today: they do the same, and say so."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is added to files of dialogues: topics and stages, marks, triples; `xlbench data` starts it.
+"""Annotations of files of dialogues: topics and stages, marks, triples; see `xlbench data`.
 
 segment   topics and stages, the two views of MV-BART
 mark      keywords, redundant utterances and topics, for BART(D_ALL)
