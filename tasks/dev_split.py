@@ -34,14 +34,10 @@ from xlbench.system.command_line import CommandLine, flag
 from xlbench.tasks import fewshot
 
 TASKS = ('xnli', 'pawsx')
-COMMAND = CommandLine(
-    'data dev_split',
-    __doc__,
-    (
-        shared.ROOT,
-        flag('--task', f'with commas between: {", ".join(TASKS)}', required=True),
-        flag('--output', 'the new data root, a folder of its own', required=True),
-    ),
+FLAGS = (
+    shared.ROOT,
+    flag('--task', f'with commas between: {", ".join(TASKS)}', required=True),
+    flag('--output', 'the new data root, a folder of its own', required=True),
 )
 TRAIN_SHARE = 2 / 3  # Of the English first texts.
 _UNTRANSLATED = 'NS'  # Both texts of such a pair of PAWS-X.
@@ -167,7 +163,7 @@ def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('data dev_split', __doc__, FLAGS).parse(argv[1:])
     args.root = shared.chosen_root(args.root)
     if os.path.realpath(args.output) == os.path.realpath(args.root):
         raise errors.UserError(

@@ -276,20 +276,16 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
             ) from error
 
 
-COMMAND = CommandLine(
-    'data xtreme',
-    __doc__,
-    (
-        shared.ROOT,
-        flag('--task', f'with commas between: {", ".join(HOSTED)}', required=True),
-        flag('--lang', 'codes with commas between (default: all)', ''),
-    ),
+FLAGS = (
+    shared.ROOT,
+    flag('--task', f'with commas between: {", ".join(HOSTED)}', required=True),
+    flag('--lang', 'codes with commas between (default: all)', ''),
 )
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('data xtreme', __doc__, FLAGS).parse(argv[1:])
     langs = args.lang.split(',') if args.lang else ()
     download(args.task.split(','), langs, os.path.join(shared.chosen_root(args.root), 'tfds'))
 

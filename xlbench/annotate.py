@@ -143,55 +143,43 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(',') if word.strip()]
 
 
+_MAKE = (
+    flag('systems', 'workdirs or files of predictions; NAME=PLACE', nargs='+'),
+    flag('--output', 'folder to make; it must not exist', required=True),
+    flag('--scale', 'ratings, best_worst, replies or a JSON file of yours', 'ratings'),
+    flag('--sets', 'texts of each system (default: 1)', 0, type=whole(0)),
+    flag('--judges', 'number of judges, or their names', '2'),
+    flag('--items', 'examples of each task; 0: all', 50),
+    flag('--shown', 'systems of each item (default: all)', 0),
+    flag('--tasks', 'tasks of runs (default: all that they share)', ''),
+    flag('--task', 'name of the task that files are of', 'texts'),
+    flag('--split', 'split of runs (default: test, else validation)', ''),
+    flag('--step', 'step of runs: last, best or a number', 'last'),
+    flag('--lang', "ISO code of the texts (default: the task's)", ''),
+    flag('--source_lang', 'ISO code of the inputs, if it differs', ''),
+    flag('--title', 'title of the pages', ''),
+    flag('--seed', 'seed of samples and orders', 0),
+)
+_SCORE = (
+    flag('key', 'key.json of the study'),
+    flag('answers', 'files that the judges saved', nargs='+'),
+    flag('--output', 'folder for tables and ratings.jsonl', ''),
+)
+_FIT = (
+    flag('ratings', 'files ratings.jsonl', nargs='+'),
+    flag('--output', 'file to write, such as rating.json', required=True),
+    flag('--target', 'aspect to predict, or their mean', 'mean'),
+    flag('--metrics', 'metrics of xlbench.score, with commas', ''),
+    flag('--lang', 'ISO code of texts that do not say theirs', ''),
+    flag('--seed', 'seed of the split', 0),
+)
 COMMAND = CommandLine(
     'annotate',
     __doc__,
     commands={
-        'make': CommandLine(
-            'annotate make',
-            'Writes a page for each judge.',
-            (
-                flag('systems', 'workdirs or files of predictions; NAME=PLACE', nargs='+'),
-                flag('--output', 'folder to make; it must not exist', required=True),
-                flag('--scale', 'ratings, best_worst, replies or a JSON file of yours', 'ratings'),
-                flag('--sets', 'texts of each system (default: 1)', 0, type=whole(0)),
-                flag('--judges', 'number of judges, or their names', '2'),
-                flag('--items', 'examples of each task; 0: all', 50),
-                flag('--shown', 'systems of each item (default: all)', 0),
-                flag('--tasks', 'tasks of runs (default: all that they share)', ''),
-                flag('--task', 'name of the task that files are of', 'texts'),
-                flag('--split', 'split of runs (default: test, else validation)', ''),
-                flag('--step', 'step of runs: last, best or a number', 'last'),
-                flag('--lang', "ISO code of the texts (default: the task's)", ''),
-                flag('--source_lang', 'ISO code of the inputs, if it differs', ''),
-                flag('--title', 'title of the pages', ''),
-                flag('--seed', 'seed of samples and orders', 0),
-            ),
-            run=_make,
-        ),
-        'score': CommandLine(
-            'annotate score',
-            'Prints tables of the answers.',
-            (
-                flag('key', 'key.json of the study'),
-                flag('answers', 'files that the judges saved', nargs='+'),
-                flag('--output', 'folder for tables and ratings.jsonl', ''),
-            ),
-            run=_score,
-        ),
-        'fit': CommandLine(
-            'annotate fit',
-            'Fits automatic scores to the ratings.',
-            (
-                flag('ratings', 'files ratings.jsonl', nargs='+'),
-                flag('--output', 'file to write, such as rating.json', required=True),
-                flag('--target', 'aspect to predict, or their mean', 'mean'),
-                flag('--metrics', 'metrics of xlbench.score, with commas', ''),
-                flag('--lang', 'ISO code of texts that do not say theirs', ''),
-                flag('--seed', 'seed of the split', 0),
-            ),
-            run=_fit,
-        ),
+        'make': ('Writes a page for each judge.', _MAKE, _make),
+        'score': ('Prints tables of the answers.', _SCORE, _score),
+        'fit': ('Fits automatic scores to the ratings.', _FIT, _fit),
     },
 )
 main = COMMAND.main

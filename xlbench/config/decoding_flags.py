@@ -94,12 +94,8 @@ def _ids(text: str) -> tuple[tuple[int, ...], ...]:
 # One for each field of `Options`, with the field's own description.
 FLAGS = tuple(
     flag(
-        f'--{field.name}',
-        described.replace('%', '%%'),
-        argparse.SUPPRESS,
-        type=_parser_of(field),
-        metavar=field.name.upper(),
-        group='decoding',
+        f'--{field.name}', described.replace('%', '%%'), argparse.SUPPRESS, type=_parser_of(field),
+        metavar=field.name.upper(), group='decoding',
     )
     for field, described in zip(dataclasses.fields(Options), _descriptions().values(), strict=True)
-)
+)  # fmt: skip

@@ -168,61 +168,29 @@ def _counted(name: str, count: int, policy: readers.BadRecords) -> tuple[str, bo
     return line, good
 
 
-_CORPUS = flag('corpus', 'name of the corpus', metavar='CORPUS')
-_COMMANDS = (
-    (
-        'list',
-        'Lists the corpora; of one, the address, the licence and the way to get it.',
-        (flag('corpus', 'name of one corpus', nargs='?', metavar='CORPUS'), shared.ROOT),
-        _print_corpora,
-    ),
-    (
-        'get',
-        'Downloads the missing files of a corpus and checks their checksums.',
-        (
-            _CORPUS,
-            shared.ROOT,
-            flag(
-                '--mirror_url',
-                'download HOST/PATH of each address from this server',
-                '',
-                metavar='ADDRESS',
-            ),
-        ),
-        _get,
-    ),
-    (
-        'verify',
-        'Reads a whole corpus: checksums, records, counts.',
-        (_CORPUS, shared.ROOT),
-        _verify,
-    ),
-    (
-        'statistics',
-        'Counts examples, lengths, turns and speakers of tasks or files.',
-        (
-            flag('names', 'tasks or files', nargs='+', metavar='TASK_OR_FILE'),
-            shared.ROOT,
-            flag('--splits', 'splits of tasks, with commas', ''),
-            flag('--inputs', 'key or column of inputs', 'dialogue'),
-            flag('--targets', 'key or column of targets', 'summary'),
-            flag('--lang', 'ISO code of the texts of a file'),
-            flag('--source_lang', 'ISO code of the inputs, in place of --lang'),
-            flag('--target_lang', 'ISO code of the targets, in place of --lang'),
-            flag('--vocabulary', 'also count its tokens, such as mt5', ''),
-            flag('--format', 'form of the table', 'markdown', choices=('markdown', 'csv')),
-        ),
-        _statistics,
-    ),
+_CORPUS = (flag('corpus', 'name of the corpus', metavar='CORPUS'), shared.ROOT)
+_LIST = (flag('corpus', 'name of one corpus', nargs='?', metavar='CORPUS'), shared.ROOT)
+_MIRROR = flag('--mirror_url', 'server to download HOST/PATH of each address from', '')
+_STATISTICS = (
+    flag('names', 'tasks or files', nargs='+', metavar='TASK_OR_FILE'),
+    shared.ROOT,
+    flag('--splits', 'splits of tasks, with commas', ''),
+    flag('--inputs', 'key or column of inputs', 'dialogue'),
+    flag('--targets', 'key or column of targets', 'summary'),
+    flag('--lang', 'ISO code of the texts of a file'),
+    flag('--source_lang', 'ISO code of the inputs, in place of --lang'),
+    flag('--target_lang', 'ISO code of the targets, in place of --lang'),
+    flag('--vocabulary', 'also count its tokens, such as mt5', ''),
+    flag('--format', 'form of the table', 'markdown', choices=('markdown', 'csv')),
 )
 COMMAND = CommandLine(
     'data',
     __doc__,
     commands={
-        **{
-            word: CommandLine(f'data {word}', doc, flags, run=run)
-            for word, doc, flags, run in _COMMANDS
-        },
+        'list': ('Lists the corpora; of one, address, licence and files.', _LIST, _print_corpora),
+        'get': ('Downloads the missing files of a corpus.', (_CORPUS, _MIRROR), _get),
+        'verify': ('Reads a whole corpus: checksums, records, counts.', _CORPUS, _verify),
+        'statistics': ('Counts examples, lengths, turns, speakers.', _STATISTICS, _statistics),
         'clean': 'xlbench.data.cleaning',
         'segment': 'xlbench.dialogues.segment',
         'mark': 'xlbench.dialogues.mark',

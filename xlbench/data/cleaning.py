@@ -14,36 +14,24 @@ from xlbench.data import bitext
 from xlbench.system import errors
 from xlbench.system.command_line import CommandLine, flag
 
-COMMAND = CommandLine(
-    'data clean',
-    __doc__,
-    (
-        flag(
-            'inputs',
-            'FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE',
-            nargs='+',
-            metavar='INPUT',
-        ),
-        flag('--source_lang', 'ISO code, such as en', metavar='CODE', required=True),
-        flag('--target_lang', 'ISO code, such as de', metavar='CODE', required=True),
-        flag('--output', 'new file: source TAB target', metavar='FILE', required=True),
-        flag('--max_length', 'most words of a text', bitext.Rules.max_length, metavar='N'),
-        flag(
-            '--max_ratio',
-            'largest ratio of both lengths, each plus five words',
-            bitext.Rules.max_ratio,
-            metavar='N',
-            type=float,
-        ),
-        flag('--any_language', 'keep texts in other languages', False),
-        flag('--workers', 'processes (default: 1)', 1, metavar='N'),
+FLAGS = (
+    flag('inputs', 'FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE', nargs='+', metavar='INPUT'),
+    flag('--source_lang', 'ISO code, such as en', metavar='CODE', required=True),
+    flag('--target_lang', 'ISO code, such as de', metavar='CODE', required=True),
+    flag('--output', 'new file: source TAB target', metavar='FILE', required=True),
+    flag('--max_length', 'most words of a text', bitext.Rules.max_length, metavar='N'),
+    flag(
+        '--max_ratio', 'largest ratio of both lengths, each plus five words',
+        bitext.Rules.max_ratio, metavar='N', type=float,
     ),
-)
+    flag('--any_language', 'keep texts in other languages', False),
+    flag('--workers', 'processes (default: 1)', 1, metavar='N'),
+)  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    flags = COMMAND.parse(argv[1:])
+    flags = CommandLine('data clean', __doc__, FLAGS).parse(argv[1:])
     if flags.workers < 1:
         raise errors.UserError(f'--workers is {flags.workers}; give 1 or more')
     rules = bitext.Rules(

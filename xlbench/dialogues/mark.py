@@ -44,7 +44,7 @@ from xlbench.system.progress import Progress
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('data mark', __doc__, FLAGS).parse(argv[1:])
     files.check_new(args.output)
     with locks.file(args.output):
         files.check_new(args.output)  # Another process may have written it since.
@@ -175,22 +175,18 @@ def _marks(text: str) -> tuple[str, ...]:
     return chosen
 
 
-COMMAND = CommandLine(
-    'data mark',
-    __doc__,
-    (
-        flag('--model', 'workdir, folder or hub name', required=True),
-        flag('--input', 'JSON array or JSONL', required=True),
-        flag('--output', 'a file that does not exist yet', required=True),
-        flag('--field', 'key of the dialogue', 'dialogue'),
-        flag('--speaker', 'key of a turn that is an object', 'speaker'),
-        flag('--text', 'key of its text', 'text'),
-        flag('--marks', 'which of keywords,redundancy,topics; all', KINDS, type=_marks),
-        flag('--keywords', 'share of the words', 0.15),
-        flag('--redundancy', 'least cosine', 0.99),
-        flag('--topics', 'share of the utterances', 0.15),
-        flag('--official', 'see above', False),
-        flag('--batch_size', 'texts at a time', BATCH_SIZE),
-        flag('--dtype', 'type of activations', '', choices=('', 'float32', 'bfloat16')),
-    ),
+FLAGS = (
+    flag('--model', 'workdir, folder or hub name', required=True),
+    flag('--input', 'JSON array or JSONL', required=True),
+    flag('--output', 'a file that does not exist yet', required=True),
+    flag('--field', 'key of the dialogue', 'dialogue'),
+    flag('--speaker', 'key of a turn that is an object', 'speaker'),
+    flag('--text', 'key of its text', 'text'),
+    flag('--marks', 'which of keywords,redundancy,topics; all', KINDS, type=_marks),
+    flag('--keywords', 'share of the words', 0.15),
+    flag('--redundancy', 'least cosine', 0.99),
+    flag('--topics', 'share of the utterances', 0.15),
+    flag('--official', 'see above', False),
+    flag('--batch_size', 'texts at a time', BATCH_SIZE),
+    flag('--dtype', 'type of activations', '', choices=('', 'float32', 'bfloat16')),
 )

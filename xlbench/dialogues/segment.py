@@ -36,18 +36,14 @@ from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 WORDS = 'words'
-COMMAND = CommandLine(
-    'data segment',
-    __doc__,
-    (
-        flag('files', 'files of dialogues', nargs='+'),
-        flag('--encoder', 'run, folder or hub name that gives the vectors', WORDS),
-        flag('--topics', 'the window of C99', 'fresh', choices=('fresh', 'official')),
-        flag('--dialogue', 'key of the dialogue', 'dialogue'),
-        flag('--speaker', 'key of a turn that is an object', 'speaker'),
-        flag('--text', 'key of its text', 'text'),
-        flag('--batch_size', 'utterances that an encoder reads at once', 64),
-    ),
+FLAGS = (
+    flag('files', 'files of dialogues', nargs='+'),
+    flag('--encoder', 'run, folder or hub name that gives the vectors', WORDS),
+    flag('--topics', 'the window of C99', 'fresh', choices=('fresh', 'official')),
+    flag('--dialogue', 'key of the dialogue', 'dialogue'),
+    flag('--speaker', 'key of a turn that is an object', 'speaker'),
+    flag('--text', 'key of its text', 'text'),
+    flag('--batch_size', 'utterances that an encoder reads at once', 64),
 )
 
 
@@ -77,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('data segment', __doc__, FLAGS).parse(argv[1:])
     targets = [segments.views_path(path) for path in args.files]
     for target in targets:
         if targets.count(target) > 1:

@@ -31,16 +31,12 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4096  # Sentences.
 _NEEDED = ('VERB', 'NOUN')
-COMMAND = CommandLine(
-    'data triples',
-    __doc__,
-    (
-        flag('files', 'dialogues, as JSON', nargs='+', metavar='FILE'),
-        flag('--tagger', 'a run, or an exported folder', required=True, metavar='WORKDIR'),
-        flag('--output', 'of the triples (default: beside FILE)', ''),
-        flag('--field', 'key of the dialogues', 'dialogue'),
-        flag('--batch_size', 'sentences that the tagger reads at once', 32),
-    ),
+FLAGS = (
+    flag('files', 'dialogues, as JSON', nargs='+', metavar='FILE'),
+    flag('--tagger', 'a run, or an exported folder', required=True, metavar='WORKDIR'),
+    flag('--output', 'of the triples (default: beside FILE)', ''),
+    flag('--field', 'key of the dialogues', 'dialogue'),
+    flag('--batch_size', 'sentences that the tagger reads at once', 32),
 )
 
 
@@ -60,7 +56,7 @@ class Sentence(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    flags = COMMAND.parse(argv[1:])
+    flags = CommandLine('data triples', __doc__, FLAGS).parse(argv[1:])
     if flags.output and len(flags.files) > 1:
         raise UserError(f'--output={flags.output} is for one file; leave it out for several')
     for path in flags.files:

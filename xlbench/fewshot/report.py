@@ -30,14 +30,10 @@ from xlbench.system.command_line import CommandLine, flag
 
 _OURS = 'xlbench report: made by python -m xlbench.fewshot'
 _MARK = f'{_OURS} report, may be overwritten'
-COMMAND = CommandLine(
-    'fewshot report',
-    __doc__,
-    (
-        flag('workdir', 'folder of a sweep', nargs='+'),
-        flag('--output', 'folder to write the report into'),
-        flag('--searched', 'workdirs of other source models, for table 7', [], nargs='+'),
-    ),
+FLAGS = (
+    flag('workdir', 'folder of a sweep', nargs='+'),
+    flag('--output', 'folder to write the report into'),
+    flag('--searched', 'workdirs of other source models, for table 7', [], nargs='+'),
 )
 
 
@@ -125,7 +121,7 @@ def _write(
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line, the program's name first."""
-    args = COMMAND.parse(argv[1:])
+    args = CommandLine('fewshot report', __doc__, FLAGS).parse(argv[1:])
     sweeps = [Sweep.read(workdir) for workdir in dict.fromkeys(args.workdir)]
     if args.output:
         print('\n'.join(write(sweeps, args.output, args.searched)))

@@ -85,32 +85,26 @@ FLAGS = (
     flag(
         '--mixture',
         'mixtures or tasks, with commas; NAME:SPLIT takes one split, NAME:SPLIT? skips tasks '
-        'without it',
+        'without it', metavar='NAMES',
+    ),
+    flag(
+        '--split', 'splits, with commas (default: train,validation)', 'train,validation',
         metavar='NAMES',
     ),
     flag(
-        '--split',
-        'splits, with commas (default: train,validation)',
-        'train,validation',
-        metavar='NAMES',
-    ),
-    flag(
-        '--root',
-        'data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
+        '--root', 'data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
         metavar='FOLDER',
     ),
     flag(
         '--vocabulary',
         'sample, sample_mrs, sample_fewshot, sample_clidsum, sample_translation, bytes, a '
         'SentencePiece .model, a folder with the vocabulary files of a model, or a name such as '
-        'mt5 or google/mt5-base (default: sample)',
-        metavar='NAME',
+        'mt5 or google/mt5-base (default: sample)', metavar='NAME',
     ),
     flag('--sample', 'write the sample corpora first, if they are missing', False),
     flag(
         '--skip_bad',
-        'skip at most N bad records in this run, and list them (default: 0, the first stops)',
-        0,
+        'skip at most N bad records in this run, and list them (default: 0, the first stops)', 0,
         metavar='N',
     ),
     flag(
@@ -119,29 +113,22 @@ FLAGS = (
         metavar='FILE.model',
     ),
     flag(
-        '--texts',
-        'tasks to train --new_vocabulary on; --mixture is then prepared with it',
+        '--texts', 'tasks to train --new_vocabulary on; --mixture is then prepared with it',
         metavar='NAMES',
     ),
     flag('--if_missing', 'keep the file of --new_vocabulary if it exists', False),
     flag('--vocabulary_size', 'its size (default: 8000)', 8000, metavar='N'),
-    flag(
-        '--vocabulary_type',
-        'its type (default: unigram)',
-        'unigram',
-        choices=('unigram', 'bpe'),
-    ),
+    flag('--vocabulary_type', 'its type (default: unigram)', 'unigram', choices=('unigram', 'bpe')),
     flag('--workers', 'processes (default: by data and cores)', metavar='N', type=int),
     flag('--beam', 'run on Apache Beam; see xlbench/preparation/beam.py', False),
     flag('beam_options', "options of Beam's runner", metavar='-- OPTION', nargs='*'),
     flag('--force', 'also prepare data that is up to date', False),
     flag('--card', 'write a dataset card, README.md, for each task', False),
     flag(
-        '--tasks',
-        'your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
+        '--tasks', 'your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
         metavar='PLACE',
     ),
-)
+)  # fmt: skip
 
 
 def _check_beam(flags: argparse.Namespace) -> None:

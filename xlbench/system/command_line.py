@@ -69,19 +69,20 @@ class CommandLine:
       name: what is typed behind `xlbench`: 'data segment'.
       doc: for --help: a line, an empty one, and more.
       flags: in the order of --help; one tuple may hold others.
-      commands: {word that selects it: a command, or the module whose `main` has it}. A module is
-        imported when its word is typed. Where there are flags too, no word is needed.
-      run: does its work, given the flags; gives the exit code.
+      commands: by the words that select them. One is its description, its flags, and what does its
+        work, given them, and returns an exit code; or it is a module, whose `main` takes a command
+        line, the word first. Where there are flags besides, no word is needed.
     """
 
     name: str
     doc: str
     flags: Flags = ()
-    commands: Mapping[str, 'CommandLine | str'] = dataclasses.field(default_factory=dict)
-    run: Callable[[argparse.Namespace], int | None] | None = None
+    commands: Mapping[str, tuple[str, Flags, Callable] | str] = dataclasses.field(
+        default_factory=dict
+    )
 
     def main(self, argv: Sequence[str]) -> int | None:
-        """Does what a command line says, the program's name first; gives the exit code."""
+        """Runs the command that a command line selects, the program's name first."""
         chosen = self.commands.get(argv[1]) if argv[1:] else None
         if isinstance(chosen, str):
             return importlib.import_module(chosen).main(argv[1:])
@@ -94,32 +95,34 @@ class CommandLine:
 
     def parser(self) -> 'ArgumentParser':
         """Makes what reads it."""
-        return self._filled(ArgumentParser(f'xlbench {self.name}', self.doc))
-
-    def _filled(self, parser: 'ArgumentParser') -> 'ArgumentParser':
-        groups = {'': parser}
-        for one in _flat(self.flags):
-            if one.group not in groups:
-                groups[one.group] = parser.add_argument_group(one.group)
-            groups[one.group].add_argument(one.name, **one.settings)
-        if self.run:
-            parser.set_defaults(run=self.run)
-        if self.commands:
-            commands = parser.add_subparsers(
-                title='commands', metavar='COMMAND', required=not self.flags
+        parser = _filled(ArgumentParser(f'xlbench {self.name}', self.doc), self.flags)
+        if not self.commands:
+            return parser
+        commands = parser.add_subparsers(
+            title='commands', metavar='COMMAND', required=not self.flags
+        )
+        for word, command in self.commands.items():
+            is_elsewhere = isinstance(command, str)
+            doc, flags, run = (about(command), (), None) if is_elsewhere else command
+            first = doc.partition('\n')[0].rstrip('.')
+            inner = commands.add_parser(
+                word,
+                help=(first[0].lower() + first[1:]).replace('%', '%%'),
+                prog=f'{parser.prog} {word}',
+                description=doc,
             )
-            for word, command in self.commands.items():
-                is_here = isinstance(command, CommandLine)
-                doc = command.doc if is_here else about(command)
-                first = doc.strip().partition('\n')[0].rstrip('.')
-                said, prog = first[0].lower() + first[1:], f'{parser.prog} {word}'
-                inner = commands.add_parser(
-                    word, help=said.replace('%', '%%'), prog=prog, description=doc
-                )
-                if is_here:
-                    command._filled(inner)
-                inner.is_elsewhere = not is_here
+            _filled(inner, flags).set_defaults(run=run)
+            inner.is_elsewhere = is_elsewhere
         return parser
+
+
+def _filled(parser: 'ArgumentParser', flags: Flags) -> 'ArgumentParser':
+    groups = {'': parser}
+    for one in _flat(flags):
+        if one.group not in groups:
+            groups[one.group] = parser.add_argument_group(one.group)
+        groups[one.group].add_argument(one.name, **one.settings)
+    return parser
 
 
 def _flat(flags: Flags) -> Iterator[Flag]:

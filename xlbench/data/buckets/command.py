@@ -156,37 +156,23 @@ def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
     )
 
 
+_FILES = (flag('paths', 'a file or folder of buckets', nargs='+', metavar='PATH'),)
+_DRAWN = (
+    flag('files', 'examples to draw from, in the official form', nargs='+', metavar='FILE'),
+    flag('--task', 'whose examples they are', required=True, choices=TASKS),
+    flag('--lang', 'code of the language, such as de', required=True),
+    flag('--output', 'folder for TASK/K-shots/LANGUAGE', required=True),
+    flag('--shots', 'K; default: 1,2,4,8, for tagging 1,2,4, as in the paper', type=_shots),
+    flag('--count', 'buckets of each', COUNT, type=whole(1)),
+    flag('--seed', 'seed of the draws', 0),
+    flag('--skip_bad', 'skip up to N records that cannot be used', 0),
+)
 COMMAND = CommandLine(
     'data buckets',
     __doc__,
     commands={
-        'check': CommandLine(
-            'data buckets check',
-            'Lists what is not as the paper says.',
-            (flag('paths', 'a file or folder of buckets', nargs='+', metavar='PATH'),),
-            run=_check,
-        ),
-        'sample': CommandLine(
-            'data buckets sample',
-            'Makes new buckets.',
-            (
-                flag(
-                    'files', 'examples to draw from, in the official form', nargs='+',
-                    metavar='FILE',
-                ),
-                flag('--task', 'whose examples they are', required=True, choices=TASKS),
-                flag('--lang', 'code of the language, such as de', required=True),
-                flag('--output', 'folder for TASK/K-shots/LANGUAGE', required=True),
-                flag(
-                    '--shots', 'K; default: 1,2,4,8, for tagging 1,2,4, as in the paper',
-                    type=_shots,
-                ),
-                flag('--count', 'buckets of each', COUNT, type=whole(1)),
-                flag('--seed', 'seed of the draws', 0),
-                flag('--skip_bad', 'skip up to N records that cannot be used', 0),
-            ),
-            run=_sample,
-        ),
+        'check': ('Lists what is not as the paper says.', _FILES, _check),
+        'sample': ('Makes new buckets.', _DRAWN, _sample),
     },
-)  # fmt: skip
+)
 main = COMMAND.main
