@@ -48,14 +48,14 @@ def mesh_sizes(text: str) -> dict[str, int]:
 PLAN = (
     config_flags.FLAGS,
     flag('--topology', 'devices: v5p:4x4x4, cpu:8, h100:8, local', 'local'),
-    flag('--vocab_size', 'rows of the vocabulary', 0),
-    flag('--num_labels', 'labels of a classifier', 0),
-    flag('--memory', 'GiB of a device', type=float),
-    flag('--tries', 'smaller settings to try', 8),
+    flag('--vocab_size', 'where config.model.vocab_size is 0; default: the published size', 0),
+    flag('--num_labels', 'where config.model.num_labels is 0', 0),
+    flag('--memory', 'GiB of a device; default: as its maker says', type=float),
+    flag('--tries', 'smaller settings to compile if the config does not fit; 0: none', 8),
     flag('--no_decode', 'plan the train step only', False),
-    flag('--mfu', "share of GPUs' peak", 0.4, type=shared.share),
-    flag('--output', 'JSON file of all figures', ''),
-    flag('--hlo', 'folder for the compiled programs', ''),
+    flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=shared.share),
+    flag('--output', 'file for all figures, as JSON', ''),
+    flag('--hlo', 'folder for the compiled programs, as text', ''),
 )
 EVALUATE = (
     flag('workdir', 'folder of the run', nargs='?'),

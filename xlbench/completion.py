@@ -133,12 +133,8 @@ def _complete_files(parser: argparse.ArgumentParser) -> None:
     """Completes texts as files, unless there are choices; most of them are files or folders."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            listed = {known.dest for known in action._choices_actions}
-            for name, inner in action.choices.items():
+            for inner in action.choices.values():
                 _complete_files(inner)
-                if name not in listed:  # shtab passes over commands without a help.
-                    about = argparse._SubParsersAction._ChoicesPseudoAction(name, (), name)
-                    action._choices_actions.append(about)
         elif action.nargs != 0 and not action.choices and not hasattr(action, 'complete'):
             action.complete = shtab.FILE
 

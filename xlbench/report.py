@@ -1,9 +1,6 @@
 r"""Compares finished runs with each other, the baselines and the paper's systems.
 
-  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
-                           [--format=markdown,csv,latex,html,mtg] [--split=test]
-                           [--significance=t-test|bootstrap|randomization] [--against=STEP]
-                           [--scores=NAME,NAME] [--intervals] [--variants] [--plots]
+  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER]
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
@@ -38,13 +35,8 @@ setting of a run and the model that it started from. On the official data, the p
 shown beside yours. A cell that no run fills has a '-', and a note below the table names it. With
 --output, figures are files (SVG, PNG, PDF) and parts of report.html, and each has a table of its
 numbers. A chain of `xlbench translate chain` counts as generation followed by translation (MTG's
-figure 6). Some tables need more:
-
-  --ratings=FILE,FILE        rated texts of xlbench.annotate score (MTG's tables 3, 5, 8 to 10,
-                             figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
-  --fitted_rating=FILE       of xlbench.annotate fit: predicted for every text, and shown in place
-                             of the main score, as the paper shows its ensemble metric
-  --rough=DATA               data root of rough data, of `xlbench data mtg_build` (MTG's table 6)
+figure 6). Some tables need --ratings (MTG's tables 3, 5, 8 to 10, figures 2 and 7), --rough (MTG's
+table 6) or --fitted_rating, which is then shown in place of the main score.
 
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.
@@ -84,10 +76,10 @@ FLAGS = (
     flag('--against', 'compare each run with itself at this step', ''),
     flag('--table', 'tables of the paper: 3,5 or all', ''),
     flag('--figure', 'figures of the paper: 2,7 or all', ''),
-    flag('--ratings', 'files of rated texts, with commas', ''),
+    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', ''),
     flag('--metrics', 'scores to correlate with the ratings', ''),
-    flag('--fitted_rating', 'file that predicts ratings', ''),
-    flag('--rough', 'data root of built rough data', ''),
+    flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
+    flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
 )  # fmt: skip
 
 

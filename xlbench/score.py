@@ -60,7 +60,7 @@ from xlbench import benchmarks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.reporting import scored
 from xlbench.system import errors, files, flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -184,7 +184,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         lines = _lines(asked.references, n_best, per_example)
         system_name = args.system or workdir.name
         # Other tasks of the system may be scored at the same time; all are noted in one file.
-        with locks.folder(workdir, wait=_say):
+        with locks.folder(workdir, wait=say):
             scored.check(workdir, system_name, args.seed)
             files.remove_leftovers(workdir)
             who = dict(system=system_name, seed=args.seed, origin=origin)
@@ -214,7 +214,7 @@ def _add(args: argparse.Namespace) -> None:
     names = [name for name in args.metrics.split(',') if name]
     if not names:
         raise UserError(f'{args.predictions} is a folder; name the metrics to add with --metrics')
-    flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=_say)
+    flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=say)
     changed = adding.add(args.predictions, names, **flags)
     for folder in changed:
         print(f'added to {folder}')
@@ -341,7 +341,7 @@ def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
         if name in suite_lib.NAMES:  # A rating that was fitted is the user's own file.
             spec = suite_lib.named(name, str(about.get('target_lang')))
             if lines := metrics.Suite(task, [spec]).missing():
-                _say(f'without {name}: {lines[0]}')
+                say(f'without {name}: {lines[0]}')
             elif spec not in about['metrics']:
                 about = about | {'metrics': [*about['metrics'], spec]}
     return about
@@ -432,10 +432,6 @@ def _lines(
         line |= {'n_best': [{'prediction': text} for text in texts]} if len(texts) > 1 else {}
         lines.append(line)
     return lines
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == '__main__':

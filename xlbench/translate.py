@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from xlbench.config import decoding_flags
 from xlbench.system import errors, files, flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 
@@ -110,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
 
     form, texts, hashes = _examples(args) if not args.input else _files(args)
     job = _job(args)
-    _say(f'{job.identity}, kept in {args.cache}')
+    say(f'{job.identity}, kept in {args.cache}')
     failed = records.Failed()
     with locks.file(args.output):
         _check_free(args.output)
@@ -120,19 +120,19 @@ def main(argv: Sequence[str]) -> int:
         lines = records.translated(form, texts, job, failed, unit=unit, drop=drop)
         counts = job.counts
         progress = Progress('translated', count=lambda: counts.kept + counts.made, unit='texts')
-        with job.telling_of_cuts(_say), progress, files.replacing(args.output) as file:
+        with job.telling_of_cuts(say), progress, files.replacing(args.output) as file:
             count = _write(file, args.output.endswith('.gz'), lines)
             about = _about(args, hashes, job, failed, file.name)
             about |= {'unit': unit, 'records': count}
             # Before the output is there, which a killed command would leave without it.
             files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
-    _say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
+    say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
-        _say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
+        say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
     if args.task:
         _score(args)
     if failed.count:
-        _say(
+        say(
             f'not translated: {failed.count:,} of {job.counts.texts:,} texts; remove {args.output} '
             'and repeat the command to try them again'
         )
@@ -297,10 +297,6 @@ def _progress(counts: 'Counts') -> str:
     failed = f', {counts.failed:,} failed' if counts.failed else ''
     kept = f'{counts.kept:,} from the cache'
     return f'{counts.texts:,} texts: {kept}, {counts.made:,} translated{failed}'
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 

@@ -47,7 +47,6 @@ import argparse
 import functools
 import os
 import re
-import sys
 from collections.abc import Sequence
 
 from xlbench.benchmarks import MTG, mtg
@@ -56,7 +55,7 @@ from xlbench.data import work_folders
 from xlbench.data.work_folders import Settings
 from xlbench.judgement import corrections
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, share, whole
 from xlbench.system.work import Pool
@@ -161,18 +160,14 @@ def _built(options: Options, redo: bool) -> About:
         affected = functools.partial(options_lib.affected, options)
         work_folders.begin(options.work, settings, redo, affected)
         counts = originals.read(options)
-        _say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
+        say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
         translating.translate(options, counts, pool)
         about = publishing.publish(options, counts, settings, redo)
-        _say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
+        say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
         folder = correcting.write_sheets(options, counts)
         if counts.sample:
-            _say(f'{options.task}: sheets for people are in {folder}')
+            say(f'{options.task}: sheets for people are in {folder}')
     return about
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _correct(args: argparse.Namespace) -> int:

@@ -54,7 +54,6 @@ import argparse
 import contextlib
 import os
 import pathlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,7 @@ from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
 from xlbench.reporting import scored
 from xlbench.system import flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
@@ -106,16 +105,16 @@ def main(argv: Sequence[str]) -> int:
 
     rows = [running.Row(number, [text]) for number, text in _inputs(args, task)]
     opened = running.Chain(chain, args.cache)
-    with locks.folder(args.workdir, wait=_say):
+    with locks.folder(args.workdir, wait=say):
         scored.check(args.workdir, args.system, args.seed)
         scored.claim(args.workdir, args.system, args.seed)
     folder, accept = _folder(args), args.failed == 'empty'
-    notes = opened.run(rows, folder, accept_failures=accept, say=_say)
+    notes = opened.run(rows, folder, accept_failures=accept, say=say)
     last = running.output(folder, len(chain))
     if task.manifest.get('target_lang') in (target, None):
         _score(args, last, notes)
     else:
-        _say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
+        say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
     return 0
 
 
@@ -193,7 +192,3 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
     if args.metrics:
         added = [f'--{name}={getattr(args, name)}' for name in ('metrics', 'task', 'split')]
         score.score([args.workdir, *added])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

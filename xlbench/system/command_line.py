@@ -27,38 +27,23 @@ FORMER = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-    """A flag, or a word without one, of a command line.
-
-    Attributes:
-      name: '--seed'; 'workdir' for a word by its place.
-      settings: what argparse's add_argument takes besides.
-      group: the heading of --help that it stands below; '' for the usual one.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    group: str = ''
+Flag = tuple[str, dict[str, Any]]
+Flags = Sequence['Flag | Flags']
 
 
-def flag(name: str, help: str, default: object = None, *, group: str = '', **settings) -> Flag:
+def flag(name: str, help: str, default: object = None, **settings: object) -> Flag:
     """Declares a flag; its type is that of its default, and False makes it a switch.
 
     Args:
       name: '--seed'; 'workdir' for a word by its place.
       help: what it means, for --help.
       default: its value when it is not given.
-      group: see `Flag`.
-      **settings: what argparse's add_argument takes besides.
+      **settings: what argparse's add_argument takes besides; `group` is a heading of --help.
     """
     if default is False:
-        return Flag(name, {'help': help, 'action': 'store_true', **settings}, group)
+        return name, {'help': help, 'action': 'store_true', **settings}
     kind = {'type': type(default)} if type(default) in (int, float) else {}
-    return Flag(name, {'help': help, 'default': default, **kind, **settings}, group)
-
-
-Flags = Sequence['Flag | Flags']
+    return name, {'help': help, 'default': default, **kind, **settings}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,16 +103,18 @@ class CommandLine:
 
 def _filled(parser: 'ArgumentParser', flags: Flags) -> 'ArgumentParser':
     groups = {'': parser}
-    for one in _flat(flags):
-        if one.group not in groups:
-            groups[one.group] = parser.add_argument_group(one.group)
-        groups[one.group].add_argument(one.name, **one.settings)
+    for name, settings in _flat(flags):
+        group = settings.get('group', '')
+        if group not in groups:
+            groups[group] = parser.add_argument_group(group)
+        known = {key: value for key, value in settings.items() if key != 'group'}
+        groups[group].add_argument(name, **known)
     return parser
 
 
 def _flat(flags: Flags) -> Iterator[Flag]:
     for one in flags:
-        yield from (one,) if isinstance(one, Flag) else _flat(one)
+        yield from (one,) if isinstance(one[0], str) else _flat(one)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -216,6 +203,11 @@ class ArgumentParser(argparse.ArgumentParser):
         return parsed, rest
 
 
+def say(line: str) -> None:
+    """Prints a line on standard error, apart from results."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def former(name: str, arguments: Sequence[str]) -> NoReturn:
     """Becomes the command that does the work of a former program, and names it.
 
@@ -224,7 +216,7 @@ def former(name: str, arguments: Sequence[str]) -> NoReturn:
       arguments: what stands behind the name.
     """
     program, *words = FORMER[name].split()
-    print(f'xlbench {name} is now `xlbench {FORMER[name]}`', file=sys.stderr, flush=True)
+    say(f'xlbench {name} is now `xlbench {FORMER[name]}`')
     become(program, [*words, *arguments])
 
 
