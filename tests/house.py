@@ -13,13 +13,14 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
-    'chains': (558, 4),
-    'config': (2095, 13),
+    'chains': (759, 5),
+    'config': (2047, 12),
     'configs': (2129, 20),
-    'data': (12504, 52),
+    'data': (12683, 54),
     'decoding': (1228, 10),
+    'dialogues': (480, 4),
     'evaluators': (1587, 7),
-    'fewshot': (6766, 28),
+    'fewshot': (6787, 28),
     'huggingface': (3682, 23),
     'inference': (4097, 18),
     'interactive': (656, 4),
@@ -29,23 +30,23 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'names': (1079, 7),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
-    'plan': (1744, 7),
-    'preparation': (2043, 10),
-    'programs': (4377, 23),
+    'plan': (1736, 7),
+    'preparation': (2016, 10),
+    'programs': (3414, 18),
     'reporting': (7477, 40),
-    'reproduce': (1712, 8),
+    'reproduce': (1690, 8),
     'retrieval': (708, 5),
-    'system': (2472, 11),
-    'tasks': (7523, 46),
-    'tests': (58197, 266),
-    'tools': (5998, 35),
+    'system': (2728, 13),
+    'tasks': (7490, 46),
+    'tests': (58363, 267),
+    'tools': (5999, 35),
     'tracking': (771, 8),
     'training': (4591, 27),
-    'translation': (1545, 13),
+    'translation': (1528, 13),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 51, 'arrows': 293, 'class names used twice': 67}
+MOST = {'rooms': 47, 'arrows': 278, 'class names used twice': 67}
 
 
 @dataclasses.dataclass(frozen=True)

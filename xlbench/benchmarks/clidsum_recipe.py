@@ -189,8 +189,7 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
     )
     chain = Command(
         f'{word}-mbart-{cell}', 'translate chain', folder=f'{word}-mbart', sized=_VOCABULARIES,
-        limited=True,
-        flags=(
+        limited=True, flags=(
             f'translate:{engine}', f'{{{summariser.name}}}', f'--task={task}',
             f'--system={translator} + mBART', '--root={root}',
         ),

@@ -36,10 +36,9 @@ FLAGS = (
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    line = CommandLine('zoo', __doc__, FLAGS)
-    args = line.parse(argv)
+    args = CommandLine('zoo', __doc__, FLAGS).parse(argv)
     if args.add and not args.output:
-        line.parser().error('--add needs --output=FILE, the page that it adds to')
+        raise errors.UserError('--add needs --output=FILE, the page that it adds to')
     named = entries.read(args.folder)
     if not args.output:
         print(page.markdown(page.show(named)), end='')
