@@ -24,6 +24,7 @@ BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
 # Of xlbench.predict. A .tsv may also be a text, with pairs on its lines; --input_format says it.
 FORMATS = ('text', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'conllu')
+_SCORED = ('', 'text', 'jsonl', 'conll', 'conllu', 'mrs')  # Forms that xlbench.score reads.
 # Endings of files whose lines are no inputs: of headers, cells and brackets.
 _NO_TEXTS = ('.json', '.arrow', '.xlsx', '.zip')
 
@@ -102,6 +103,52 @@ CONVERT = (
     flag('--extra_tokens', "tokens to add to a new workdir: '[summarize]'"),
     flag('--tokens_of', 'keep only tokens of their training data', metavar='TASKS'),
     flag('--root', 'data root of --tokens_of', 'data'),
+)
+REPORT = (
+    flag('workdir', 'folder of a training run', nargs='+'),
+    flag('--output', 'folder to write the report into'),
+    flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
+    flag('--step', 'last, best, the name of a stage, or a step', 'last'),
+    flag('--split', 'split (default: test, else validation)'),
+    flag('--variants', 'add results of xlbench.evaluate', False),
+    flag('--intervals', 'show 95 %% intervals instead of standard deviations', False),
+    flag('--plots', 'write plots: SVG, PNG and PDF', False),
+    flag(
+        '--significance', 'test differences between runs',
+        choices=('t-test', 'bootstrap', 'randomization'),
+    ),
+    flag('--scores', 'scores to test; default: the main score', ''),
+    flag('--against', 'compare each run with itself at this step', ''),
+    flag('--table', 'tables of the paper: 3,5 or all', ''),
+    flag('--figure', 'figures of the paper: 2,7 or all', ''),
+    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', ''),
+    flag('--metrics', 'scores to correlate with the ratings', ''),
+    flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
+    flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
+)  # fmt: skip
+SCORE = (
+    flag('predictions', 'file of predictions, or a workdir'),
+    flag('--task', 'task to score; it names files of references', ''),
+    flag('--benchmark', 'score files as this benchmark does', ''),
+    flag('--split', 'split of the task', 'test'),
+    shared.TASK_DATA,
+    flag('--sample', 'make sample corpora in --root', False),
+    flag('--references', 'files of references, with commas', ''),
+    flag('--reference_field', 'field of JSONL references', 'target'),
+    flag('--lang', "ISO code of the texts (default: the task's)"),
+    flag('--metrics', "names, with commas (default: the task's)", ''),
+    flag('--format', 'form (default: by the name)', '', choices=_SCORED),
+    flag('--field', 'field of JSONL predictions', ''),
+    flag('--id_field', "field of ids; '' keeps the lines' order", 'id'),
+    flag('--n_best', 'lines begin with a number', False),
+    flag('--scores', 'a score precedes each text', False),
+    flag('--num_examples', 'examples to score; 0: all', 0),
+    flag('--rouge_csv', 'file for the bootstrap of ROUGE', ''),
+    flag('--rouge_examples', "file for the examples' ROUGE", ''),
+    flag('--workdir', 'folder to write scores to', ''),
+    flag('--system', "name in reports (default: the workdir's)", ''),
+    flag('--seed', 'seed of the system, if any', 0),
+    flag('--step', 'step of its training (default: 0)', 0),
 )
 
 
@@ -225,3 +272,13 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
         names.check_run(args.source, 'source', args.step)
     return args
+
+
+def report(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.report."""
+    return CommandLine('report', doc, REPORT).parse(argv[1:])
+
+
+def score(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.score."""
+    return CommandLine('score', doc, SCORE).parse(argv[1:])

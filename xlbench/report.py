@@ -50,6 +50,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
+    commands.check_first(commands.report, sys.argv, __doc__)
+
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
 from xlbench.reporting.paper_tables import making, ratings as ratings_lib
@@ -57,35 +62,11 @@ from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.system import errors
-from xlbench.system.command_line import CommandLine, flag
-
-FLAGS = (
-    flag('workdir', 'folder of a training run', nargs='+'),
-    flag('--output', 'folder to write the report into'),
-    flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
-    flag('--step', 'last, best, the name of a stage, or a step', 'last'),
-    flag('--split', 'split (default: test, else validation)'),
-    flag('--variants', 'add results of xlbench.evaluate', False),
-    flag('--intervals', 'show 95 %% intervals instead of standard deviations', False),
-    flag('--plots', 'write plots: SVG, PNG and PDF', False),
-    flag(
-        '--significance', 'test differences between runs',
-        choices=('t-test', 'bootstrap', 'randomization'),
-    ),
-    flag('--scores', 'scores to test; default: the main score', ''),
-    flag('--against', 'compare each run with itself at this step', ''),
-    flag('--table', 'tables of the paper: 3,5 or all', ''),
-    flag('--figure', 'figures of the paper: 2,7 or all', ''),
-    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', ''),
-    flag('--metrics', 'scores to correlate with the ratings', ''),
-    flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
-    flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
-)  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args = CommandLine('report', __doc__, FLAGS).parse(argv)
+    args = commands.report(['report', *argv], __doc__)
     usual = list(documents.FORMATS) if args.output else ['markdown']
     formats = args.format.split(',') if args.format else usual
     known = (*documents.FORMATS, leaderboard.NAME)

@@ -56,11 +56,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
+    commands.check_first(commands.score, sys.argv, __doc__)
+
 from xlbench import benchmarks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.reporting import scored
-from xlbench.system import errors, files, flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag, say
+from xlbench.system import errors, files, locks
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -68,30 +73,6 @@ if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for
     from xlbench import metrics
     from xlbench.metrics.contract import Spec, Target
 
-FLAGS = (
-    flag('predictions', 'file of predictions, or a workdir'),
-    flag('--task', 'task to score; it names files of references', ''),
-    flag('--benchmark', 'score files as this benchmark does', ''),
-    flag('--split', 'split of the task', 'test'),
-    shared.TASK_DATA,
-    flag('--sample', 'make sample corpora in --root', False),
-    flag('--references', 'files of references, with commas', ''),
-    flag('--reference_field', 'field of JSONL references', 'target'),
-    flag('--lang', "ISO code of the texts (default: the task's)"),
-    flag('--metrics', "names, with commas (default: the task's)", ''),
-    flag('--format', 'form (default: by the name)', '', choices=('', *outputs.FORMATS, 'mrs')),
-    flag('--field', 'field of JSONL predictions', ''),
-    flag('--id_field', "field of ids; '' keeps the lines' order", 'id'),
-    flag('--n_best', 'lines begin with a number', False),
-    flag('--scores', 'a score precedes each text', False),
-    flag('--num_examples', 'examples to score; 0: all', 0),
-    flag('--rouge_csv', 'file for the bootstrap of ROUGE', ''),
-    flag('--rouge_examples', "file for the examples' ROUGE", ''),
-    flag('--workdir', 'folder to write scores to', ''),
-    flag('--system', "name in reports (default: the workdir's)", ''),
-    flag('--seed', 'seed of the system, if any', 0),
-    flag('--step', 'step of its training (default: 0)', 0),
-)
 _TAG_FORMATS = ('conll', 'conllu')
 _TAG_METRICS = ('chunk_f1', 'tag_accuracy')
 _TEXT_METRICS = ('multilingual_rouge', 'sacrebleu', 'chrf', 'distinct')
@@ -133,7 +114,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
       made_by: what metrics.json has as the decoding that the predictions are from; by default the
         method 'file'.
     """
-    args = CommandLine('score', __doc__, FLAGS).parse(argv)
+    args = commands.score(['score', *argv], __doc__)
     if os.path.isdir(args.predictions):
         _add(args)
         return
@@ -206,7 +187,7 @@ def _add(args: argparse.Namespace) -> None:
     """Adds scores to the evaluations of a workdir."""
     from xlbench.reporting import adding  # It loads metrics, for half a second.
 
-    defaults = vars(CommandLine('score', '', FLAGS).parse(['']))
+    defaults = vars(commands.score(['score', ''], ''))
     taken = ('predictions', 'metrics', 'task', 'split', 'lang')
     for name, value in vars(args).items():
         if name not in taken and value != defaults[name]:

@@ -225,7 +225,7 @@ def test_views_are_two_inputs_of_one_example(root):
 def test_views_of_other_dialogues_are_named(root, tmp_path):
     path = write(tmp_path, 'XSAMSum', 'train', chats(3))
     with pipeline.bound(None, str(tmp_path)):
-        with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.segment'):
+        with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.data segment'):
             task_records.read('clidsum_xsamsumviews_en_en')
         broken = '{"topics": [1, "x"], "stages": [0, 2]}\n{"topics": [1], "stages": [0]}\n'
         path.with_suffix('.views.jsonl').write_text(broken)

@@ -66,13 +66,13 @@ class CommandLine:
         default_factory=dict
     )
 
-    def main(self, argv: Sequence[str]) -> int | None:
+    def main(self, argv: Sequence[str]) -> int:
         """Runs the command that a command line selects, the program's name first."""
         chosen = self.commands.get(argv[1]) if argv[1:] else None
         if isinstance(chosen, str):
-            return importlib.import_module(chosen).main(argv[1:])
+            return importlib.import_module(chosen).main(argv[1:]) or 0
         args = self.parse(argv[1:])
-        return args.run(args)
+        return args.run(args) or 0
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Reads a command line, without the program's name."""
