@@ -21,9 +21,9 @@ MV-BART has the settings of its authors (arXiv:2010.01672, SALT-NLP/Multi-View-S
 train_sh/train_multi_view.sh): 5,000 steps with a learning rate of 3e-5, a thousand times that for
 the parameters that weigh the views, label smoothing of 0.1, and a beam of 4. Their batches have
 25,600 tokens; here a batch has 160 chats or 24 interviews, which are about as many. It starts from
-BART-large and reads the files that xlbench.segment makes:
+BART-large and reads the files that xlbench data segment makes:
 
-  python -m xlbench.segment data/clidsum/XSAMSum/*.json
+  python -m xlbench.data segment data/clidsum/XSAMSum/*.json
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=mvbart
 
 The paper prints no scores of English summaries, but those of their translations. With the best
@@ -38,7 +38,7 @@ mvbart has no such scenario.
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,scenario=semi
 
-BART(D_ALL) is BART on dialogues that xlbench.mark_dialogues has marked, in all splits, below the
+BART(D_ALL) is BART on dialogues that xlbench data mark has marked, in all splits, below the
 folder `marked`; only the size `large` has it. The settings are those of its authors
 (2021.acl-long.117, xcfcode/PLM_annotator on GitHub), which are MV-BART's but for 400 steps of
 warm-up, a length penalty of 0.5, and the views. Nobody states its number of steps; here it is

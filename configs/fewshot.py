@@ -19,7 +19,7 @@ the buckets:
   python -m xlbench.prepare --root=data --mixture=$names --vocabulary_size=5000 \
       --new_vocabulary=data/fewshot/ud.model
   python -m xlbench.fewshot --config=configs/fewshot.py:ud --workdir=RUNS/fewshot_ud
-  python -m xlbench.fewshot.report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
+  python -m xlbench.fewshot report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
 The size `encoder` adapts any encoder of yours, by default to all languages of the task, and writes
 the report of tables, figures and findings:

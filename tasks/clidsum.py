@@ -55,7 +55,7 @@ MV-BART reads a dialogue in two views with a tab between them, cut into topics a
   clidsum_xsamsumviews_en_en         ' | anna: hi! ben: hello.\\t | anna: hi! | ben: hello.' ->
       'anna greets ben.'
 
-clidsum/XSAMSum/train.views.jsonl and so on say where; python -m xlbench.segment makes them.
+clidsum/XSAMSum/train.views.jsonl and so on say where; python -m xlbench.data segment makes them.
 """
 
 import functools
@@ -154,7 +154,7 @@ def read_in_views(
             yield line
         elif line is None or {len(labels) for labels in line} != {len(utterances)}:
             reason = f'the views are not of object {number} of {path}'
-            hint = f'make them: python -m xlbench.segment {path}'
+            hint = f'make them: python -m xlbench.data segment {path}'
             yield readers.BadRecord(views, number, f'{reason}; {hint}')
         else:
             yield item | {'inputs': line.text(utterances)}
@@ -271,7 +271,7 @@ def hint(corpus: str, kind: str, target: str) -> str:
             f'--output={folder}/train.{TRANSLATED}.{target}.jsonl, and so on'
         )
     if kind == 'views':
-        text += f'; views are made by python -m xlbench.segment {folder}/*.json'
+        text += f'; views are made by python -m xlbench.data segment {folder}/*.json'
     if kind.startswith('pseudo'):
         text += (
             f'; summaries.{target}.jsonl is made by python -m xlbench.translate --engine=ENGINE '
@@ -280,8 +280,8 @@ def hint(corpus: str, kind: str, target: str) -> str:
         )
     if kind == 'infilling':
         text += (
-            '; triples are written by python -m xlbench.triples FILE.json --tagger=WORKDIR, or by '
-            "CoreNLP's OpenIE with -format reverb"
+            '; triples are written by python -m xlbench.data triples FILE.json --tagger=WORKDIR, '
+            "or by CoreNLP's OpenIE with -format reverb"
         )
     return text
 

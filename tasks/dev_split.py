@@ -1,6 +1,6 @@
 r"""Splits multilingual dev sets into a small training set and test sets.
 
-  python -m xlbench.tasks.dev_split --root=data --task=xnli,pawsx --output=data/dev_split
+  python -m xlbench.data dev_split --root=data --task=xnli,pawsx --output=data/dev_split
 
 XNLI's and PAWS-X's dev sets have the same pairs in every language and are small; their English
 training sets are large. This program cuts the pairs into two parts; pairs with the same first
@@ -29,10 +29,16 @@ from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import labelled, readers
 from xlbench.data.readers import Record
-from xlbench.system import errors, files as files_lib
+from xlbench.system import command_line, errors, files as files_lib, flags as shared
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.tasks import fewshot
 
 TASKS = ('xnli', 'pawsx')
+FLAGS = (
+    shared.ROOT,
+    flag('--task', f'with commas between: {", ".join(TASKS)}', required=True),
+    flag('--output', 'the new data root, a folder of its own', required=True),
+)
 TRAIN_SHARE = 2 / 3  # Of the English first texts.
 _UNTRANSLATED = 'NS'  # Both texts of such a pair of PAWS-X.
 
@@ -157,11 +163,8 @@ def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m xlbench.tasks.dev_split', __doc__)
-    parser.add_argument('--root', default=os.environ.get('XLBENCH_DATA', 'data'))
-    parser.add_argument('--task', required=True, help=f'with commas between: {", ".join(TASKS)}')
-    parser.add_argument('--output', required=True, help='the new data root, a folder of its own')
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('data dev_split', __doc__, FLAGS).parse(argv[1:])
+    args.root = shared.chosen_root(args.root)
     if os.path.realpath(args.output) == os.path.realpath(args.root):
         raise errors.UserError(
             f'--output={args.output} is the data root; give another folder, so that nobody takes '
@@ -173,4 +176,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    command_line.former('tasks.dev_split', sys.argv[1:])

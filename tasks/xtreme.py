@@ -1,6 +1,6 @@
 r"""Downloads the data of few-shot transfer from TensorFlow Datasets.
 
-    python -m xlbench.tasks.xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
+    python -m xlbench.data xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
 
 Nothing is downloaded in any other way. The records are those of xlbench/data/labelled.py and
 xlbench/data/conllu.py; `pip install conllu` is needed to download parts of speech. By task:
@@ -36,7 +36,8 @@ import msgspec
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import conllu, labelled
 from xlbench.data.readers import BadRecord, LeftOut, Record
-from xlbench.system import errors, files as files_lib
+from xlbench.system import command_line, errors, files as files_lib, flags as shared
+from xlbench.system.command_line import CommandLine, flag
 
 INFO = 'dataset_info.json'
 
@@ -114,7 +115,7 @@ def read(task: str, lang: str, split: str, data_dir: str) -> Iterator[Record | B
     folder = _folder(hosted, data_dir)
     if not available(task, lang, split, data_dir):
         raise errors.UserError(
-            f'{folder} has no split {hosted.split}; python -m xlbench.tasks.xtreme --root=FOLDER '
+            f'{folder} has no split {hosted.split}; python -m xlbench.data xtreme --root=FOLDER '
             f'--task={task} --lang={lang} downloads it to FOLDER/tfds'
         )
     examples = _examples(hosted, folder)
@@ -275,16 +276,19 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
             ) from error
 
 
+FLAGS = (
+    shared.ROOT,
+    flag('--task', f'with commas between: {", ".join(HOSTED)}', required=True),
+    flag('--lang', 'codes with commas between (default: all)', ''),
+)
+
+
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m xlbench.tasks.xtreme', __doc__)
-    parser.add_argument('--root', default=os.environ.get('XLBENCH_DATA', 'data'))
-    parser.add_argument('--task', required=True, help=f'with commas between: {", ".join(HOSTED)}')
-    parser.add_argument('--lang', default='', help='codes with commas between (default: all)')
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('data xtreme', __doc__, FLAGS).parse(argv[1:])
     langs = args.lang.split(',') if args.lang else ()
-    download(args.task.split(','), langs, os.path.join(args.root, 'tfds'))
+    download(args.task.split(','), langs, os.path.join(shared.chosen_root(args.root), 'tfds'))
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    command_line.former('tasks.xtreme', sys.argv[1:])

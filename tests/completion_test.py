@@ -49,7 +49,7 @@ def test_bash_completes_programs_flags_configs_and_files(script, tmp_path):
         return {*answer.stdout.split()}
 
     assert complete('') == {*command.PROGRAMS}
-    assert complete('tr') == {'train', 'translate', 'triples'}
+    assert complete('tr') == {'train', 'translate'}
     # Bash takes --config=mtg_m for three words.
     assert complete('train', '--config', '=', 'mtg_m') == {'mtg_mbart', 'mtg_mt5'}
     assert complete('train', '--config', 'mtg_m') == {'mtg_mbart', 'mtg_mt5'}
@@ -61,6 +61,8 @@ def test_bash_completes_programs_flags_configs_and_files(script, tmp_path):
     assert complete('convert', '--dtype', '=', 'fl') == {'float16', 'float32'}
     assert complete('predict', '--input', '=', 't') == {'texts.txt'}
     assert complete('data', 'ge') == {'get'}
+    assert complete('data', 'seg') == {'segment'}
+    assert complete('data', 'segment', '--en') == {'--encoder'}
     assert complete('data', 'get', '--') >= {'--root', '--mirror_url'}
 
 

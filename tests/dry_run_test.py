@@ -105,7 +105,7 @@ def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prepared, 'ensure', None)
     command = ['--config=fewshot', '--config.adapt.languages=de', '--workdir=sweep']
-    begun = config_lib.parse_command(['fewshot', *command], doc='')[0]
+    begun = config_lib.parse_command(['fewshot', *command])[0]
     about = {'source_model': '', 'manifests': {}, 'contents': {}, 'examples': {}}
     fewshot_workdir.claim_workdir('sweep', begun, about)
     (tmp_path / 'sweep' / 'DONE').write_text('0\n')  # Of what was asked for then.
@@ -130,7 +130,7 @@ def test_a_run_that_was_begun(tiny_root, tiny_run, tmp_path, capsys):
 
 def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
     argv = ['train', f'--config={file}', *overrides]
-    return config_lib.parse_command(argv, doc='')[0]
+    return config_lib.parse_command(argv)[0]
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,14 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3671, 23),
-    'chains': (557, 4),
-    'config': (1956, 10),
+    'chains': (759, 5),
+    'config': (2047, 12),
     'configs': (2129, 20),
-    'data': (12422, 51),
+    'data': (12683, 54),
     'decoding': (1228, 10),
-    'evaluators': (1584, 7),
-    'fewshot': (6763, 28),
+    'dialogues': (480, 4),
+    'evaluators': (1587, 7),
+    'fewshot': (6787, 28),
     'huggingface': (3682, 23),
     'inference': (4082, 18),
     'interactive': (656, 4),
@@ -29,24 +30,23 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'models': (5236, 30),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
-    'plan': (1729, 7),
-    'preparation': (2043, 10),
-    'programs': (4332, 23),
+    'plan': (1736, 7),
+    'preparation': (2016, 10),
+    'programs': (3414, 18),
     'reporting': (7477, 40),
-    'reproduce': (1712, 8),
+    'reproduce': (1690, 8),
     'retrieval': (708, 5),
-    'settings': (1079, 7),
-    'system': (2472, 11),
-    'tasks': (7523, 46),
-    'tests': (58197, 266),
-    'tools': (5998, 35),
+    'system': (2728, 13),
+    'tasks': (7490, 46),
+    'tests': (58363, 267),
+    'tools': (5999, 35),
     'tracking': (771, 8),
-    'training': (4589, 27),
-    'translation': (1544, 13),
+    'training': (4591, 27),
+    'translation': (1528, 13),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 51, 'arrows': 286, 'class names used twice': 67}
+MOST = {'rooms': 47, 'arrows': 278, 'class names used twice': 67}
 
 
 @dataclasses.dataclass(frozen=True)

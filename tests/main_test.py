@@ -1,12 +1,16 @@
 """The command `xlbench` starts the programs that `python -m` starts."""
 
+import os
+import runpy
 import subprocess
+import sys
 
 import pages
 import pytest
 import warm
 
 from xlbench import __main__ as command, list as list_program
+from xlbench.system import command_line
 from xlbench.system.errors import UserError
 
 
@@ -19,7 +23,7 @@ def test_every_program_is_listed():
             name = '.'.join(path.relative_to(root).with_suffix('').parts)
             if "\nif __name__ == '__main__':" in path.read_text('utf-8') and name != '__main__':
                 named.add(prefix + name.removesuffix('.__main__'))
-    named.remove('translation.guard')
+    named -= {'translation.guard', 'system.command_line', *command_line.FORMER}
     assert set(command.PROGRAMS) == {n for n in named if not n.startswith('tasks.samples')}
 
 
@@ -43,6 +47,26 @@ def test_the_command():
     ) and 'nearest: train' in wrong.stderr
     report = run('report', 'RUNS', '--no_such_flag')
     assert report.returncode == 2 and 'no_such_flag' in report.stderr
+
+
+@pytest.mark.parametrize('name', command_line.FORMER)
+def test_a_former_program_becomes_the_command_of_today(name, monkeypatch, capsys):
+    """`python -m xlbench.NAME` and `xlbench NAME` both."""
+
+    def execute(path: str, line: list[str]) -> None:
+        assert path == line[0] == sys.executable
+        raise SystemExit(' '.join(line[1:]))
+
+    monkeypatch.setattr(os, 'execv', execute)
+    today = f'-m xlbench.{command_line.FORMER[name]} --seed=1 a'
+    words = ['--seed=1', 'a']
+    for argv, module in ((['x', *words], name), (['x', name, *words], '__main__')):
+        monkeypatch.setattr(sys, 'argv', argv)
+        monkeypatch.delitem(sys.modules, f'xlbench.{module}', raising=False)
+        with pytest.raises(SystemExit, match=f'^{today}$'):
+            runpy.run_module(f'xlbench.{module}', run_name='__main__', alter_sys=True)
+        said = f'xlbench {name} is now `xlbench {command_line.FORMER[name]}`\n'
+        assert capsys.readouterr() == ('', said)
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,17 @@ PROJECT = pathlib.Path(__file__).parent.parent
         ('xlbench.predict', 'RUNS/mtg --output=hdfs://host/answers.txt'),
         ('xlbench.convert', 'RUNS/mtg gs://bucket/exported'),
         ('xlbench.report', 'gs://bucket/run'),
-        ('xlbench.chain', 'RUNS/mtg --task=mtg_qg_en_en --workdir=gs://bucket/chain'),
-        ('xlbench.chain', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
-        ('xlbench.buckets', 'sample --task=udpos --lang=de --output=gs://bucket/b train-de.tsv'),
-        ('xlbench.tasks.mrs_build', 'RC_2018-01.zst --output=gs://bucket/data'),
-        ('xlbench.tasks.mtg_build', 'build --engine=apertium --tg=x --output=gs://bucket/data'),
+        ('xlbench.chains.command', 'RUNS/mtg --task=mtg_qg_en_en --workdir=gs://bucket/chain'),
+        ('xlbench.chains.command', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
+        (
+            'xlbench.data.buckets.command',
+            'sample --task=udpos --lang=de --output=gs://bucket/b train-de.tsv',
+        ),
+        ('xlbench.tasks.mrs_build.command', 'RC_2018-01.zst --output=gs://bucket/data'),
+        (
+            'xlbench.tasks.mtg_build.command',
+            'build --engine=apertium --tg=x --output=gs://bucket/data',
+        ),
         ('xlbench.tasks.samples.mtg', '--root=gs://bucket/data'),
     ],
 )

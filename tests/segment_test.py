@@ -1,4 +1,4 @@
-"""`python -m xlbench.segment`: views of a corpus, by words and by an encoder."""
+"""`xlbench data segment`: views of a corpus, by words and by an encoder."""
 
 import json
 import shutil
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tokenizer_files
 
-from xlbench import models, segment
+from xlbench import models
 from xlbench.data import segments, tokenizers
+from xlbench.dialogues import segment
 from xlbench.huggingface import checkpoint
 from xlbench.system import errors
 

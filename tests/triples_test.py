@@ -1,11 +1,11 @@
-"""xlbench.triples: dialogues of both forms, with a tagger that is made up."""
+"""xlbench data triples: dialogues of both forms, with a tagger that is made up."""
 
 import json
 
 import pytest
 
-from xlbench import triples
 from xlbench.data import actions, readers
+from xlbench.dialogues import triples
 from xlbench.inference import load
 from xlbench.inference.answering import Tagged
 from xlbench.inference.labeller import Tagger
@@ -76,7 +76,7 @@ def test_its_own_files_and_those_of_samples_are_replaced_and_no_others(run, tmp_
         assert target.read_text().startswith('xlbench.triples, tagger RUNS/pos\t0\tBen\t')
     target.write_text('OpenIE\t0\tBen\n')
     code, screen = run('train.json', talk)
-    assert code == 2 and 'exists and is not a file of xlbench.triples or of a sample' in screen
+    assert code == 2 and 'exists and is not a file of xlbench.data triples or of a sample' in screen
     assert target.read_text() == 'OpenIE\t0\tBen\n'
 
 

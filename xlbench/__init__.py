@@ -20,11 +20,14 @@ What notebooks and scripts call, see xlbench/interactive:
   write_report   the report of runs or sweeps
 
 The programs are run with `python -m`: xlbench.train, evaluate, predict, prepare, convert, report,
-score, translate, chain, annotate, buckets, data, fewshot, plan and doctor.
+score, translate, annotate, data, fewshot, plan and doctor.
 """
 
 import importlib
+import importlib.util
 import os
+import sys
+from importlib.machinery import ModuleSpec
 
 __version__ = '0.1.0'
 
@@ -34,6 +37,23 @@ _package = os.path.dirname(os.path.abspath(__file__))
 if not os.path.isdir(os.path.join(_package, 'tasks')):
     __path__.append(os.path.dirname(_package))
 
+
+class FormerPrograms:
+    """Finds a module for `python -m xlbench.segment` and others that are no programs any more."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Finds what starts the program of today; asked only where there is no such module."""
+        if not name.startswith('xlbench.'):
+            return None
+        from xlbench.system import command_line
+
+        if name.removeprefix('xlbench.').removesuffix('.__main__') not in command_line.FORMER:
+            return None
+        return importlib.util.spec_from_file_location(name, command_line.__file__)
+
+
+sys.meta_path.append(FormerPrograms)
 
 # Imported when somebody asks for them: `import xlbench` alone costs nothing.
 _INTERACTIVE = {

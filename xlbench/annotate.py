@@ -32,20 +32,14 @@ says what it was fitted on; `python -m xlbench.score --metrics=fitted_rating=FIL
 import argparse
 import pathlib
 import sys
-from collections.abc import Sequence
 
-from xlbench.config.arguments import whole
 from xlbench.reporting import render
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
+from xlbench.system.flags import whole
 
 _MARK = 'xlbench judgement: made by python -m xlbench.annotate, may be overwritten'
-
-
-def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
-    args = _parse(argv)
-    return args.run(args)
 
 
 def _make(args: argparse.Namespace) -> int:
@@ -140,8 +134,7 @@ def _judges(text: str) -> list[str]:
     for name in names:
         if not name.isprintable() or len(name) > 40:
             raise UserError(
-                f'--judges: {errors.shortened(name)} is not a name of at most 40 '
-                'letters'
+                f'--judges: {errors.shortened(name)} is not a name of at most 40 letters'
             )
     return names
 
@@ -150,48 +143,46 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(',') if word.strip()]
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.annotate', __doc__)
-    commands = parser.add_subparsers(metavar='make|score|fit', required=True)
-    make = _command(commands, 'make', 'writes a page for each judge')
-    make.set_defaults(run=_make)
-    make.add_argument('systems', nargs='+', help='workdirs or files of predictions; NAME=PLACE')
-    make.add_argument('--output', required=True, help='folder to make; it must not exist')
-    make.add_argument(
-        '--scale', default='ratings', help='ratings, best_worst, replies or a JSON file of yours'
-    )
-    make.add_argument('--sets', type=whole(0), default=0, help='texts of each system (default: 1)')
-    make.add_argument('--judges', default='2', help='number of judges, or their names')
-    make.add_argument('--items', type=int, default=50, help='examples of each task; 0: all')
-    make.add_argument('--shown', type=int, default=0, help='systems of each item (default: all)')
-    make.add_argument('--tasks', default='', help='tasks of runs (default: all that they share)')
-    make.add_argument('--task', default='texts', help='name of the task that files are of')
-    make.add_argument('--split', default='', help='split of runs (default: test, else validation)')
-    make.add_argument('--step', default='last', help='step of runs: last, best or a number')
-    make.add_argument('--lang', default='', help="ISO code of the texts (default: the task's)")
-    make.add_argument('--source_lang', default='', help='ISO code of the inputs, if it differs')
-    make.add_argument('--title', default='', help='title of the pages')
-    make.add_argument('--seed', type=int, default=0, help='seed of samples and orders')
-    score = _command(commands, 'score', 'tables of the answers')
-    score.set_defaults(run=_score)
-    score.add_argument('key', help='key.json of the study')
-    score.add_argument('answers', nargs='+', help='files that the judges saved')
-    score.add_argument('--output', default='', help='folder for tables and ratings.jsonl')
-    fit = _command(commands, 'fit', 'fits automatic scores to the ratings')
-    fit.set_defaults(run=_fit)
-    fit.add_argument('ratings', nargs='+', help='files ratings.jsonl')
-    fit.add_argument('--output', required=True, help='file to write, such as rating.json')
-    fit.add_argument('--target', default='mean', help='aspect to predict, or their mean')
-    fit.add_argument('--metrics', default='', help='metrics of xlbench.score, with commas')
-    fit.add_argument('--lang', default='', help='ISO code of texts that do not say theirs')
-    fit.add_argument('--seed', type=int, default=0, help='seed of the split')
-    return parser.parse_args(argv)
-
-
-def _command(commands, name: str, about: str) -> argparse.ArgumentParser:
-    prog = f'python -m xlbench.annotate {name}'
-    return commands.add_parser(name, help=about, prog=prog, description=__doc__)
-
+_MAKE = (
+    flag('systems', 'workdirs or files of predictions; NAME=PLACE', nargs='+'),
+    flag('--output', 'folder to make; it must not exist', required=True),
+    flag('--scale', 'ratings, best_worst, replies or a JSON file of yours', 'ratings'),
+    flag('--sets', 'texts of each system (default: 1)', 0, type=whole(0)),
+    flag('--judges', 'number of judges, or their names', '2'),
+    flag('--items', 'examples of each task; 0: all', 50),
+    flag('--shown', 'systems of each item (default: all)', 0),
+    flag('--tasks', 'tasks of runs (default: all that they share)', ''),
+    flag('--task', 'name of the task that files are of', 'texts'),
+    flag('--split', 'split of runs (default: test, else validation)', ''),
+    flag('--step', 'step of runs: last, best or a number', 'last'),
+    flag('--lang', "ISO code of the texts (default: the task's)", ''),
+    flag('--source_lang', 'ISO code of the inputs, if it differs', ''),
+    flag('--title', 'title of the pages', ''),
+    flag('--seed', 'seed of samples and orders', 0),
+)
+_SCORE = (
+    flag('key', 'key.json of the study'),
+    flag('answers', 'files that the judges saved', nargs='+'),
+    flag('--output', 'folder for tables and ratings.jsonl', ''),
+)
+_FIT = (
+    flag('ratings', 'files ratings.jsonl', nargs='+'),
+    flag('--output', 'file to write, such as rating.json', required=True),
+    flag('--target', 'aspect to predict, or their mean', 'mean'),
+    flag('--metrics', 'metrics of xlbench.score, with commas', ''),
+    flag('--lang', 'ISO code of texts that do not say theirs', ''),
+    flag('--seed', 'seed of the split', 0),
+)
+COMMAND = CommandLine(
+    'annotate',
+    __doc__,
+    commands={
+        'make': ('Writes a page for each judge.', _MAKE, _make),
+        'score': ('Prints tables of the answers.', _SCORE, _score),
+        'fit': ('Fits automatic scores to the ratings.', _FIT, _fit),
+    },
+)
+main = COMMAND.main
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
+    sys.exit(errors.run_main(main, sys.argv))

@@ -14,18 +14,143 @@ from collections.abc import Callable, Sequence
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.config import arguments
+from xlbench.config import flags as config_flags
 from xlbench.settings import decoding_flags
 from xlbench.settings.blocks import Mesh
-from xlbench.system import errors, machine
+from xlbench.system import errors, flags as shared, machine
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
 # Of xlbench.predict. A .tsv may also be a text, with pairs on its lines; --input_format says it.
 FORMATS = ('text', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'conllu')
+_SCORED = ('', 'text', 'jsonl', 'conll', 'conllu', 'mrs')  # Forms that xlbench.score reads.
 # Endings of files whose lines are no inputs: of headers, cells and brackets.
 _NO_TEXTS = ('.json', '.arrow', '.xlsx', '.zip')
+
+
+def mesh_sizes(text: str) -> dict[str, int]:
+    """Parses the sizes of a mesh, 'data=2,tensor=2', into arguments of `make_mesh`.
+
+    Raises:
+      UserError: it is something else, or there is no such axis.
+    """
+    sizes = {}
+    axes = [field.name for field in dataclasses.fields(Mesh)]
+    for name, _, size in (part.partition('=') for part in text.split(',')):
+        if not re.fullmatch(r'-?\d+', size):
+            raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')
+        if name not in axes:
+            raise errors.unknown('axis in --mesh', name, axes)
+        sizes[name] = int(size)
+    return sizes
+
+
+PLAN = (
+    config_flags.FLAGS,
+    flag('--topology', 'devices: v5p:4x4x4, cpu:8, h100:8, local', 'local'),
+    flag('--vocab_size', 'where config.model.vocab_size is 0; default: the published size', 0),
+    flag('--num_labels', 'where config.model.num_labels is 0', 0),
+    flag('--memory', 'GiB of a device; default: as its maker says', type=float),
+    flag('--tries', 'smaller settings to compile if the config does not fit; 0: none', 8),
+    flag('--no_decode', 'plan the train step only', False),
+    flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=shared.share),
+    flag('--output', 'file for all figures, as JSON', ''),
+    flag('--hlo', 'folder for the compiled programs, as text', ''),
+)
+EVALUATE = (
+    flag('workdir', 'folder of the run', nargs='?'),
+    flag('--workdir', 'the same', dest='named', metavar='WORKDIR'),
+    flag('--tasks', "names, with commas; default: the final evaluation's"),
+    flag('--split', "default: the final evaluation's, usually test"),
+    flag('--step', 'best, last or a number (default: best)', 'best'),
+    flag('--like', 'evaluation of the config whose settings are used'),
+    flag('--batch_size', "default: the block's", 0),
+    flag('--num_examples', "examples of each task, 0: all; default: the config's", type=int),
+    flag('--mesh', "sizes of the mesh: data=2,tensor=2; default: the run's", type=mesh_sizes),
+    flag('--root', "data root; default: the run's", ''),
+    flag('--output', 'folder for the results; default: the workdir', ''),
+    flag('--metrics', "further metrics; default: the config's", ''),
+    shared.RERANKING,
+    decoding_flags.FLAGS,
+)
+PREDICT = (
+    flag('model', 'workdir, WORKDIR@STEP, folder or hub name'),
+    flag('--input', 'text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input', ''),
+    flag('--input_format', "default: by the file's name", choices=FORMATS),
+    flag('--field', 'key or column of the text (default: inputs, text or tokens, by model)'),
+    flag('--output', 'file; default: standard output', ''),
+    flag('--format', "default: by the name of the output, or the input's", choices=FORMATS),
+    flag('--scores', "also write each prediction's score", False),
+    flag('--target_lang', 'ISO code of the predictions'),
+    flag('--source_lang', 'ISO code of the inputs, if the model reads it'),
+    flag('--batch_size', 'texts', BATCH_SIZE),
+    flag('--max_input_length', "tokens; default: the run's, or 512", 0),
+    flag('--mesh', 'sizes of the mesh: data=2,tensor=2', {}, type=mesh_sizes),
+    flag('--dtype', "type of activations; default: the model's", ''),
+    shared.RERANKING,
+    flag('--responses', "file of replies; default: the run's response sets", ''),
+    flag('--lm_weight', "weight of a reply's log-likelihood; default: the run's", type=float),
+    decoding_flags.FLAGS,
+)
+CONVERT = (
+    flag('source', 'workdir, Hugging Face folder, or hub name[@REVISION]'),
+    flag('target', 'a folder that does not exist yet'),
+    flag('--step', 'step of a workdir: best, last or a number (default: best)'),
+    flag('--dtype', 'type of the weights (default: float32)', choices=DTYPES),
+    flag('--vocab_size', 'rows of the vocabulary to keep (default: all)', type=int),
+    flag('--lora', 'adapters (default: merged)', choices=('merged', 'separate')),
+    flag('--extra_tokens', "tokens to add to a new workdir: '[summarize]'"),
+    flag('--tokens_of', 'keep only tokens of their training data', metavar='TASKS'),
+    flag('--root', 'data root of --tokens_of', 'data'),
+)
+REPORT = (
+    flag('workdir', 'folder of a training run', nargs='+'),
+    flag('--output', 'folder to write the report into'),
+    flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
+    flag('--step', 'last, best, the name of a stage, or a step', 'last'),
+    flag('--split', 'split (default: test, else validation)'),
+    flag('--variants', 'add results of xlbench.evaluate', False),
+    flag('--intervals', 'show 95 %% intervals instead of standard deviations', False),
+    flag('--plots', 'write plots: SVG, PNG and PDF', False),
+    flag(
+        '--significance', 'test differences between runs',
+        choices=('t-test', 'bootstrap', 'randomization'),
+    ),
+    flag('--scores', 'scores to test; default: the main score', ''),
+    flag('--against', 'compare each run with itself at this step', ''),
+    flag('--table', 'tables of the paper: 3,5 or all', ''),
+    flag('--figure', 'figures of the paper: 2,7 or all', ''),
+    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', ''),
+    flag('--metrics', 'scores to correlate with the ratings', ''),
+    flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
+    flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
+)  # fmt: skip
+SCORE = (
+    flag('predictions', 'file of predictions, or a workdir'),
+    flag('--task', 'task to score; it names files of references', ''),
+    flag('--benchmark', 'score files as this benchmark does', ''),
+    flag('--split', 'split of the task', 'test'),
+    shared.TASK_DATA,
+    flag('--sample', 'make sample corpora in --root', False),
+    flag('--references', 'files of references, with commas', ''),
+    flag('--reference_field', 'field of JSONL references', 'target'),
+    flag('--lang', "ISO code of the texts (default: the task's)"),
+    flag('--metrics', "names, with commas (default: the task's)", ''),
+    flag('--format', 'form (default: by the name)', '', choices=_SCORED),
+    flag('--field', 'field of JSONL predictions', ''),
+    flag('--id_field', "field of ids; '' keeps the lines' order", 'id'),
+    flag('--n_best', 'lines begin with a number', False),
+    flag('--scores', 'a score precedes each text', False),
+    flag('--num_examples', 'examples to score; 0: all', 0),
+    flag('--rouge_csv', 'file for the bootstrap of ROUGE', ''),
+    flag('--rouge_examples', "file for the examples' ROUGE", ''),
+    flag('--workdir', 'folder to write scores to', ''),
+    flag('--system', "name in reports (default: the workdir's)", ''),
+    flag('--seed', 'seed of the system, if any', 0),
+    flag('--step', 'step of its training (default: 0)', 0),
+)
 
 
 def check_first(
@@ -56,7 +181,8 @@ def check_first(
 
 def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(argv, doc=doc, dry_run=True)
+    line = CommandLine('train', doc, config_flags.RUN_FLAGS)
+    command = config_lib.parse_command(argv, line=line, dry_run=True)
     check_run(command.config, command.workdir)
     return command
 
@@ -80,48 +206,17 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
       argv: the program's name and arguments.
       doc: what --help prints.
     """
-    parser = errors.ArgumentParser('python -m xlbench.plan', doc)
-    parser.add_argument(
-        '--topology', default='local', help='devices: v5p:4x4x4, cpu:8, h100:8, local'
-    )
-    parser.add_argument('--vocab_size', type=int, default=0, help='rows of the vocabulary')
-    parser.add_argument('--num_labels', type=int, default=0, help='labels of a classifier')
-    parser.add_argument('--memory', type=float, help='GiB of a device')
-    parser.add_argument('--tries', type=int, default=8, help='smaller settings to try')
-    parser.add_argument('--no_decode', action='store_true', help='plan the train step only')
-    parser.add_argument('--mfu', type=arguments.share, default=0.4, help="share of GPUs' peak")
-    parser.add_argument('--output', default='', help='JSON file of all figures')
-    parser.add_argument('--hlo', default='', help='folder for the compiled programs')
-    args, rest = parser.parse_known_args(argv[1:])
+    args, rest = CommandLine('plan', doc, PLAN).parser().parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
-    config, *_ = config_lib.parse_command([argv[0], *rest], doc=doc)
+    config, *_ = config_lib.parse_command([argv[0], f'--config={args.config}', *rest])
     config_lib.check_config(config)
     return args, config
 
 
 def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
-    parser = errors.ArgumentParser('python -m xlbench.evaluate', doc)
-    parser.add_argument('workdir', nargs='?', help='folder of the run')
-    parser.add_argument('--workdir', dest='named', metavar='WORKDIR', help='the same')
-    parser.add_argument('--tasks', help="names, with commas; default: the final evaluation's")
-    parser.add_argument('--split', help="default: the final evaluation's, usually test")
-    parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
-    parser.add_argument('--like', help='evaluation of the config whose settings are used')
-    parser.add_argument('--batch_size', type=int, default=0, help="default: the block's")
-    parser.add_argument(
-        '--num_examples', type=int, help="examples of each task, 0: all; default: the config's"
-    )
-    parser.add_argument(
-        '--mesh', type=mesh_sizes, help="sizes of the mesh: data=2,tensor=2; default: the run's"
-    )
-    parser.add_argument('--root', default='', help="data root; default: the run's")
-    parser.add_argument('--output', default='', help='folder for the results; default: the workdir')
-    parser.add_argument('--metrics', default='', help="further metrics; default: the config's")
-    _add_reranking(parser)
-    decoding_flags.add_flags(parser)
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('evaluate', doc, EVALUATE).parse(argv[1:])
     if bool(args.workdir) == bool(args.named):
         raise UserError('name one workdir: xlbench evaluate WORKDIR')
     args.workdir = args.workdir or args.named
@@ -139,64 +234,9 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     return args
 
 
-def _add_reranking(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags of what ranks the texts of a generator anew."""
-    parser.add_argument(
-        '--mmi_model', help='reverse model that reranks the beams (arXiv:1510.03055)'
-    )
-    parser.add_argument(
-        '--mmi_weight', type=float, default=0.5, help='its weight'
-    )
-    parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='bonus per token'
-    )
-    parser.add_argument('--rerank', help='retriever that reranks the beams or samples')
-    parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='its weight'
-    )
-
-
 def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     """A command line of xlbench.predict; what it names is not looked for."""
-    parser = errors.ArgumentParser('python -m xlbench.predict', doc)
-    parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
-    parser.add_argument(
-        '--input',
-        default='',
-        help='text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input',
-    )
-    parser.add_argument(
-        '--input_format', choices=FORMATS, help="default: by the file's name"
-    )
-    parser.add_argument(
-        '--field', help='key or column of the text (default: inputs, text or tokens, by model)'
-    )
-    parser.add_argument('--output', default='', help='file; default: standard output')
-    parser.add_argument(
-        '--format', choices=FORMATS, help="default: by the name of the output, or the input's"
-    )
-    parser.add_argument('--scores', action='store_true', help="also write each prediction's score")
-    parser.add_argument('--target_lang', help='ISO code of the predictions')
-    parser.add_argument('--source_lang', help='ISO code of the inputs, if the model reads it')
-    parser.add_argument(
-        '--batch_size', type=int, default=BATCH_SIZE, help='texts'
-    )
-    parser.add_argument(
-        '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
-    )
-    parser.add_argument(
-        '--mesh', type=mesh_sizes, default={}, help='sizes of the mesh: data=2,tensor=2'
-    )
-    parser.add_argument('--dtype', default='', help="type of activations; default: the model's")
-    _add_reranking(parser)
-    parser.add_argument(
-        '--responses', default='', help="file of replies; default: the run's response sets"
-    )
-    parser.add_argument(
-        '--lm_weight', type=float, help="weight of a reply's log-likelihood; default: the run's"
-    )
-    decoding_flags.add_flags(parser)
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('predict', doc, PREDICT).parse(argv[1:])
     ending = os.path.splitext(args.input.removesuffix('.gz'))[1]
     if ending in _NO_TEXTS and args.field is None and not args.input_format:
         raise UserError(
@@ -217,23 +257,7 @@ def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
 
 def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     """A command line of xlbench.convert; the source is there, the target is not."""
-    parser = errors.ArgumentParser('python -m xlbench.convert', doc)
-    parser.add_argument('source', help='workdir, Hugging Face folder, or hub name[@REVISION]')
-    parser.add_argument('target', help='a folder that does not exist yet')
-    parser.add_argument('--step', help='step of a workdir: best, last or a number (default: best)')
-    parser.add_argument('--dtype', choices=DTYPES, help='type of the weights (default: float32)')
-    parser.add_argument(
-        '--vocab_size', type=int, help='rows of the vocabulary to keep (default: all)'
-    )
-    parser.add_argument('--lora', choices=('merged', 'separate'), help='adapters (default: merged)')
-    parser.add_argument('--extra_tokens', help="tokens to add to a new workdir: '[summarize]'")
-    parser.add_argument(
-        '--tokens_of', metavar='TASKS', help='keep only tokens of their training data'
-    )
-    parser.add_argument(
-        '--root', default='data', help='data root of --tokens_of'
-    )
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('convert', doc, CONVERT).parse(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')
     config_lib.check_source(args.source, 'source')
@@ -242,18 +266,11 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     return args
 
 
-def mesh_sizes(text: str) -> dict[str, int]:
-    """Parses the sizes of a mesh, 'data=2,tensor=2', into arguments of `make_mesh`.
+def report(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.report."""
+    return CommandLine('report', doc, REPORT).parse(argv[1:])
 
-    Raises:
-      UserError: it is something else, or there is no such axis.
-    """
-    sizes = {}
-    axes = [field.name for field in dataclasses.fields(Mesh)]
-    for name, _, size in (part.partition('=') for part in text.split(',')):
-        if not re.fullmatch(r'-?\d+', size):
-            raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')
-        if name not in axes:
-            raise errors.unknown('axis in --mesh', name, axes)
-        sizes[name] = int(size)
-    return sizes
+
+def score(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.score."""
+    return CommandLine('score', doc, SCORE).parse(argv[1:])

@@ -21,10 +21,10 @@ from xlbench.config.checks import BLOCKS
 from xlbench.settings.blocks import Run
 from xlbench.settings.ranges import fields_of
 from xlbench.system import errors
+from xlbench.system.command_line import ArgumentParser, CommandLine, flag
 from xlbench.system.machine import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
-_WITH_CONFIG = ('train', 'fewshot', 'plan')
 
 # What `--config` takes: names of ours, and files.
 _FUNCTIONS = {
@@ -71,8 +71,8 @@ def script(shell: str) -> str:
     root.add_argument('--version', action='store_true', help='print the version')
     programs = root.add_subparsers()
     for name in command.PROGRAMS:
-        parser = parser_of(name)
-        if name in _WITH_CONFIG:
+        parser = parser_of(name, '--help')
+        if '--config' in parser._option_string_actions:
             _add_config(parser)
         _complete_files(parser)
         programs.add_parser(name, help=command.about(name))
@@ -85,36 +85,42 @@ def script(shell: str) -> str:
     return text + _BASH_END if shell == 'bash' else text
 
 
-def parser_of(program: str, *arguments: str) -> argparse.ArgumentParser:
+def parser_of(program: str, *arguments: str) -> ArgumentParser:
     """Gets the parser of a program: starts it with arguments, and stops it before it parses."""
 
     def stop(parser: argparse.ArgumentParser) -> None:
         raise _Parser(parser)
 
     argv = sys.argv
-    errors.ArgumentParser.before_parsing, sys.argv = stop, [program, *arguments]
+    ArgumentParser.before_parsing, sys.argv = stop, [program, *arguments]
     try:
         with quietly():  # A few import TensorFlow, and those with a config ask for one.
             try:
                 runpy.run_module(f'xlbench.{program}', run_name='__main__', alter_sys=True)
             except _Parser as asked:
-                return asked.args[0]
-            except SystemExit:
-                return argparse.ArgumentParser(program)
+                parser = asked.args[0]
     finally:
-        errors.ArgumentParser.before_parsing, sys.argv = None, argv
-    raise LookupError(f'{program} has ended without a word on its command line')
+        ArgumentParser.before_parsing, sys.argv = None, argv
+    for choices in commands_of(parser):
+        for name, inner in choices.items():
+            if inner.is_elsewhere:
+                choices[name] = parser_of(program, name, '--help')
+    return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> list[dict[str, ArgumentParser]]:
+    """The commands of a program that has some, by their names: one dict, or none."""
+    return [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    """Adds the keys of a config, and completes --config."""
-    given = [action for action in parser._actions if '--config' in action.option_strings]
-    config = given[0] if given else parser.add_argument('--config', help='a config of xlbench')
-    config.complete = {
+    """Completes the config of a program that reads one, and adds its keys."""
+    parser._option_string_actions['--config'].complete = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
         'fish': f"(printf '%s\\n' {' '.join(config_files())}; __fish_complete_suffix .py)",
     }
+    parser._remove_action(parser._option_string_actions.pop('--config.KEY'))
     for prefix, block in {'': Run, **{f'{key}.': block for key, block in BLOCKS.items()}}.items():
         for key in fields_of(block):
             parser.add_argument(f'--config.{prefix}{key}', help=f'sets config.{prefix}{key}')
@@ -124,21 +130,16 @@ def _complete_files(parser: argparse.ArgumentParser) -> None:
     """Completes texts as files, unless there are choices; most of them are files or folders."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            listed = {known.dest for known in action._choices_actions}
-            for name, inner in action.choices.items():
+            for inner in action.choices.values():
                 _complete_files(inner)
-                if name not in listed:  # shtab passes over commands without a help.
-                    about = argparse._SubParsersAction._ChoicesPseudoAction(name, (), name)
-                    action._choices_actions.append(about)
         elif action.nargs != 0 and not action.choices and not hasattr(action, 'complete'):
             action.complete = shtab.FILE
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m xlbench.completion', __doc__)
-    parser.add_argument('shell', choices=SHELLS)
-    print(script(parser.parse_args(argv[1:]).shell), end='')
+    line = CommandLine('completion', __doc__, (flag('shell', 'which one', choices=SHELLS),))
+    print(script(line.parse(argv[1:]).shell), end='')
 
 
 if __name__ == '__main__':

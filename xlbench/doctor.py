@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from xlbench.system import errors, machine, web
+from xlbench.system.command_line import CommandLine
 
 _PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
 _LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.
@@ -71,7 +72,7 @@ def show(findings: Findings) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    errors.ArgumentParser('python -m xlbench.doctor', __doc__).parse_args(argv)
+    CommandLine('doctor', __doc__).parse(argv)
     findings = examine()
     print(show(findings))
     return 1 if findings.problems else 0

@@ -18,6 +18,7 @@ from xlbench import benchmarks, config
 from xlbench.benchmarks import languages as languages_lib, task_files
 from xlbench.models.sizes import SIZES
 from xlbench.system import errors
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 
@@ -65,12 +66,15 @@ KINDS = {
 }  # fmt: skip
 
 
+FLAGS = (
+    flag('kind', 'whose names are listed', choices=tuple(KINDS)),
+    flag('word', 'part of the lines to keep', '', nargs='?'),
+)
+
+
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m xlbench.list', __doc__)
-    parser.add_argument('kind', choices=tuple(KINDS), help='whose names are listed')
-    parser.add_argument('word', nargs='?', default='', help='part of the lines to keep')
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('list', __doc__, FLAGS).parse(argv[1:])
     rows = list(KINDS[args.kind]())
     kept = [row for row in rows if args.word.lower() in ' '.join(row).lower()]
     if not kept:

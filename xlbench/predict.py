@@ -103,6 +103,7 @@ from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, environment, freed_memory
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.training import memory
@@ -147,7 +148,7 @@ def main(argv: Sequence[str]) -> int:
         )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     most = sum(model.max_programs for model in asked.models)
-    _say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
+    say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
     live = bool(args.output) or not sys.stdout.isatty()
     progress = Progress('answered', unit='texts', more=asked.programs, live=live)
     try:
@@ -168,9 +169,9 @@ def main(argv: Sequence[str]) -> int:
                         file.write(show(progress.done, record, answer).encode())
                         file.flush()
             speed = progress.done / max(progress.seconds, 1e-9)
-            _say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
+            say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
             if model.num_cut:
-                _say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
+                say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
             if inputs.error:
                 raise inputs.error
     except BrokenPipeError:  # Whoever reads the answers has enough; nothing is left to flush to.
@@ -260,10 +261,6 @@ def _ask_labels(
         )
     stream = functools.partial(model.stream, lang=args.source_lang)
     return _Asked(model, stream, count, f'{kind} of {len(model.labels)} labels', [model])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _columns(path: str, format: str) -> list[str]:

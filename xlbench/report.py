@@ -1,9 +1,6 @@
 r"""Compares finished runs with each other, the baselines and the paper's systems.
 
-  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
-                           [--format=markdown,csv,latex,html,mtg] [--split=test]
-                           [--significance=t-test|bootstrap|randomization] [--against=STEP]
-                           [--scores=NAME,NAME] [--intervals] [--variants] [--plots]
+  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER]
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
@@ -37,14 +34,9 @@ usual ones, and --figure=4 its figures. Your runs take the places of the paper's
 setting of a run and the model that it started from. On the official data, the paper's numbers are
 shown beside yours. A cell that no run fills has a '-', and a note below the table names it. With
 --output, figures are files (SVG, PNG, PDF) and parts of report.html, and each has a table of its
-numbers. A chain of xlbench.chain counts as generation followed by translation (MTG's figure 6).
-Some tables need more:
-
-  --ratings=FILE,FILE        rated texts of xlbench.annotate score (MTG's tables 3, 5, 8 to 10,
-                             figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
-  --fitted_rating=FILE       of xlbench.annotate fit: predicted for every text, and shown in place
-                             of the main score, as the paper shows its ensemble metric
-  --rough=DATA               data root of rough data that tasks.mtg_build has built (MTG's table 6)
+numbers. A chain of `xlbench translate chain` counts as generation followed by translation (MTG's
+figure 6). Some tables need --ratings (MTG's tables 3, 5, 8 to 10, figures 2 and 7), --rough (MTG's
+table 6) or --fitted_rating, which is then shown in place of the main score.
 
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.
@@ -58,6 +50,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
+    commands.check_first(commands.report, sys.argv, __doc__)
+
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
 from xlbench.reporting.paper_tables import making, ratings as ratings_lib
@@ -69,7 +66,7 @@ from xlbench.system import errors
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args = _parse(argv)
+    args = commands.report(['report', *argv], __doc__)
     usual = list(documents.FORMATS) if args.output else ['markdown']
     formats = args.format.split(',') if args.format else usual
     known = (*documents.FORMATS, leaderboard.NAME)
@@ -151,30 +148,6 @@ def _fits(paths: Sequence[str], metrics: str) -> Fits:
 def _scored(run: Run) -> list[tuple[int, str, str]]:
     """The step, task and split of every result of a run."""
     return [(step, *place) for step, places in run.evaluations.items() for place in places]
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.report', __doc__)
-    parser.add_argument('workdir', nargs='+', help='folder of a training run')
-    parser.add_argument('--output', help='folder to write the report into')
-    parser.add_argument('--format', help='markdown, csv, latex, html, mtg; with commas')
-    parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
-    parser.add_argument('--split', help='split (default: test, else validation)')
-    parser.add_argument('--variants', action='store_true', help='add results of xlbench.evaluate')
-    said = 'show 95 %% intervals instead of standard deviations'
-    parser.add_argument('--intervals', action='store_true', help=said)
-    parser.add_argument('--plots', action='store_true', help='write plots: SVG, PNG and PDF')
-    tests = ('t-test', 'bootstrap', 'randomization')
-    parser.add_argument('--significance', choices=tests, help='test differences between runs')
-    parser.add_argument('--scores', default='', help='scores to test; default: the main score')
-    parser.add_argument('--against', default='', help='compare each run with itself at this step')
-    parser.add_argument('--table', default='', help="tables of the paper: 3,5 or all")
-    parser.add_argument('--figure', default='', help="figures of the paper: 2,7 or all")
-    parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
-    parser.add_argument('--metrics', default='', help='scores to correlate with the ratings')
-    parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')
-    parser.add_argument('--rough', default='', help='data root of built rough data')
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

@@ -40,10 +40,10 @@ WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation; several calls may add severa
 (default: the folder's name); folders of the same system and with different --seed are a row of
 means.
 
-The workdir of a finished run, of xlbench.score or of xlbench.chain in place of a file adds the
-scores of --metrics to its evaluations of --split (at all steps, also of other decoding), or of
---task alone; --lang is for tasks that do not say their language. Earlier scores stay, and a score
-of the same name from another signature is refused. If the command is killed, repeat it.
+The workdir of a finished run, of xlbench.score or of a chain in place of a file adds the scores of
+--metrics to its evaluations of --split (at all steps, also of other decoding), or of --task alone;
+--lang is for tasks that do not say their language. Earlier scores stay, and a score of the same
+name from another signature is refused. If the command is killed, repeat it.
 """
 
 import argparse
@@ -56,10 +56,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
+    commands.check_first(commands.score, sys.argv, __doc__)
+
 from xlbench import benchmarks, config as config_lib
 from xlbench.data import features, outputs, prepared
 from xlbench.reporting import scored
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -108,7 +114,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
       made_by: what metrics.json has as the decoding that the predictions are from; by default the
         method 'file'.
     """
-    args = _parse(argv)
+    args = commands.score(['score', *argv], __doc__)
     if os.path.isdir(args.predictions):
         _add(args)
         return
@@ -159,7 +165,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         lines = _lines(asked.references, n_best, per_example)
         system_name = args.system or workdir.name
         # Other tasks of the system may be scored at the same time; all are noted in one file.
-        with locks.folder(workdir, wait=_say):
+        with locks.folder(workdir, wait=say):
             scored.check(workdir, system_name, args.seed)
             files.remove_leftovers(workdir)
             who = dict(system=system_name, seed=args.seed, origin=origin)
@@ -181,7 +187,7 @@ def _add(args: argparse.Namespace) -> None:
     """Adds scores to the evaluations of a workdir."""
     from xlbench.reporting import adding  # It loads metrics, for half a second.
 
-    defaults = vars(_parse(['']))
+    defaults = vars(commands.score(['score', ''], ''))
     taken = ('predictions', 'metrics', 'task', 'split', 'lang')
     for name, value in vars(args).items():
         if name not in taken and value != defaults[name]:
@@ -189,7 +195,7 @@ def _add(args: argparse.Namespace) -> None:
     names = [name for name in args.metrics.split(',') if name]
     if not names:
         raise UserError(f'{args.predictions} is a folder; name the metrics to add with --metrics')
-    flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=_say)
+    flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=say)
     changed = adding.add(args.predictions, names, **flags)
     for folder in changed:
         print(f'added to {folder}')
@@ -316,7 +322,7 @@ def _of_benchmark(args: argparse.Namespace) -> dict[str, Json]:
         if name in suite_lib.NAMES:  # A rating that was fitted is the user's own file.
             spec = suite_lib.named(name, str(about.get('target_lang')))
             if lines := metrics.Suite(task, [spec]).missing():
-                _say(f'without {name}: {lines[0]}')
+                say(f'without {name}: {lines[0]}')
             elif spec not in about['metrics']:
                 about = about | {'metrics': [*about['metrics'], spec]}
     return about
@@ -407,44 +413,6 @@ def _lines(
         line |= {'n_best': [{'prediction': text} for text in texts]} if len(texts) > 1 else {}
         lines.append(line)
     return lines
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.score', __doc__)
-    parser.add_argument('predictions', help='file of predictions, or a workdir')
-    parser.add_argument('--task', default='', help='task to score; it names files of references')
-    parser.add_argument('--benchmark', default='', help='score files as this benchmark does')
-    parser.add_argument('--split', default='test', help='split of the task')
-    parser.add_argument('--like', default='', help='workdir of a run; take its data')
-    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
-    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare the task with')
-    parser.add_argument('--sample', action='store_true', help='make sample corpora in --root')
-    parser.add_argument('--references', default='', help='files of references, with commas')
-    parser.add_argument('--reference_field', default='target', help='field of JSONL references')
-    parser.add_argument('--lang', help="ISO code of the texts (default: the task's)")
-    parser.add_argument('--metrics', default='', help="names, with commas (default: the task's)")
-    parser.add_argument(
-        '--format',
-        default='',
-        choices=('', *outputs.FORMATS, 'mrs'),
-        help='form (default: by the name)',
-    )
-    parser.add_argument('--field', default='', help='field of JSONL predictions')
-    parser.add_argument('--id_field', default='id', help="field of ids; '' keeps the lines' order")
-    parser.add_argument('--n_best', action='store_true', help='lines begin with a number')
-    parser.add_argument('--scores', action='store_true', help='a score precedes each text')
-    parser.add_argument('--num_examples', type=int, default=0, help='examples to score; 0: all')
-    parser.add_argument('--rouge_csv', default='', help='file for the bootstrap of ROUGE')
-    parser.add_argument('--rouge_examples', default='', help="file for the examples' ROUGE")
-    parser.add_argument('--workdir', default='', help='folder to write scores to')
-    parser.add_argument('--system', default='', help="name in reports (default: the workdir's)")
-    parser.add_argument('--seed', type=int, default=0, help='seed of the system, if any')
-    parser.add_argument('--step', type=int, default=0, help='step of its training (default: 0)')
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

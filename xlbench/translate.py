@@ -1,4 +1,4 @@
-r"""Translates files of texts with any engine; each text once.
+r"""Translates files of texts with any engine, each text once; or runs a chain of models.
 
   python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
       --input=english.txt --output=spanish.txt
@@ -45,6 +45,11 @@ generation in the language itself (arXiv:2108.07140, Figure 6):
       --input=RUNS/mtg --input_task=mtg_qg_en_en --output=qg.es.jsonl \
       --task=mtg_qg_en_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated
 
+`chain` runs and scores a chain of models, such as a summariser and a translator:
+
+  python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
+      --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
+
 From Python:
 
   from xlbench.translation import jobs
@@ -63,7 +68,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from xlbench import jobs
-from xlbench.system import errors, files, locks
+from xlbench.settings import decoding_flags
+from xlbench.system import errors, files, flags as shared, locks
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.translation import templates
@@ -73,9 +80,39 @@ if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed, Form, Record
 
 
+FLAGS = (
+    shared.engine_flags(required=True),
+    flag('--source_lang', 'ISO code of the texts', required=True),
+    flag('--target_lang', 'ISO code of the translations', required=True),
+    flag('--input', 'file, pattern of files, or workdir of a run', ''),
+    flag('--input_task', 'task of the texts, see below', ''),
+    flag('--output', 'new file', required=True),
+    flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
+    flag('--keep', 'other keys of objects to write', ''),
+    flag('--lower', 'lower-case texts first', False),
+    flag('--format', "default: by the input's name", choices=('text', 'jsonl', 'json', 'tsv')),
+    flag('--unit', 'translate texts or turns', choices=('text', 'turn')),
+    shared.CACHE,
+    jobs.FLAGS,
+    flag(
+        '--failed', 'a text without translation is empty, or its record dropped', 'empty',
+        choices=('empty', 'drop'),
+    ),
+    flag('--task', 'score the output on this task', ''),
+    flag('--split', 'split of the tasks (default: test)', ''),
+    shared.TASK_DATA,
+    flag('--num_examples', 'most examples of a task; 0: all', 0),
+    flag('--workdir', 'folder for the scores', ''),
+    decoding_flags.FLAGS,
+)  # fmt: skip
+COMMAND = CommandLine('translate', __doc__, FLAGS, {'chain': 'xlbench.chains.command'})
+
+
 def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
-    args = _parse(argv)
+    """The command line, the program's name first; 1 if a text was not translated."""
+    if argv[1:2] == ['chain']:
+        return COMMAND.main(argv)
+    args = jobs.parse(COMMAND, argv[1:])
     _check(args)
     from xlbench.translation import records  # It loads for a second; a slip need not wait.
 
@@ -83,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
     # With several workers, each of them opens the engine; this process only asks about it.
     runner = jobs.of_flags(args, args.cache, 1) if args.beam or (args.workers or 1) > 1 else None
     job = _job(args, runner)
-    _say(f'{job.identity}, kept in {args.cache}')
+    say(f'{job.identity}, kept in {args.cache}')
     failed = records.Failed()
     with locks.file(args.output), runner or contextlib.nullcontext():
         _check_free(args.output)
@@ -93,19 +130,19 @@ def main(argv: Sequence[str]) -> int:
         lines = records.translated(form, texts, job, failed, unit=unit, drop=drop)
         counts = job.counts
         progress = Progress('translated', count=lambda: counts.kept + counts.made, unit='texts')
-        with job.telling_of_cuts(_say), progress, files.replacing(args.output) as file:
+        with job.telling_of_cuts(say), progress, files.replacing(args.output) as file:
             count = _write(file, args.output.endswith('.gz'), lines)
             about = _about(args, hashes, job, failed, file.name)
             about |= {'unit': unit, 'records': count}
             # Before the output is there, which a killed command would leave without it.
             files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
-    _say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
+    say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
-        _say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
+        say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
     if args.task:
         _score(args)
     if failed.count:
-        _say(
+        say(
             f'not translated: {failed.count:,} of {job.counts.texts:,} texts; remove {args.output} '
             'and repeat the command to try them again'
         )
@@ -115,9 +152,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
-    args.cache = args.cache or os.path.join(
-        args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
-    )
+    args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'translations')
     if not args.input and not args.input_task:
         raise UserError('nothing to translate; name --input=FILE, or a task with --input_task')
     if not args.input and (args.field or args.format or args.keep or args.lower):
@@ -265,43 +300,6 @@ def _progress(counts: 'Counts') -> str:
     return f'{counts.texts:,} texts: {kept}, {counts.made:,} translated{failed}'
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
-    templates.add_flags(parser, required=True)
-    parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
-    parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
-    parser.add_argument('--input', default='', help='file, pattern of files, or workdir of a run')
-    parser.add_argument('--input_task', default='', help='task of the texts, see below')
-    parser.add_argument('--output', required=True, help='new file')
-    parser.add_argument('--field', default='', help='keys, or numbers of TSV columns, to translate')
-    parser.add_argument('--keep', default='', help='other keys of objects to write')
-    parser.add_argument('--lower', action='store_true', help='lower-case texts first')
-    forms = ('text', 'jsonl', 'json', 'tsv')
-    parser.add_argument('--format', choices=forms, help="default: by the input's name")
-    parser.add_argument('--unit', choices=('text', 'turn'), help='translate texts or turns')
-    parser.add_argument('--cache', default='', help='cache (default: DATA/translations)')
-    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
-    parser.add_argument(
-        '--failed',
-        choices=('empty', 'drop'),
-        default='empty',
-        help='a text without translation is empty, or its record dropped',
-    )
-    jobs.add_flags(parser, workers='1')
-    parser.add_argument('--task', default='', help='score the output on this task')
-    parser.add_argument('--split', default='', help='split of the tasks (default: test)')
-    parser.add_argument('--like', default='', help='workdir of a run; take its data')
-    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare a task with')
-    parser.add_argument(
-        '--num_examples', type=int, default=0, help='most examples of a task; 0: all'
-    )
-    parser.add_argument('--workdir', default='', help='folder for the scores')
-    return jobs.parse(parser, argv)
-
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
+    sys.exit(errors.run_main(main, sys.argv))

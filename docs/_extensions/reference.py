@@ -78,9 +78,7 @@ def programs() -> str:
         lines += [f'## {group}', '']
         for program in members:
             parser = completion.parser_of(program, '--help')
-            lines += [f'### {program}', '', *_about(parser), *_options(parser)]
-            for name, inner in _commands(parser).items():
-                lines += [f'`{parser.prog} {name}` has these options:', '', *_options(inner)]
+            lines += [f'### {program}', '', *_about(parser), *_options(parser), *_commands(parser)]
     return '\n'.join(lines)
 
 
@@ -90,9 +88,15 @@ def _about(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from (markdown(parser.epilog or ''), '')
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-    return dict(actions[0].choices) if actions else {}
+def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The commands of a program: options alone, and a heading for those with pages of help."""
+    for choices in completion.commands_of(parser):
+        for inner in choices.values():
+            if inner.epilog:
+                yield from (f'#### {inner.prog.removeprefix("xlbench ")}', '', *_about(inner))
+            else:
+                yield from (f'`{inner.prog}`: {markdown(inner.description)}', '')
+            yield from (*_options(inner), *_commands(inner))
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:

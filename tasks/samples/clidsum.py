@@ -122,7 +122,7 @@ def _write_dialogues(
 def _write_views(
     folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> None:
-    """Writes the topics and stages of all splits of a corpus, as xlbench.segment makes them.
+    """Writes the topics and stages of all splits of a corpus, as `xlbench data segment` makes them.
 
     Few words and few dialogues suffice to tell the stages of made-up ones apart.
     """

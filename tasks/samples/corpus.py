@@ -14,10 +14,15 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.tasks.samples import texts
 
 NOTE = (
     'Made-up text from the grammars of xlbench; not the benchmark it is named after, no real data.'
+)
+FLAGS = (
+    flag('--root', 'the data root to write', 'data/sample'),
+    flag('--seed', 'of the corpus', 0),
 )
 _DESCRIPTION = 'SAMPLE.json'
 _MARK = '.sample'  # In <root>/<name>: a sample, which may be replaced.
@@ -75,10 +80,7 @@ class Sample:
 
     def main(self, argv: Sequence[str]) -> int:
         """The command line of the corpus."""
-        parser = errors.ArgumentParser(f'python -m xlbench.tasks.samples.{self.module}', __doc__)
-        parser.add_argument('--root', default='data/sample', help='the data root to write')
-        parser.add_argument('--seed', type=int, default=0)
-        options = parser.parse_args(argv[1:])
+        options = CommandLine(f'tasks.samples.{self.module}', __doc__, FLAGS).parse(argv[1:])
         self.write(options.root, options.seed)
         print(f'sample corpora (made-up text, seed {options.seed}) are in {options.root}')
         return 0

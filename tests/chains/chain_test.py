@@ -20,8 +20,8 @@ import tiny
 import warm
 from shouting import asked
 
-from xlbench import chain, predict, report
-from xlbench.chains import running, stages
+from xlbench import predict, report
+from xlbench.chains import command, running, stages
 from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.system import errors
@@ -49,7 +49,7 @@ def program(tmp_path, monkeypatch):
 def run(folder: pathlib.Path, root: pathlib.Path, *argv: str) -> int:
     flags = [f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out', '--system=S']
     with contextlib.chdir(folder):
-        return errors.run_main(chain.main, [*flags, *argv])
+        return errors.run_main(command.main, ['chain', *flags, *argv])
 
 
 def rows(folder: pathlib.Path, number: int) -> list[str]:
@@ -265,7 +265,8 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
 def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, program):
     """The same command ends with the bytes of an undisturbed one, and asks for nothing twice."""
     command = [
-        warm.python(), '-m', 'xlbench.chain', f'{tiny_run} --batch_size=1', f'translate:{program}',
+        warm.python(), '-m', 'xlbench.translate', 'chain',
+        f'{tiny_run} --batch_size=1', f'translate:{program}',
         f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out',
     ]  # fmt: skip
 

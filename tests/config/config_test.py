@@ -5,7 +5,9 @@ import json
 import pytest
 
 from xlbench import config as config_lib
+from xlbench.config.flags import FLAGS
 from xlbench.settings.ranges import Field, check_block
+from xlbench.system.command_line import CommandLine
 from xlbench.system.errors import UserError
 
 FILE = """
@@ -49,7 +51,7 @@ def test_overrides_have_the_types_of_the_file(path):
 
 
 def test_the_config_may_stand_after_a_space(path):
-    config, *_ = config_lib.parse_command(['train', '--config', path, '--config.seed=4'], doc='')
+    config, *_ = config_lib.parse_command(['train', '--config', path, '--config.seed=4'])
     assert config.seed == 4
 
 
@@ -92,14 +94,15 @@ def test_slips_in_the_path(path, tmp_path):
     with pytest.raises(UserError, match=r'unknown config file .*nearest: .*demo\.py'):
         parse(str(tmp_path / 'dmeo.py'))
     with pytest.raises(UserError, match='required: --config; see xlbench train --help'):
-        config_lib.parse_command(['train'], doc='')
+        config_lib.parse_command(['train'])
     with pytest.raises(UserError, match=r"unknown size .*'lagre'; nearest: large"):
         parse(f'{path}:lagre')
 
 
 def test_help(path, capsys):
     with pytest.raises(SystemExit) as end:
-        config_lib.parse_command(['train', '--help'], doc='What it does.')
+        line = CommandLine('train', 'What it does.', FLAGS)
+        config_lib.parse_command(['train', '--help'], line=line)
     assert end.value.code == 0 and 'What it does.' in capsys.readouterr().out
 
 

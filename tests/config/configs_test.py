@@ -94,7 +94,7 @@ def load(name: str, variant: str, *extra: str):
     if size in ('encoder', 'pretrained'):
         key = 'source.model.from' if name in SWEEPS else 'model.from'
         argv.append(f'--config.{key}={ENCODER["folder"]}')
-    return config_lib.parse_command(argv, doc='')[0]
+    return config_lib.parse_command(argv)[0]
 
 
 def test_the_documentation_was_read():

@@ -25,7 +25,7 @@ SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'trans
 
 
 def parse(*argv):
-    return config_lib.parse_command(['train', *argv], doc='', dry_run=True)
+    return config_lib.parse_command(['train', *argv], dry_run=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -62,11 +62,10 @@ def ask(commands, folder):
 
 
 PROGRAMS = (
-    'xlbench.train', 'xlbench.evaluate', 'xlbench.predict', 'xlbench.prepare', 'xlbench.convert',
-    'xlbench.report', 'xlbench.score', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
-    'xlbench.fewshot.report', 'xlbench.fewshot.attention', 'xlbench.buckets', 'xlbench.data',
-    'xlbench.score',
-    'xlbench.tasks.mrs_build', 'xlbench.tasks.mtg_build', 'xlbench.tasks.xtreme',
+    'train', 'evaluate', 'predict', 'prepare', 'convert', 'report', 'score', 'plan', 'doctor',
+    'fewshot', 'fewshot report', 'fewshot attention', 'data', 'data buckets', 'data clean',
+    'data mrs_build', 'data mtg_build', 'data xtreme', 'data segment', 'data mark', 'data triples',
+    'translate', 'translate chain',
 )  # fmt: skip
 SLIPS = {
     'xlbench.train --config=mtg_mt5x': "unknown config file 'mtg_mt5x'; nearest: mtg_mt5",
@@ -91,7 +90,7 @@ SLIPS = {
     'xlbench.train --config=mtg_mt5 --config.evals.test.decoding.method=sample '
     '--config.evals.test.decoding.temperature=0': 'temperature is 0.0; it must be above',
     'xlbench.doctor --verbose': 'unrecognized arguments: --verbose; see xlbench doctor',
-    'xlbench.data lst': "invalid choice: 'lst'",
+    'xlbench.data lst': "unknown command 'lst'; nearest: list",
     'xlbench.score run/config.json --format=text --task=mtg_qg_ed_de': 'mtg_qg_ed_de',
     'xlbench.plan --config=mtg_mt5:xll': "unknown size after the colon of --config 'xll'; nearest",
     'xlbench.plan --config=mtg_mt5 --topolgy=v5p': 'topolgy',
@@ -101,7 +100,7 @@ SLIPS = {
     'xlbench.evaluate --workdir=run --tasks=mtg_qg_ed_de': "'mtg_qg_ed_de'; nearest: mtg_qg_es_de",
     'xlbench.evaluate --workdir=run --like=tset': "'tset'; nearest: test",
     'xlbench.evaluate --workdir=run --temperature=0': 'temperature is 0.0; it must be above 0',
-    'xlbench.evaluate --workdir=run --num_baems=4': '--num_baems=4; see xlbench evaluate --help',
+    'xlbench.evaluate --workdir=run --num_baems=4': '--num_baems=4; nearest: --num_beams',
     'xlbench.evaluate --workdir=run --mesh=date=2': "unknown axis in --mesh 'date'; nearest: data",
     'xlbench.evaluate --workdir=sweep': 'sweep is the workdir of a sweep of xlbench.fewshot',
     'xlbench.predict ./rn': 'model: there is no folder ./rn; nearest: run',
@@ -116,14 +115,14 @@ SLIPS = {
     'xlbench.convert run run': 'run exists already; name a target that does not',
     'xlbench.convert run out --dtype=float8': "invalid choice: 'float8'",
     'xlbench.report rn': 'rn',
-    'xlbench.fewshot.report rn': 'rn has no results.jsonl',
-    'xlbench.fewshot.attention rn --lang=de': 'rn has no results.jsonl',
+    'xlbench.fewshot report rn': 'rn has no results.jsonl',
+    'xlbench.fewshot attention rn --lang=de': 'rn has no results.jsonl',
     'xlbench.prepare --mixture=mtg_multi_qq': "'mtg_multi_qq'; nearest: mtg_multi_qg",
     'xlbench.prepare --mixture=mtg_multi_qg --vocabulary=mt6': "unknown vocabulary 'mt6'; nearest",
-    'xlbench.buckets chekc x': "invalid choice: 'chekc'",
-    'xlbench.tasks.mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
-    'xlbench.tasks.mtg_build build --output=x --engine=apertium --tg=x.csv': 'no file x.csv',
-    'xlbench.tasks.xtreme --task=xnil': "'xnil'; nearest: xnli",
+    'xlbench.data buckets chekc x': "unknown command 'chekc'; nearest: check",
+    'xlbench.data mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
+    'xlbench.data mtg_build build --output=x --engine=apertium --tg=x.csv': 'no file x.csv',
+    'xlbench.data xtreme --task=xnil': "'xnil'; nearest: xnli",
 }
 
 
@@ -138,14 +137,15 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
     (tmp_path / 'tasks' / 'wrong.py').write_text(
         "from xlbench import pipeline\n\npipeline.register_text_task('wrong_x', lagn='de')\n"
     )
-    commands = [[program, '--help'] for program in PROGRAMS]
+    commands = [[f'xlbench.{program}', *words, '--help']
+                for program, *words in map(str.split, PROGRAMS)]  # fmt: skip
     commands += [line.split() for line in SLIPS]
     answers = dict(zip((' '.join(c) for c in commands), ask(commands, tmp_path), strict=True))
     for command, (code, said, wrong, slow) in answers.items():
         assert not slow, command
         if command.endswith('--help'):
             assert (code, wrong) == (0, ''), command
-            program = command.split()[0].removeprefix('xlbench.')
+            program = command.removeprefix('xlbench.').removesuffix(' --help')
             assert said.startswith(f'usage: xlbench {program}'), command
         else:
             assert code == 2 and said == '', (command, said, wrong)
@@ -300,7 +300,7 @@ def test_names_of_tasks(tmp_path, monkeypatch):
 
 
 def test_a_stage_and_an_evaluation_of_one_name_are_told_apart():
-    config = config_lib.parse_command(['train', '--config=mtg_mt5'], doc='')[0]
+    config = config_lib.parse_command(['train', '--config=mtg_mt5'])[0]
     with config.unlocked():
         config.evals = {'stage1': 3}
     with pytest.raises(UserError, match=r'^config\.evals\.stage1 is 3; it must be a block'):

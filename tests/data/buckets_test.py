@@ -12,9 +12,8 @@ import shutil
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import buckets as command
 from xlbench.data import buckets, conllu, labelled, readers
-from xlbench.data.buckets import Bucket
+from xlbench.data.buckets import Bucket, command
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 

@@ -593,7 +593,7 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     folder = tiny_sweep.write(tmp_path / 'sweep', rows)
     outputs = [tmp_path / name for name in ('a', 'b')]
     for output in outputs:
-        assert report.main([str(folder), f'--output={output}']) == 0
+        assert report.main(['report', str(folder), f'--output={output}']) == 0
     files = [
         {path.name: path.read_bytes() for path in sorted(output.iterdir())} for output in outputs
     ]
@@ -614,12 +614,12 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     assert not any(re.fullmatch(r'\s+', line) for line in lines)
     assert not any('multicolumn{1}{c}{}' in line for line in lines if line.count('&') == 1)
 
-    assert report.main([str(folder), f'--output={outputs[0]}']) == 0  # Ours: written again.
+    assert report.main(['report', str(folder), f'--output={outputs[0]}']) == 0  # Written again.
     foreign = tmp_path / 'foreign'
     foreign.mkdir()
     (foreign / 'report.md').write_text('mine')
     with pytest.raises(errors.UserError, match='not hold a report of xlbench'):
-        report.main([str(folder), f'--output={foreign}'])
+        report.main(['report', str(folder), f'--output={foreign}'])
 
 
 def test_the_folder_of_a_report_is_a_flag_of_the_sweep():
@@ -635,7 +635,7 @@ def test_the_folder_of_a_report_is_a_flag_of_the_sweep():
 def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):
     rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0])]
     folder = tiny_sweep.write(tmp_path / 'sweep', rows)
-    assert report.main([str(folder), str(folder)]) == 0
+    assert report.main(['report', str(folder), str(folder)]) == 0
     assert '| de | 45.00 | 52.00 ±2.83 |' in capsys.readouterr().out
     text = report.table(str(folder))
     assert 'de       | 45.00 52.00 ±2.83' in text and 'SAMPLE DATA' in text

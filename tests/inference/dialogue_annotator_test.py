@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import tokenizer_files
 
-from xlbench import mark_dialogues, models
+from xlbench import models
 from xlbench.data.segments import marks
+from xlbench.dialogues import mark
 from xlbench.huggingface import checkpoint
 from xlbench.inference.dialogue_annotator import DialogueAnnotator
 from xlbench.inference.load import load
@@ -217,7 +218,7 @@ def test_the_command_marks_a_file_and_goes_on(dialogpt, tmp_path, capsys, monkey
     source, output = tmp_path / 'train.json', tmp_path / 'marked' / 'train.json'
     source.write_text(json.dumps(objects))
     line = [f'--model={dialogpt[0]}', f'--input={source}', '--batch_size=8']
-    mark_dialogues.main([*line, f'--output={output}'])
+    mark.main(['mark', *line, f'--output={output}'])
     assert f'wrote {output}: 3 dialogues' in capsys.readouterr().out
     marked = json.loads(output.read_text())
     assert [(o['summary'], o['id']) for o in marked] == [('s0', 0), ('s1', 1), ('s2', 2)]
@@ -239,17 +240,17 @@ def test_the_command_marks_a_file_and_goes_on(dialogpt, tmp_path, capsys, monkey
 
     monkeypatch.setattr(DialogueAnnotator, 'annotate', interrupted)
     with pytest.raises(KeyboardInterrupt):
-        mark_dialogues.main([*line, f'--output={other}'])
+        mark.main(['mark', *line, f'--output={other}'])
     part = tmp_path / 'other.jsonl.part'
     part.write_bytes(part.read_bytes() + b'"half a li')
     monkeypatch.setattr(DialogueAnnotator, 'annotate', counted)
-    mark_dialogues.main([*line, f'--output={other}'])
+    mark.main(['mark', *line, f'--output={other}'])
     assert len(done) == 1
     assert [json.loads(x) for x in other.read_text().splitlines()] == marked
     # Other settings begin anew.
     part.write_text('"of another model"\n"a text"\n')
     other.unlink()
-    mark_dialogues.main([*line, f'--output={other}', '--marks=topics', '--topics=0.5'])
+    mark.main(['mark', *line, f'--output={other}', '--marks=topics', '--topics=0.5'])
     assert '[TS]' in other.read_text() and '#KEY#' not in other.read_text()
     for flags, message in (
         ([f'--output={other}'], 'exists already'),
@@ -257,4 +258,4 @@ def test_the_command_marks_a_file_and_goes_on(dialogpt, tmp_path, capsys, monkey
         ([f'--output={tmp_path}/x.json', '--keywords=7'], 'keywords is 7.0; 0 to 1'),
     ):
         with pytest.raises(UserError, match=message):
-            mark_dialogues.main([*line, *flags])
+            mark.main(['mark', *line, *flags])

@@ -18,8 +18,9 @@ import pytest
 import tiny_labels
 import tokenizer_files
 
-from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs, triples
+from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs
 from xlbench.data import actions, readers
+from xlbench.dialogues import triples
 from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning

@@ -101,7 +101,7 @@ def test_two_judges_rate_a_study(open_page, tmp_path, capsys):
     files.append(save(ben, '#save', tmp_path))
 
     texts = [str(path) for path in (tmp_path / 'key.json', *files)]
-    assert annotate.main(['score', *texts, f'--output={tmp_path / "scores"}']) == 0
+    assert annotate.main(['annotate', 'score', *texts, f'--output={tmp_path / "scores"}']) == 0
     said = capsys.readouterr().out
     judged = answers.read(texts[1:], study)
     assert not judged.notes and len(judged.ratings) == 12 * 2 * 3

@@ -65,7 +65,8 @@ def rated(tmp_path, count=40):
 
 def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
     path, file = rated(tmp_path), tmp_path / 'rating.json'
-    assert annotate.main(['fit', str(path), f'--output={file}', '--target=Grammar']) == 0
+    flags = [str(path), f'--output={file}', '--target=Grammar']
+    assert annotate.main(['annotate', 'fit', *flags]) == 0
     said = capsys.readouterr().out
     for words in ('GradientBoosting', '48 texts fit, 16 choose and 16 test', 'spearman', 'bleu'):
         assert words in said
@@ -100,7 +101,7 @@ def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
 def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
     path, file = rated(tmp_path), tmp_path / 'rating.json'
     with pytest.raises(UserError, match='rated for Grammar, Fluency, mean'):
-        annotate.main(['fit', str(path), f'--output={file}', '--target=Tone'])
+        annotate.main(['annotate', 'fit', str(path), f'--output={file}', '--target=Tone'])
     lines = path.read_text().splitlines(keepends=True)
     for text, message in (
         (''.join(lines[:6]), 'are too few'),
@@ -111,14 +112,14 @@ def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=message):
-            annotate.main(['fit', str(path), f'--output={file}'])
+            annotate.main(['annotate', 'fit', str(path), f'--output={file}'])
     path.write_text(''.join(lines))
     file.write_text('{"mine": 1}')
     with pytest.raises(UserError, match='exists and is not a fitted rating'):
-        annotate.main(['fit', str(path), f'--output={file}'])
+        annotate.main(['annotate', 'fit', str(path), f'--output={file}'])
     assert file.read_text() == '{"mine": 1}'
     file.unlink()
-    annotate.main(['fit', str(path), f'--output={file}'])
+    annotate.main(['annotate', 'fit', str(path), f'--output={file}'])
     whole = json.loads(file.read_text())
     for i, (change, message) in enumerate(
         (

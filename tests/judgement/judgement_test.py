@@ -239,7 +239,7 @@ def test_wrong_answers_end_in_one_line(tmp_path, capsys):
     cases |= {'is too large': str(huge), 'not JSON': str(cut), 'cannot be read': str(tmp_path)}
     began = time.monotonic()
     for message, path in cases.items():
-        assert errors.run_main(annotate.main, ['score', str(key), path]) == 2
+        assert errors.run_main(annotate.main, ['annotate', 'score', str(key), path]) == 2
         said = capsys.readouterr()
         assert message in said.err, said.err
         assert said.err.count('\n') == 1 and not said.out and len(said.err) < 500
@@ -278,7 +278,7 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
         text = ''.join(json.dumps(line) + '\n' for line in lines)
         (folder / 'predictions.jsonl').write_text(text)
     places = [f'a={run}', f'b={run}', f'--output={output}', '--items=2']
-    assert annotate.main(['make', *places, '--judges=anna, ben']) == 0
+    assert annotate.main(['annotate', 'make', *places, '--judges=anna, ben']) == 0
     assert '8 items of 4 tasks, 2 systems' in capsys.readouterr().out
     assert sorted(path.name for path in output.glob('[a-z]*')) == ['key.json', 'pages']
     assert sorted(path.name for path in (output / 'pages').iterdir()) == ['anna.html', 'ben.html']
@@ -288,9 +288,11 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     assert made.items[0].references == ['x'] and made.items[0].scores['a'] == {'loss': 1}
     (folder / 'predictions.jsonl').write_text('{"id": 0}\n')
     with pytest.raises(UserError, match='has no prediction that is a text'):
-        annotate.main(['make', str(run), f'--output={tmp_path}/other'])
+        annotate.main(['annotate', 'make', str(run), f'--output={tmp_path}/other'])
     with pytest.raises(UserError, match='no predictions of mtg_tg_de_de'):
-        annotate.main(['make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de'])
+        annotate.main(
+            ['annotate', 'make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de']
+        )
 
 
 @pytest.mark.parametrize(
@@ -321,7 +323,7 @@ def test_slips_of_make(tmp_path, flags, message):
     system = 'lines.txt' if 'lines' in flags[0] else 'one.jsonl'
     argv = ['make', f'--output={tmp_path}/study', f'{tmp_path}/{system}']
     with pytest.raises(UserError, match=message):
-        annotate.main([*argv, *(flag.format(here=tmp_path) for flag in flags)])
+        annotate.main(['annotate', *argv, *(flag.format(here=tmp_path) for flag in flags)])
 
 
 def test_own_scales(tmp_path):
@@ -367,7 +369,7 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
         replies_run(tmp_path / 'chosen', 'retrieval', 3.25, suggestions=suggestions),
     ]
     make = [*runs, '--sets=3', '--scale=replies', '--judges=anna,ben']
-    assert annotate.main(['make', *make, f'--output={tmp_path}/study']) == 0
+    assert annotate.main(['annotate', 'make', *make, f'--output={tmp_path}/study']) == 0
     study = studies.read(f'{tmp_path}/study/key.json')
     assert {(item.task, item.lang) for item in study.items} == {('mrs_retrieval_en_en', 'en')}
     assert study.items[0].texts['written'] == '- generation 0\n- generation 1\n- generation 2'
@@ -387,11 +389,12 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
     mine.parent.mkdir()
     mine.write_text('{"rating": 5}\n')
     with pytest.raises(UserError, match=r'ratings\.jsonl exists and is not of xlbench\.annotate'):
-        annotate.main(['score', f'{tmp_path}/study/key.json', *files, output])
+        annotate.main(['annotate', 'score', f'{tmp_path}/study/key.json', *files, output])
     assert mine.read_text() == '{"rating": 5}\n' and len(list(mine.parent.iterdir())) == 1
     mine.unlink()
     for _ in range(2):  # Its own it may replace.
-        assert annotate.main(['score', f'{tmp_path}/study/key.json', *files, output]) == 0
+        key = f'{tmp_path}/study/key.json'
+        assert annotate.main(['annotate', 'score', key, *files, output]) == 0
     capsys.readouterr()
     flags = ['--figure=2', f'--ratings={tmp_path}/scores/ratings.jsonl']
     assert report.main([*runs, *flags, f'--output={tmp_path}/report']) == 0
@@ -402,4 +405,6 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
     assert report.main([runs[0], '--figure=2']) == 0
     assert '| retrieval (no run) | - | - | - | - |' in capsys.readouterr().out
     with pytest.raises(UserError, match='has no predictions of mrs_retrieval_de_de'):
-        annotate.main(['make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other'])
+        annotate.main(
+            ['annotate', 'make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other']
+        )

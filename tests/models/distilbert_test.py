@@ -95,7 +95,7 @@ def test_a_folder_describes_the_model_of_a_config(tmp_path):
         ('xpersona.py:encoder', 'dual_encoder'),
     ):
         argv = ['train', f'--config=configs/{config}', f'--config.model.from={folder}']
-        read, *_ = config_lib.parse_command(argv, doc='')
+        read, *_ = config_lib.parse_command(argv)
         labels = {} if family == 'dual_encoder' else {'num_labels': 3}
         model = models.config(**{**read.model, 'vocab_size': 99} | labels)
         assert (read.model.family, model.variant, model.has_pooler) == (family, 'distilbert', False)

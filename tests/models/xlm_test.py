@@ -168,7 +168,7 @@ def test_configs_take_it_as_their_encoder(tmp_path):
         ('xpersona.py:encoder', 'dual_encoder'),
     ):
         argv = ['train', f'--config=configs/{config}', f'--config.model.from={folder}']
-        read, *_ = config_lib.parse_command(argv, doc='')
+        read, *_ = config_lib.parse_command(argv)
         labels = {'num_labels': 3} if family == 'token_classifier' else {}
         model = models.config(**{**read.model, 'vocab_size': 99} | labels)
         assert (read.model.family, model.type_vocab_size, model.num_languages) == (family, 0, 3)

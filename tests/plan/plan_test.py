@@ -366,7 +366,7 @@ def test_parts_narrower_than_a_tile_are_found(tiny_root):
     ],
 )
 def test_configs_for_a_slice_have_its_mesh(file, size):
-    config, *_ = config_lib.parse_command(['plan', f'--config=configs/{file}.py:{size}'], doc='')
+    config, *_ = config_lib.parse_command(['plan', f'--config=configs/{file}.py:{size}'])
     runs.check_config(config)
     chips = math.prod(map(int, size.rpartition('_')[2].split('x')))
     mesh = jax.sharding.AbstractMesh(

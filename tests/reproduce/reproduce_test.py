@@ -15,6 +15,7 @@ import workdir_files
 import yaml
 
 from xlbench import benchmarks, config as config_lib
+from xlbench.__main__ import PROGRAMS
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
 from xlbench.reproduce.state import State
@@ -64,6 +65,7 @@ def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
         assert set(step.needs) <= seen
         seen.add(step.name)
         assert not re.search(r'[{}]', ' '.join(step.arguments))
+        assert step.command.program.split()[0] in PROGRAMS
         if step.command.program in CONFIGURED and not step.missing:
             config = config_of(step.arguments)
             assert config_lib.is_sweep(config) == (step.command.program == 'fewshot')
@@ -131,9 +133,9 @@ def test_settings_become_flags():
     chain = row['bart-opus_mt-xsamsum-de-seed2']
     assert chain.needs == ('bart-xsamsum-seed2',)
     assert chain.arguments == (
-        'RUNS/bart-xsamsum-seed2', 'translate:file:opus.de.tsv', '--task=clidsum_xsamsum_en_de',
-        '--system=BART + OPUS-MT', '--root=data', '--seed=2', '--num_examples=8',
-        '--workdir=RUNS/bart-opus_mt-seed2',
+        'chain', 'RUNS/bart-xsamsum-seed2', 'translate:file:opus.de.tsv',
+        '--task=clidsum_xsamsum_en_de', '--system=BART + OPUS-MT', '--root=data',
+        '--seed=2', '--num_examples=8', '--workdir=RUNS/bart-opus_mt-seed2',
     )  # fmt: skip
     assert step_names(CLIDSUM, 'bart-opus_mt-xsamsum-de', settings)[0].endswith('-seed1')
     # A translator is a tool: one for all seeds. A sweep has its own.
@@ -142,8 +144,8 @@ def test_settings_become_flags():
     assert config_of(sweep.arguments).adapt.seeds == (1, 2)
     assert config_of(sweep.arguments).source_workdir == 'RUNS/source-xnli'
     spaced = steps(CLIDSUM, ['BART + Trans-WMT'], Settings('my runs'))[-1]
-    assert spaced.arguments[:2] == (
-        "'my runs/bart-xmediasum40k'", "translate:'my runs/trans_wmt-zh'",
+    assert spaced.arguments[:3] == (
+        'chain', "'my runs/bart-xmediasum40k'", "translate:'my runs/trans_wmt-zh'",
     )  # fmt: skip
     # A system that translates first: its summariser reads what its translator has written.
     row = {step.name: step for step in steps(CLIDSUM, ['OPUS-MT + mBART'], settings)}
@@ -157,7 +159,7 @@ def test_settings_become_flags():
     assert (config.data.root, config.data.sample) == (root, False)
     assert config.data.vocabulary == 'data/sample_clidsum.model'
     assert list(config.evals.test.tasks) == ['clidsum_xsamsumtranslated_de_de']
-    assert {step.needs for step in row.values() if step.command.program == 'chain'} == {
+    assert {step.needs for step in row.values() if step.command.program == 'translate chain'} == {
         (f'opus_mt-dialogues-mbart-{corpus}-{lang}-seed{seed}',)
         for corpus in ('xsamsum', 'xmediasum40k') for lang in ('de', 'zh') for seed in (1, 2)
     }  # fmt: skip
@@ -241,8 +243,8 @@ def test_action_infilling_waits_for_the_triples_of_a_tagger(number, tmp_path):
     table = f'table {number}'
     row = {step.name: step for step in steps_of(CLIDSUM, table, Settings('R', seeds=(1, 2)))}
     assert row['triples'].needs == ('tagger', 'actions')
-    assert row['triples'].module == 'xlbench.triples' and row['triples'].arguments == (
-        '--tagger=R/tagger', 'R/actions/clidsum/MediaSum424k/news_dialogue.json',
+    assert row['triples'].module == 'xlbench.data' and row['triples'].arguments == (
+        'triples', '--tagger=R/tagger', 'R/actions/clidsum/MediaSum424k/news_dialogue.json',
     )  # fmt: skip
     assert all('udpos' in task for task in config_of(row['tagger'].arguments).evals.test.tasks)
     for name, step in row.items():
@@ -256,7 +258,8 @@ def test_action_infilling_waits_for_the_triples_of_a_tagger(number, tmp_path):
     path = tmp_path / 'clidsum' / 'MediaSum424k' / 'news_dialogue.triples.tsv'
     assert 'tagger' not in row and row['triples'].needs == ()
     assert row['triples'].arguments == (
-        '--tagger=my/tagger', str(path).replace('.triples.tsv', '.json'), f'--output={path}',
+        'triples', '--tagger=my/tagger', str(path).replace('.triples.tsv', '.json'),
+        f'--output={path}',
     )  # fmt: skip
     assert config_of(row['pretraining-aci'].arguments).data.root == str(tmp_path)
     path.parent.mkdir(parents=True)
@@ -323,6 +326,13 @@ def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
 def test_a_chain_is_made_again_where_its_models_are_others(tmp_path):
     every = steps(CLIDSUM, ['BART + Trans-WMT'], Settings(str(tmp_path), 'paper'))
     run(every, tmp_path, Pretended())
+    for path in (tmp_path / 'reproduce' / 'commands').glob('*trans_wmt-x*.json'):
+        record = json.loads(path.read_text())
+        assert record['command'][:2] == ['xlbench.translate', 'chain']
+        record['command'][:2] = ['xlbench.chain']  # As version 0.1 called it: the same.
+        path.write_text(json.dumps(record))
+    run(every, tmp_path, again := Pretended())
+    assert not again.started
     (tmp_path / 'trans_wmt-de' / 'DONE').write_text('2\n')
     run(every, tmp_path, again := Pretended())
     assert again.started == ['bart-trans_wmt-xsamsum-de', 'bart-trans_wmt-xmediasum40k-de']
@@ -454,7 +464,8 @@ def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):
         'containers'
     ]
     line = container['command'][-1]
-    assert 'python -m xlbench.chain /runs/x/bart-xmediasum40k translate:/runs/x/trans' in line
+    chain = 'translate chain /runs/x/bart-xmediasum40k translate:/runs/x/trans'
+    assert f'python -m xlbench.{chain}' in line
     assert "'--system=BART + Trans-WMT'" in line and container['image'] == '${IMAGE}'
 
 

@@ -148,9 +148,9 @@ PLAN: dict[str, dict[str, Step]] = {
         '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_personas': Step(
             skip=PARSED
         ),
-        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data '
+        'python -m xlbench.data mrs_build RC_2018-*.zst --output=data '
         '--engine=Helsinki-NLP/opus-mt-{source}-{target}': Step(skip=REDDIT),
-        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data_es '
+        'python -m xlbench.data mrs_build RC_2018-*.zst --output=data_es '
         '--languages=en,es,pt --engine=apertium': Step(skip=REDDIT),
     },
     'fewshot.md': {
@@ -162,7 +162,7 @@ PLAN: dict[str, dict[str, Step]] = {
         "--config.adapt.source_learning_rates='(1e-5, 3e-5, 5e-5, 7e-5)'": Step(
             skip='needs mBERT; tests/fewshot/fewshot_test.py searches with a tiny model'
         ),
-        'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
+        'python -m xlbench.fewshot report RUNS/fewshot --output=RUNS/fewshot_report': Step(
             leaves='RUNS/fewshot_report/report.md'
         ),
         f'{SWEEP}:encoder,languages=de+tr+ta+zh+mr,methods=full+fc '
@@ -173,7 +173,7 @@ PLAN: dict[str, dict[str, Step]] = {
             prepare=own_encoder,
             leaves='RUNS/pos_report/report.md',
         ),
-        'python -m xlbench.tasks.dev_split --root=data --task=xnli --output=data/dev_split': Step(
+        'python -m xlbench.data dev_split --root=data --task=xnli --output=data/dev_split': Step(
             '--root=data/sample', leaves='data/dev_split/fewshot/xnli/train-en.tsv'
         ),
         f'{SWEEP}:encoder,task=xnli,languages=de+es+sw+zh,methods=full+fc+fc_pooler '
@@ -183,10 +183,10 @@ PLAN: dict[str, dict[str, Step]] = {
         'languages=de+fr --workdir=RUNS/mood': Step(
             skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
         ),
-        'python -m xlbench.buckets check data/fewshot/buckets': Step(
+        'python -m xlbench.data buckets check data/fewshot/buckets': Step(
             prepare=treebank, prints='udpos'
         ),
-        'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
+        'python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 '
         '--output=data/fewshot/buckets train-de.tsv': Step(
             skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
         ),
@@ -220,17 +220,17 @@ PLAN: dict[str, dict[str, Step]] = {
             prints='batches of 16 rows x (192 inputs + 192 targets)',
             leaves='RUNS/mds_mt/DONE',
         ),
-        'python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
+        'python -m xlbench.data triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
             skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
         ),
         'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
         '--workdir=RUNS/mvbart': Step(
             f'{CLIDSUM_SHORT} --dry_run', prints='clidsum_xsamsumviews_en_en'
         ),
-        'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
+        'python -m xlbench.data segment data/clidsum/XSAMSum/*.json': Step(
             prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
         ),
-        'python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large '
+        'python -m xlbench.data mark --model=microsoft/DialoGPT-large '
         '--input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json': Step(
             prepare=chats, leaves='marked/clidsum/XSAMSum/train.json'
         ),
@@ -278,7 +278,7 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{CLIDSUM}:sample,corpus=xsamsumsummary,target=de --workdir=RUNS/translator': Step(
             CLIDSUM_SHORT, leaves='RUNS/translator/DONE'
         ),
-        'python -m xlbench.chain RUNS/summariser translate:RUNS/translator '
+        'python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator '
         '--task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans': Step(
             '--num_examples=8', prints='rouge_1', leaves='RUNS/sum_trans/config.json'
         ),
@@ -296,7 +296,7 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         f'{CLIDSUM}:sample,scenario=mono,corpus=xsamsumtranslated,source=de '
         '--workdir=RUNS/summariser_de': Step(CLIDSUM_SHORT, leaves='RUNS/summariser_de/DONE'),
-        'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
+        'python -m xlbench.translate chain translate:RUNS/translator RUNS/summariser_de '
         '--task=clidsum_xsamsum_en_de --root=data/sample --workdir=RUNS/trans_sum': Step(
             '--num_examples=8', leaves='RUNS/trans_sum/config.json'
         ),

@@ -87,4 +87,4 @@ TRANS_SUM = (
     '--input_task=clidsum_xsamsum_en_de'
 )
 CHATS, OF_DE = 'data/sample/clidsum/XSAMSum', '.translated.de.jsonl'
-MTG_BUILD = 'python -m xlbench.tasks.mtg_build'
+MTG_BUILD = 'python -m xlbench.data mtg_build'

@@ -10,7 +10,7 @@ import sys
 from backports import zstd
 
 from xlbench.system import errors
-from xlbench.tasks.mrs_build import __main__ as command
+from xlbench.tasks.mrs_build import command
 
 IN_2018, IN_2017 = 1_514_764_800, 1_500_000_000  # 2018-01-01 and 2017-07-14.
 

@@ -15,8 +15,9 @@ import children
 import pytest
 import tiny_sweep
 
-from xlbench import buckets, report
+from xlbench import report
 from xlbench.data import __main__ as data_main
+from xlbench.data.buckets import command as buckets
 from xlbench.fewshot import report as fewshot_report
 from xlbench.reporting import results
 from xlbench.system import errors, files, locks
@@ -285,7 +286,7 @@ def test_commands_are_refused_where_another_one_writes(tmp_path, capsys):
     sample = ['buckets', 'sample', '--task=udpos', '--lang=de', '--shots=1']
     commands = [
         (report.main, 'folder', 'report', [run, '--output=']),
-        (fewshot_report.main, 'folder', 'sweeps', [sweep, '--output=']),
+        (fewshot_report.main, 'folder', 'sweeps', ['report', sweep, '--output=']),
         (data_main.main, 'file', 'corpora/xquad', ['data', 'get', 'xquad', '--root=..']),
         (buckets.main, 'file', 'buckets/udpos/1-shots/de', [*sample, words, '--output=../../..']),
     ]

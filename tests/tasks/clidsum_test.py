@@ -225,14 +225,14 @@ def test_views_are_two_inputs_of_one_example(root):
 def test_views_of_other_dialogues_are_named(root, tmp_path):
     path = write(tmp_path, 'XSAMSum', 'train', chats(3))
     with pipeline.bound(None, str(tmp_path)):
-        with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.segment'):
+        with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.data segment'):
             task_records.read('clidsum_xsamsumviews_en_en')
         broken = '{"topics": [1, "x"], "stages": [0, 2]}\n{"topics": [1], "stages": [0]}\n'
         path.with_suffix('.views.jsonl').write_text(broken)
         bad = task_records.read('clidsum_xsamsumviews_en_en')
     assert 'no lists of numbers' in bad[0].reason
     assert [record.line for record in bad] == [1, 2, 3]
-    assert 'not of object 2' in bad[1].reason and 'xlbench.segment' in bad[2].reason
+    assert 'not of object 2' in bad[1].reason and 'xlbench.data segment' in bad[2].reason
 
 
 def test_noise_is_drawn_anew_and_alike_each_time(root):

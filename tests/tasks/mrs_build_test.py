@@ -20,7 +20,7 @@ from xlbench.data import identification, readers
 from xlbench.jobs import shards
 from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import (
-    __main__ as command,
+    command,
     dumps,
     pairs as pairs_lib,
     plugins,
@@ -419,7 +419,7 @@ def test_killed_workers_and_a_killed_parent(paths, built, tmp_path, plugins_for_
     assert tree(tmp_path / 'mrs')['train/en/pairs.tsv'] == tree(built)['train/en/pairs.tsv']
 
     os.remove(os.environ['REDDIT_KILLED'])
-    argv = [sys.executable, '-m', 'xlbench.tasks.mrs_build', *paths, *FLAGS]
+    argv = [sys.executable, '-m', 'xlbench.data', 'mrs_build', *paths, *FLAGS]
     argv += [f'--output={tmp_path / "two"}']
     argv += ['--workers=2', '--toxicity=reddit_files:toxicity_and_orphan', '--max_toxicity=1']
     assert subprocess.run(argv, capture_output=True).returncode == -9

@@ -13,7 +13,7 @@ import pytest
 from xlbench import jobs
 from xlbench.judgement import corrections
 from xlbench.system import errors
-from xlbench.tasks.mtg_build import __main__ as command, originals, translating
+from xlbench.tasks.mtg_build import command, originals, translating
 from xlbench.tasks.mtg_build.correcting import SPLITS
 
 # Some words are lost on the way back: of a passage of 8 tokens 1, of the others' some.

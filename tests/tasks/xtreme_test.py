@@ -182,7 +182,7 @@ def test_what_is_there(data_dir):
 @pytest.mark.parametrize(
     ('place', 'message'),
     [
-        (('panx', 'fr', 'test'), r'has no split test; python -m xlbench.tasks.xtreme .* --lang=fr'),
+        (('panx', 'fr', 'test'), r'has no split test; python -m xlbench.data xtreme .* --lang=fr'),
         (('udpos', 'fr', 'test'), 'has no test of udpos in fr that stands for the official one'),
         (('udpos', 'de', 'test'), 'no test of udpos in de'),
         (('xnli', 'de', 'train'), 'no train of xnli in de'),

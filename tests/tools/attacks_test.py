@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from xlbench import translate
 from xlbench.__main__ import PROGRAMS
+from xlbench.data import __main__ as data
+from xlbench.fewshot import command_lines
 
 pytestmark = pytest.mark.nightly
 
@@ -16,12 +19,19 @@ ATTACKS = pathlib.Path(__file__).parents[2] / 'tools' / 'attacks'
 
 def test_every_program_is_attacked_or_writes_nothing():
     code = (
-        'import commands, json\nattacked = {one.program for one in commands.COMMANDS.values()}\n'
-        'print(json.dumps([sorted(attacked), list(commands.SILENT)]))'
+        'import commands, json\nattacked = [[*map(str, (one.program, one.argv))]'
+        ' for one in commands.COMMANDS.values()]\n'
+        'print(json.dumps([attacked, list(commands.SILENT)]))'
     )
     listed = subprocess.run([sys.executable, '-c', code], cwd=ATTACKS, capture_output=True)
     attacked, silent = json.loads(listed.stdout)
-    assert sorted(attacked + silent) == sorted(PROGRAMS)
+    # With the commands that have a module of their own, such as `data segment`.
+    lines = {'data': data.COMMAND, 'translate': translate.COMMAND, 'fewshot': command_lines.SWEEP}
+    ours = {f'{p} {word}' for p, line in lines.items()
+            for word, module in line.commands.items() if isinstance(module, str)}  # fmt: skip
+    words = (f'{program} {argv.split()[0]}' for program, argv in attacked)
+    named = {pair if pair in ours else pair.split()[0] for pair in words}
+    assert sorted([*named, *silent]) == sorted([*PROGRAMS, *ours])
 
 
 @pytest.mark.parametrize(

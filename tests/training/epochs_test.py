@@ -95,7 +95,7 @@ def test_a_dry_run_says_steps_where_the_data_is_there(config, resolved, tmp_path
 
 def test_flags_replace_steps_by_epochs_and_back():
     def parsed(config, *flags):
-        return config_lib.parse_command(['train', f'--config={config}', *flags], doc='').config
+        return config_lib.parse_command(['train', f'--config={config}', *flags]).config
 
     stage = '--config.stages.stage1.'
     flags = f'{stage}num_steps=2epochs', f'{stage}optimizer.warmup_steps', '0.1epochs'

@@ -318,7 +318,8 @@ def test_the_examples_of_a_task_become_a_corpus(tiny_root, tmp_path, program):
 
 def run(*flags: str, folder: pathlib.Path) -> int:
     with contextlib.chdir(folder):
-        return errors.run_main(translate.main, ['--source_lang=en', '--target_lang=es', *flags])
+        argv = ['translate', '--source_lang=en', '--target_lang=es', *flags]
+        return errors.run_main(translate.main, argv)
 
 
 def test_files_of_each_form(tmp_path, program):

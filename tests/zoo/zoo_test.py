@@ -201,7 +201,11 @@ def test_no_other_file_is_written_over(tmp_path, capsys):
         (['/a/xlbench/train.py', '--config=/a/configs/x.py'], '', 'train --config=configs/x.py'),
         (['/xlbench/xlbench/train.py', '--x=/m/n/e5'], '', 'train --x=e5'),
         (['/a/xlbench/zoo/__main__.py', '/a/RUNS/x'], '/a', 'zoo RUNS/x'),
-        (['/a/xlbench/chain.py', 'translate:/b/c --beam=5'], '', "chain 'translate:c --beam=5'"),
+        (
+            ['/a/xlbench/translate.py', 'chain', 'translate:/b/c --beam=5'],
+            '',
+            "translate chain 'translate:c --beam=5'",
+        ),
         (['/a/xlbench/train.py', '--a=x/y', 'b/c'], '/', 'train --a=x/y b/c'),
     ],
 )  # fmt: skip

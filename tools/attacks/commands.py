@@ -28,7 +28,7 @@ SILENT = {
     'doctor': 'prints alone',
     'completion': 'prints alone',
     'list': 'prints alone',
-    'tasks.xtreme': 'TFDS writes, into a folder of its own that appears when it is whole',
+    'data xtreme': 'TFDS writes, into a folder of its own that appears when it is whole',
 }
 _SERVED: list = []
 _TASK = """
@@ -197,7 +197,7 @@ def _study(scratch: pathlib.Path) -> None:
     from xlbench.judgement import studies
 
     _systems(scratch)
-    annotate.main(MAKE.format(scratch).split())
+    annotate.main(['annotate', *MAKE.format(scratch).split()])
     study = studies.read(f'{scratch}/study/key.json')
     for sheet in study.sheets:
         file = judging.answers(study, sheet.judge, lambda system, _, i: 1 + (i + ord(system)) % 5)
@@ -208,7 +208,7 @@ def _rated(scratch: pathlib.Path) -> None:
     from xlbench import annotate
 
     _study(scratch)
-    annotate.main(SCORE.format(scratch).split())
+    annotate.main(['annotate', *SCORE.format(scratch).split()])
 
 
 def _mirrored(scratch: pathlib.Path) -> list[str]:
@@ -254,7 +254,7 @@ def _stories(scratch: pathlib.Path) -> None:
 
 def _built(scratch: pathlib.Path) -> None:
     _stories(scratch)
-    assert COMMANDS['mtg_build build'].run(scratch) == 0
+    assert COMMANDS['data mtg_build build'].run(scratch) == 0
 
 
 def _treebank(scratch: pathlib.Path) -> None:
@@ -358,8 +358,8 @@ COMMANDS = {
         '--input={0}/texts.txt --output={0}/english.txt --cache={0}/cache', _lines,
         kills=25, once=True,
     ),
-    'chain': Command(
-        'chain', '{0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root '
+    'translate chain': Command(
+        'translate', 'chain {0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root '
         '--cache={0}/cache --workdir={0}/system', _chained, kills=25,
     ),
     'report': Command('report', '{0}/run --output={0}/report', _run, kills=30),
@@ -373,11 +373,12 @@ COMMANDS = {
         'annotate', 'fit {0}/scores/ratings.jsonl --lang=de --output={0}/rating.json', _rated
     ),
     'zoo': Command('zoo', '{0}/run --output={0}/zoo.md', _run),
-    'fewshot.report': Command(
-        'fewshot.report', '{0}/sweep --output={0}/report', _finished_sweep
+    'fewshot report': Command(
+        'fewshot', 'report {0}/sweep --output={0}/report', _finished_sweep
     ),
-    'fewshot.attention': Command(
-        'fewshot.attention', '{0}/sweep --lang=de --shots=1 --bucket=0 --output={0}/changes.csv',
+    'fewshot attention': Command(
+        'fewshot',
+        'attention {0}/sweep --lang=de --shots=1 --bucket=0 --output={0}/changes.csv',
         _finished_sweep,
     ),
     'data get': Command('data', 'get made_up --root={0}/data', lambda _: None, stand_in=_mirrored),
@@ -389,32 +390,32 @@ COMMANDS = {
         'prepare', '--mixture=news_title_de --split=train --root={0}/root '
         '--vocabulary={0}/root/sample.model', _files, kills=30,
     ),
-    'buckets sample': Command(
-        'buckets', 'sample --task=udpos --lang=de --shots=1,2 --output={0}/buckets '
+    'data buckets': Command(
+        'data', 'buckets sample --task=udpos --lang=de --shots=1,2 --output={0}/buckets '
         '{0}/train-de.tsv', _treebank, once=True,
     ),
-    'segment': Command('segment', '{0}/train.json {0}/val.json', _dialogues),
-    'mark_dialogues': Command(
-        'mark_dialogues', '--model={0}/model --input={0}/val.json --output={0}/marked.json '
+    'data segment': Command('data', 'segment {0}/train.json {0}/val.json', _dialogues),
+    'data mark': Command(
+        'data', 'mark --model={0}/model --input={0}/val.json --output={0}/marked.json '
         '--batch_size=8', _language_model, once=True,
     ),
-    'triples': Command(
-        'triples', '{0}/train.json --tagger=pos', _dialogues, stand_in=_a_tagger
+    'data triples': Command(
+        'data', 'triples {0}/train.json --tagger=pos', _dialogues, stand_in=_a_tagger
     ),
-    'mrs_build': Command(
-        'tasks.mrs_build', '{0}/dumps/RC_2018-01.zst {0}/dumps/RC_2018-02.bz2 --output={0}/mrs '
+    'data mrs_build': Command(
+        'data', 'mrs_build {0}/dumps/RC_2018-01.zst {0}/dumps/RC_2018-02.bz2 --output={0}/mrs '
         '--language_model=reddit_files:identify --languages=en,de --min_count=2 --partitions=2 '
         '--max_bad=0.5 --workers=1 --engine=command:cat', _dumps,
         once=True,
     ),
-    'mtg_build build': Command(
-        'tasks.mtg_build', 'build --sg={0}/roc.csv --engine=command:cat --languages=de '
+    'data mtg_build build': Command(
+        'data', 'mtg_build build --sg={0}/roc.csv --engine=command:cat --languages=de '
         '--sizes=4,2,3 --per_sheet=4 --output={0}/mtg', _stories,
     ),
-    'mtg_build correct': Command(
-        'tasks.mtg_build', 'correct --uncorrected --output={0}/mtg', _built
+    'data mtg_build correct': Command(
+        'data', 'mtg_build correct --uncorrected --output={0}/mtg', _built
     ),
-    'dev_split': Command(
-        'tasks.dev_split', '--root={0}/data --task=xnli --output={0}/out', _dev_sets
+    'data dev_split': Command(
+        'data', 'dev_split --root={0}/data --task=xnli --output={0}/out', _dev_sets
     ),
 }  # fmt: skip

@@ -33,18 +33,18 @@ PROGRAMS = {
     'doctor': '--verbsoe',
     'data': 'lst',
     'fewshot': '--config=fewshot --config.adapt.methosd=full',
-    'fewshot.report': 'rnus',
-    'fewshot.attention': 'rnus --lang=de',
-    'buckets': 'chekc x',
-    'tasks.mrs_build': 'nothing.zst --output=out',
-    'tasks.mtg_build': 'build --engine=apertium --tg=x.csv --output=out',
-    'tasks.xtreme': '--task=xnil',
+    'fewshot report': 'rnus',
+    'fewshot attention': 'rnus --lang=de',
+    'data buckets': 'chekc x',
+    'data mrs_build': 'nothing.zst --output=out',
+    'data mtg_build': 'build --engine=apertium --tg=x.csv --output=out',
+    'data xtreme': '--task=xnil',
 }
 
 
 def start(program: str, line: str, folder: str) -> tuple[float, float]:
     """(seconds on the clock, seconds of CPU time) until a program has ended."""
-    command = [sys.executable, '-m', f'xlbench.{program}', *line.split()]
+    command = [sys.executable, '-m', *f'xlbench.{program} {line}'.split()]
     before, began = os.times(), time.monotonic()
     run = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     seconds, after = time.monotonic() - began, os.times()

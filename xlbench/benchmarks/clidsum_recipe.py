@@ -61,7 +61,7 @@ _TRIPLES = (
         flags=tuple(flag.replace('{root}', _ACTIONS) for flag in _SAMPLE.flags),
     ),
     Command(
-        'triples', 'triples', after=('actions',), flags=('--tagger={tagger}',), seeded=False,
+        'triples', 'data triples', after=('actions',), flags=('--tagger={tagger}',), seeded=False,
         sized={
             'sample': (f'{_ACTIONS}/{_INTERVIEWS_OF_PRETRAINING}.json',),
             'paper': (
@@ -88,12 +88,12 @@ def _summarisers() -> Iterator[Command]:
     """One for each model and corpus, and what two of them read besides the official files."""
     for corpus in _CORPORA:
         yield Command(
-            f'views-{corpus}', 'segment', sizes=('paper',), seeded=False,
+            f'views-{corpus}', 'data segment', sizes=('paper',), seeded=False,
             flags=tuple(_file(corpus, split) for split in _SPLITS),
         )  # fmt: skip
         for split in _SPLITS:
             yield Command(
-                f'marks-{corpus}-{split}', 'mark_dialogues', seeded=False,
+                f'marks-{corpus}-{split}', 'data mark', seeded=False,
                 flags=(
                     '--model=microsoft/DialoGPT-large',
                     f'--input={_file(corpus, split)}',
@@ -133,7 +133,7 @@ def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
     elif summariser == 'BART(D_ALL)':
         flags.append(f'--root={_MARKED}')
     name = f'{system}-{corpus}-{lang}'
-    return Command(name, 'chain', flags=tuple(flags), folder=system, limited=True)
+    return Command(name, 'translate chain', flags=tuple(flags), folder=system, limited=True)
 
 
 def _system(name: str, cells: Iterable[Command], label: str = '') -> Experiment:
@@ -188,8 +188,8 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
         after=tuple(command.name for command in translations),
     )
     chain = Command(
-        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart', sized=_VOCABULARIES, limited=True,
-        flags=(
+        f'{word}-mbart-{cell}', 'translate chain', folder=f'{word}-mbart', sized=_VOCABULARIES,
+        limited=True, flags=(
             f'translate:{engine}', f'{{{summariser.name}}}', f'--task={task}',
             f'--system={translator} + mBART', '--root={root}',
         ),
@@ -208,7 +208,7 @@ def _translators() -> Iterator[Command | Experiment]:
         if word != 'trans_wmt':
             cells = [
                 Command(
-                    f'{word}-wmt20-{lang}', 'chain', folder=f'{word}-wmt20', limited=True,
+                    f'{word}-wmt20-{lang}', 'translate chain', folder=f'{word}-wmt20', limited=True,
                     flags=(
                         f'translate:{_translator(name, lang)}',
                         f'--task={TRANSLATION.task_name("wmt20", CLIDSUM.pivot, lang)}',

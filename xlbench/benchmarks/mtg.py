@@ -113,7 +113,7 @@ def _tables(benchmark: ParallelBenchmark) -> tuple[PaperTable, ...]:
             'thresholds', 'mtg_thresholds', ('Threshold',),
             tuple(Line((t,), {'threshold': t}) for t in ('0', '0.3', '0.4', '0.5', '0.6')),
             heads({'QG': 'qg', 'TG': 'tg', 'SG': 'sg'}),
-            instead='python -m xlbench.tasks.mtg_build counts it while it builds the data',
+            instead='python -m xlbench.data mtg_build counts it while it builds the data',
         ),
         PaperTable(
             'table 7', 'After the first stage and after the second', 'stages', 'mtg_stages', ('',),
@@ -325,7 +325,7 @@ def _translated(model: str) -> dict[str, Command]:
     """Questions and the like that are written in English and then translated (section 4.5)."""
     return {
         (name := f'{model}-translated-{task}-{lang}'): Command(
-            name, 'chain', folder=f'{model}-translated', limited=True,
+            name, 'translate chain', folder=f'{model}-translated', limited=True,
             flags=(
                 f'{{{model}-zero_shot-{task}}}', f'translate:{{engine OPUS-MT {lang}}}',
                 f'--task={MTG.task_name(task, MTG.pivot, lang)}', f'--system={model} translated',

@@ -9,7 +9,6 @@ A stage is one text, with quotes around it where flags stand behind the name, as
   '--timeout=60 translate:command:engine --to={target}'    before a command, which ends the stage
 """
 
-import argparse
 import dataclasses
 import itertools
 import os
@@ -20,12 +19,35 @@ from collections.abc import Sequence
 from xlbench import benchmarks, config as config_lib
 from xlbench.settings import decoding_flags
 from xlbench.system import errors, files
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.translation import engines, jobs, units
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.
 NAMES = 'chain.json'  # The file in a folder of outputs that names the stages.
+_MODEL = (
+    flag('--target_lang', 'language to write', '', dest='target'),
+    flag('--prefix', 'text before each input', ''),
+    flag('--batch_size', 'batch size of a model', 0),
+    decoding_flags.FLAGS,
+)
+# The flags of a stage, by whether it translates.
+_COMMANDS = {
+    False: CommandLine(
+        'translate chain', '', (_MODEL, flag('--max_input_length', 'tokens of an input', 0))
+    ),
+    True: CommandLine(
+        'translate chain',
+        '',
+        (
+            _MODEL,
+            flag('--unit', 'what is translated by itself', 'turn', choices=units.UNITS),
+            flag('--engine_version', 'version of a program or server', '', dest='version'),
+            flag('--timeout', 'seconds for a batch', 600.0),
+        ),
+    ),
+}
 _TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
 
 
@@ -126,7 +148,7 @@ def parse(text: str) -> Stage:
     else:
         flags += rest
     try:
-        args = _parser(translates).parse_args(flags)
+        args = _COMMANDS[translates].parse(flags)
         options = decoding_flags.given(args)
         if translates:
             engines.check_settings(spec, args.prefix, args.batch_size, options)
@@ -202,19 +224,3 @@ def workdir_of(stages: Sequence[Stage]) -> str:
         if stage.is_model and os.path.isdir(os.path.join(folder, 'checkpoints')):
             return folder
     return ''
-
-
-def _parser(translates: bool) -> argparse.ArgumentParser:
-    """The flags of a stage."""
-    parser = errors.ArgumentParser('python -m xlbench.chain', '')
-    parser.add_argument('--target_lang', dest='target', default='')
-    parser.add_argument('--prefix', default='')
-    parser.add_argument('--batch_size', type=int, default=0)
-    if translates:
-        parser.add_argument('--unit', choices=units.UNITS, default='turn')
-        parser.add_argument('--engine_version', dest='version', default='')
-        parser.add_argument('--timeout', type=float, default=600.0)
-    else:
-        parser.add_argument('--max_input_length', type=int, default=0)
-    decoding_flags.add_flags(parser)
-    return parser

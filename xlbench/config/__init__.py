@@ -14,7 +14,6 @@ Modules of their own:
   record      config.json, which says what a run is
   workdirs    whether a workdir is that of a config
   recipes     blocks that many configs share
-  arguments   types of flags: whole numbers, shares
 """
 
 from xlbench.config.checks import (

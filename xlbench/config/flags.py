@@ -21,8 +21,20 @@ from xlbench.config.checks import fields_to_set
 from xlbench.settings import ranges
 from xlbench.settings.blocks import for_hash, leaves, to_dict
 from xlbench.system import errors
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
+
+# What every program with a config takes, and most: for --help.
+FLAGS = (
+    flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
+    flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
+)
+RUN_FLAGS = (
+    FLAGS,
+    flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', metavar='FOLDER'),
+    flag('--dry_run', 'print sizes, memory and data, and stop', False),
+)
 
 
 class Command(NamedTuple):
@@ -40,31 +52,35 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-def parse_command(argv: Sequence[str], *, doc: str, dry_run: bool = False) -> Command:
+# What every program with a config takes, and most: for --help.
+FLAGS = (
+    flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
+    flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
+)
+RUN_FLAGS = (
+    FLAGS,
+    flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', '', metavar='FOLDER'),
+    flag('--dry_run', 'print sizes, memory and data, and stop', False),
+)
+_RUN = CommandLine('train', '', RUN_FLAGS)
+
+
+def parse_command(
+    argv: Sequence[str], *, line: CommandLine = _RUN, dry_run: bool = False
+) -> Command:
     """Reads the command line of a program with a config.
 
     Args:
       argv: program name and arguments.
-      doc: what `--help` prints first.
+      line: its flags; RUN_FLAGS are among them.
       dry_run: whether the program knows --dry_run.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    place = pathlib.Path(argv[0])
-    program = place.parent.name if place.stem == '__main__' else place.stem
-    parser = errors.ArgumentParser(f'xlbench {program}', doc)
-    add = parser.add_argument
-    help_text = 'a config, and its variant; --config.KEY=VALUE sets a key: --config.seed=1'
-    add('--config', required=True, metavar='FILE[:VARIANT]', help=help_text)
-    help_text = 'folder of the run (default: runs/CONFIG-HASH)'
-    add('--workdir', default='', metavar='FOLDER', help=help_text)
-    if program == 'fewshot':
-        add('--report', metavar='FOLDER', help='write tables and figures at the end')
-    if dry_run:
-        add('--dry_run', action='store_true', help='print sizes, memory and data, and stop')
     # One dash does, too.
-    args, rest = parser.parse_known_args([re.sub('^-(?=(no)?config)', '--', a) for a in argv[1:]])
+    argv = [re.sub('^-(?=(no)?config)', '--', argument) for argument in argv[1:]]
+    args, rest = line.parser().parse_known_args(argv)
     path = _config_file(args.config)
     config = _load(path)
     given = _set_overrides(config, rest)

@@ -5,6 +5,7 @@
   readers       the formats of official files
   rows          JSONL, CSV and Parquet of any origin
   bitext        parallel texts, cleaned
+  cleaning      `xlbench data clean`
   chinese       where Chinese words end
   identification  which language a text is in
   conllu        CoNLL and CoNLL-U
@@ -34,6 +35,7 @@ __all__ = [
     'bitext',
     'buckets',
     'chinese',
+    'cleaning',
     'conllu',
     'corpora',
     'download',

@@ -1,4 +1,4 @@
-r"""Lists, downloads and verifies the corpora; cleans parallel text.
+r"""Lists, downloads and verifies the corpora; cleans, annotates, samples and builds data.
 
   python -m xlbench.data list                       every corpus; what of it is in the data root
   python -m xlbench.data list mrs                   one of them: address, licence, how to get it
@@ -6,8 +6,6 @@ r"""Lists, downloads and verifies the corpora; cleans parallel text.
   python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
   python -m xlbench.data statistics clidsum_xsamsum_en_de --root=data     lengths, turns, speakers
   python -m xlbench.data statistics chats.jsonl --inputs=dialogue --targets=summary --lang=en
-  python -m xlbench.data clean --source_lang=en --target_lang=de --output=train.tsv \
-      memory.tmx pairs.tsv.gz news.en,news.de       pairs of texts: normalised, filtered, each once
 
 Statistics are tables 1 and 2 of arXiv:2202.05599 of any tasks that read a text and write one, or of
 files of one's own: JSONL, JSON, CSV, TSV or Parquet, with --inputs and --targets, the keys or
@@ -15,21 +13,22 @@ columns, and --lang or --source_lang and --target_lang. --splits=train,test take
 tasks, by default all that are there. With --vocabulary, tokens are counted as well. --format=csv
 prints more decimals than Markdown does.
 
-`clean` reads TMX, tables with TABs (pairs.tsv:2,1 has the source text in its second column) and two
-files whose lines belong together, all of them also packed (.gz). It says what each rule dropped.
+The other commands make data of other data: `clean` filters pairs of texts; `segment`, `mark` and
+`triples` annotate dialogues for ClidSum; `buckets`, `dev_split` and `xtreme` are for few-shot
+transfer; `mrs_build` and `mtg_build` build benchmarks. `xlbench data COMMAND --help` says more.
 """
 
 import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from xlbench import benchmarks
-from xlbench.data import bitext, download, readers, statistics, tokenizers
+from xlbench.data import download, readers
 from xlbench.data.corpora import CORPORA, Corpus
-from xlbench.data.statistics import Langs, Statistics
-from xlbench.system import errors
+from xlbench.system import errors, flags as shared
+from xlbench.system.command_line import CommandLine, flag
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',
@@ -38,118 +37,28 @@ _WAYS = {
 }
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line, the program's name first; 1 if `verify` misses something."""
-    flags = _parser().parse_args(list(argv[1:]))
-    if flags.command == 'clean':
-        return _clean(flags)
-    root = flags.root or os.environ.get('XLBENCH_DATA') or 'data'
-    if flags.command == 'list':
-        for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
-            print(line)
-        return 0
-    if flags.command == 'statistics':
-        print(_statistics(flags, root), end='')
-        return 0
+def _print_corpora(flags: argparse.Namespace) -> None:
+    root = shared.chosen_root(flags.root)
+    for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
+        print(line)
+
+
+def _get(flags: argparse.Namespace) -> None:
     corpus = _corpus(flags.corpus)
-    if flags.command == 'get':
-        print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
-        for line in download.get(corpus, root, flags.mirror_url):
-            print(line, flush=True)
-        return 0
+    print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
+    for line in download.get(corpus, shared.chosen_root(flags.root), flags.mirror_url):
+        print(line, flush=True)
+
+
+def _verify(flags: argparse.Namespace) -> int:
+    """Prints what was seen; 1 if something is missing."""
+    corpus, root = _corpus(flags.corpus), shared.chosen_root(flags.root)
     complete = True
-    for line, good in _verify(corpus, root):
+    for line, good in _verified(corpus, root):
         print(line, flush=True)
         complete &= good
     print(f'{corpus.name} is {"complete" if complete else "not complete"} in {root}')
     return 0 if complete else 1
-
-
-_COMMANDS = {
-    'list': 'Lists the corpora; of one, the address, the licence and the way to get it.',
-    'get': 'Downloads the missing files of a corpus and checks their checksums.',
-    'verify': 'Reads a whole corpus: checksums, records, counts.',
-    'statistics': 'Counts examples, lengths, turns and speakers of tasks or files.',
-    'clean': 'Filters pairs of texts: normalised, each once, without those that break a rule.',
-}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.data', __doc__)
-    metavar = '|'.join(_COMMANDS)
-    commands = parser.add_subparsers(dest='command', required=True, metavar=metavar)
-
-    def add_command(name: str) -> argparse.ArgumentParser:
-        about = _COMMANDS[name]
-        help_ = about[0].lower() + about[1:-1]
-        return commands.add_parser(
-            name, prog=f'{parser.prog} {name}', help=help_, description=about
-        )
-
-    for name in ('list', 'get', 'verify'):
-        command = add_command(name)
-        command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
-        command.add_argument('--root', metavar='FOLDER', help='default: XLBENCH_DATA, else data')
-        if name == 'get':
-            command.add_argument(
-                '--mirror_url',
-                metavar='ADDRESS',
-                default='',
-                help='download HOST/PATH of each address from this server',
-            )
-    command = add_command('statistics')
-    command.add_argument('names', nargs='+', metavar='TASK_OR_FILE')
-    command.add_argument('--root', metavar='FOLDER', help='default: XLBENCH_DATA, else data')
-    command.add_argument('--splits', default='', help='splits of tasks, with commas')
-    command.add_argument('--inputs', default='dialogue', help='key or column of inputs')
-    command.add_argument('--targets', default='summary', help='key or column of targets')
-    command.add_argument('--lang', help='ISO code of the texts of a file')
-    command.add_argument('--source_lang', help='ISO code of the inputs, in place of --lang')
-    command.add_argument('--target_lang', help='ISO code of the targets, in place of --lang')
-    command.add_argument('--vocabulary', default='', help='also count its tokens, such as mt5')
-    command.add_argument('--format', choices=('markdown', 'csv'), default='markdown')
-    _add_clean(add_command('clean').add_argument)
-    return parser
-
-
-def _add_clean(add: Callable[..., argparse.Action]) -> None:
-    add('inputs', nargs='+', metavar='INPUT', help='FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE')
-    add('--source_lang', metavar='CODE', required=True, help='ISO code, such as en')
-    add('--target_lang', metavar='CODE', required=True, help='ISO code, such as de')
-    add('--output', metavar='FILE', required=True, help='new file: source TAB target')
-    words, ratio = bitext.Rules.max_length, bitext.Rules.max_ratio
-    add('--max_length', metavar='N', type=int, default=words, help='most words of a text')
-    add(
-        '--max_ratio',
-        metavar='N',
-        type=float,
-        default=ratio,
-        help='largest ratio of both lengths, each plus five words',
-    )
-    add('--any_language', action='store_true', help='keep texts in other languages')
-    add('--workers', metavar='N', type=int, default=1, help='processes (default: 1)')
-
-
-def _clean(flags: argparse.Namespace) -> int:
-    if flags.workers < 1:
-        raise errors.UserError(f'--workers is {flags.workers}; give 1 or more')
-    rules = bitext.Rules(
-        flags.source_lang,
-        flags.target_lang,
-        flags.max_length,
-        flags.max_ratio,
-        identify=not flags.any_language,
-    )
-    inputs = [bitext.Input.parse(text) for text in flags.inputs]
-    try:
-        report = bitext.clean(inputs, flags.output, rules, flags.workers)
-    except KeyboardInterrupt:
-        print(f'error: stopped by Ctrl-C; {flags.output} is not written', file=sys.stderr)
-        return 130
-    for line in report.lines():
-        print(line)
-    print(f'-> {flags.output}, and {flags.output}.about.json')
-    return 0
 
 
 def _corpus(name: str) -> Corpus:
@@ -192,9 +101,10 @@ def _details(corpus: Corpus, root: str) -> Iterator[str]:
     yield f'read by   tasks/{corpus.benchmark}.py'
 
 
-def _statistics(flags: argparse.Namespace, root: str) -> str:
-    """The table of some tasks or files, as text."""
-    rows: dict[str, tuple[Statistics, Langs]] = {}
+def _statistics(flags: argparse.Namespace) -> None:
+    from xlbench.data import statistics, tokenizers  # They load for half a second.
+
+    root, rows = shared.chosen_root(flags.root), {}
     for name in flags.names:
         if os.path.sep in name or os.path.isfile(name):
             langs = flags.source_lang or flags.lang, flags.target_lang or flags.lang
@@ -209,12 +119,12 @@ def _statistics(flags: argparse.Namespace, root: str) -> str:
         rows |= {f'{name} {split}': (counts, langs) for split, counts in measured.items()}
     from xlbench.reporting import lengths
 
-    if flags.format == 'csv':
-        return lengths.comma_separated(rows)
-    return lengths.markdown(rows, bool(flags.vocabulary))
+    as_csv = flags.format == 'csv'
+    with_tokens = bool(flags.vocabulary)
+    print(lengths.comma_separated(rows) if as_csv else lengths.markdown(rows, with_tokens), end='')
 
 
-def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
+def _verified(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
     """Checks a corpus in a data root: (what was seen, whether it is as published)."""
     for file in corpus.files:
         try:
@@ -257,6 +167,42 @@ def _counted(name: str, count: int, policy: readers.BadRecords) -> tuple[str, bo
         line += f'; and {len(policy.skipped) - 3:,} more bad records'
     return line, good
 
+
+_CORPUS = (flag('corpus', 'name of the corpus', metavar='CORPUS'), shared.ROOT)
+_LIST = (flag('corpus', 'name of one corpus', nargs='?', metavar='CORPUS'), shared.ROOT)
+_MIRROR = flag('--mirror_url', 'server to download HOST/PATH of each address from', '')
+_STATISTICS = (
+    flag('names', 'tasks or files', nargs='+', metavar='TASK_OR_FILE'),
+    shared.ROOT,
+    flag('--splits', 'splits of tasks, with commas', ''),
+    flag('--inputs', 'key or column of inputs', 'dialogue'),
+    flag('--targets', 'key or column of targets', 'summary'),
+    flag('--lang', 'ISO code of the texts of a file'),
+    flag('--source_lang', 'ISO code of the inputs, in place of --lang'),
+    flag('--target_lang', 'ISO code of the targets, in place of --lang'),
+    flag('--vocabulary', 'also count its tokens, such as mt5', ''),
+    flag('--format', 'form of the table', 'markdown', choices=('markdown', 'csv')),
+)
+COMMAND = CommandLine(
+    'data',
+    __doc__,
+    commands={
+        'list': ('Lists the corpora; of one, address, licence and files.', _LIST, _print_corpora),
+        'get': ('Downloads the missing files of a corpus.', (_CORPUS, _MIRROR), _get),
+        'verify': ('Reads a whole corpus: checksums, records, counts.', _CORPUS, _verify),
+        'statistics': ('Counts examples, lengths, turns, speakers.', _STATISTICS, _statistics),
+        'clean': 'xlbench.data.cleaning',
+        'segment': 'xlbench.dialogues.segment',
+        'mark': 'xlbench.dialogues.mark',
+        'triples': 'xlbench.dialogues.triples',
+        'buckets': 'xlbench.data.buckets.command',
+        'dev_split': 'xlbench.tasks.dev_split',
+        'xtreme': 'xlbench.tasks.xtreme',
+        'mrs_build': 'xlbench.tasks.mrs_build.command',
+        'mtg_build': 'xlbench.tasks.mtg_build.command',
+    },
+)
+main = COMMAND.main
 
 if __name__ == '__main__':
     with contextlib.suppress(BrokenPipeError):

@@ -276,7 +276,7 @@ CORPORA = {
             'parts of speech in 29 languages (Universal Dependencies 2.5)',
             'https://github.com/google-research/xtreme',
             'one for each treebank, mostly CC BY-SA or CC BY-NC-SA',
-            by_hand='python -m xlbench.tasks.xtreme --task=udpos downloads the copy of TensorFlow '
+            by_hand='python -m xlbench.data xtreme --task=udpos downloads the copy of TensorFlow '
             'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
             'test files, and put {train,dev,test}-LANG.tsv into fewshot/udpos',
             tasks=_tasks(FEWSHOT, 'udpos', _SPLITS),
@@ -287,7 +287,7 @@ CORPORA = {
             'names of persons, places and organisations in 40 languages (WikiANN)',
             'https://github.com/google-research/xtreme',
             'stated by its owners at that address',
-            by_hand='python -m xlbench.tasks.xtreme --task=panx downloads the copy of TensorFlow '
+            by_hand='python -m xlbench.data xtreme --task=panx downloads the copy of TensorFlow '
             'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
             'test files, and put {train,dev,test}-LANG.tsv into fewshot/panx',
             tasks=_tasks(FEWSHOT, 'panx', _SPLITS),

@@ -1,8 +1,8 @@
 """Few-shot cross-lingual transfer (arXiv:2012.15682): sweeps over buckets, and their analysis.
 
 `python -m xlbench.fewshot --config=configs/fewshot.py` runs a sweep, `python -m
-xlbench.fewshot.report WORKDIR` makes the paper's tables and figures of it, and `python -m
-xlbench.fewshot.attention WORKDIR` makes table 5.
+xlbench.fewshot report WORKDIR` makes the paper's tables and figures of it, and `python -m
+xlbench.fewshot attention WORKDIR` makes table 5.
 
   settings       the methods of the paper, the block config.adapt, and what it asks for
   corpus         the buckets of one language as arrays

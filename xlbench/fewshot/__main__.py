@@ -3,10 +3,12 @@ r"""Runs a few-shot sweep: adapts a source model to each language, bucket and K.
   python -m xlbench.fewshot --config=configs/fewshot.py
   python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli,methods=full+fc \
       --workdir=RUNS/fewshot_xnli --config.source_workdir=RUNS/xnli
+  python -m xlbench.fewshot report RUNS/fewshot_xnli                      # tables and figures
+  python -m xlbench.fewshot attention RUNS/marc --lang=de                 # table 5 of the paper
 
 If it is interrupted, the same command continues where it was, and ends with the same results.csv.
 The config file documents its settings; each of them can be set on the command line. --report=FOLDER
-writes the tables and figures of xlbench.fewshot.report at the end. --dry_run only prints what the
+writes the tables and figures of `xlbench fewshot report` at the end. --dry_run only prints what the
 command would do.
 """
 
@@ -15,9 +17,12 @@ from collections.abc import Sequence
 
 from xlbench import commands
 from xlbench.fewshot import command_lines
+from xlbench.system import errors
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(command_lines.sweep, sys.argv, __doc__)
+    commands.check_first(command_lines.check, sys.argv, __doc__)
+    if sys.argv[1:2] and sys.argv[1] in command_lines.SWEEP.commands:
+        sys.exit(errors.run_main(command_lines.SWEEP.main, sys.argv))
 
 from xlbench import dry_run
 from xlbench.fewshot import report, sweep

@@ -1,6 +1,6 @@
 r"""Compares the attention of [CLS] before and after adaptation (arXiv:2012.15682, table 5).
 
-  python -m xlbench.fewshot.attention RUNS/marc --lang=de --shots=1 --bucket=0 --from=2 --to=1
+  python -m xlbench.fewshot attention RUNS/marc --lang=de --shots=1 --bucket=0 --from=2 --to=1
 
 RUNS/marc is the workdir of a sweep over texts (config.adapt.keep_params=1 keeps the parameters of
 bucket 0 of every group). For the test examples that the source-trained model labels correctly (2)
@@ -20,11 +20,10 @@ import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 
-from xlbench import commands
-from xlbench.fewshot import command_lines
+from xlbench.system import command_line
 
-if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(command_lines.attention, sys.argv, __doc__)
+if __name__ == '__main__':  # Before the imports below, which take seconds.
+    command_line.former('fewshot.attention', sys.argv[1:])
 
 import jax
 import msgspec
@@ -34,6 +33,7 @@ from flax import traverse_util
 from xlbench import config as config_lib, runs
 from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
+from xlbench.fewshot import command_lines
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Key, Row
 from xlbench.models import bert
@@ -380,7 +380,3 @@ def main(argv: Sequence[str]) -> None:
     )
     print(render.screen(table(found.made, found.names, flags.top)))
     print(f'all tokens: {output}')
-
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))

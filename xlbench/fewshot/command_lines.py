@@ -1,6 +1,7 @@
 """The command lines of xlbench.fewshot, read without jax; see xlbench/commands.py."""
 
 import argparse
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 
@@ -8,12 +9,41 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import topics
+from xlbench.config import flags as config_flags
 from xlbench.fewshot import workdir as workdir_lib
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.system import errors
+from xlbench.system.command_line import CommandLine, about, flag
 from xlbench.system.errors import UserError
 
 _REPORT = '--report='
+SWEEP = CommandLine(
+    'fewshot',
+    '',
+    (
+        config_flags.RUN_FLAGS,
+        flag('--report', 'write tables and figures at the end', metavar='FOLDER'),
+    ),
+    commands={'report': 'xlbench.fewshot.report', 'attention': 'xlbench.fewshot.attention'},
+)
+ATTENTION = (
+    flag('workdir', 'of a finished sweep', type=pathlib.Path, metavar='WORKDIR'),
+    flag('--lang', 'code of the language, such as de', required=True),
+    flag('--shots', 'K', 1),
+    flag('--bucket', 'number of the bucket', 0),
+    flag('--from', 'only examples with this true label', dest='right', metavar='LABEL'),
+    flag('--to', 'only examples with this wrong prediction', dest='wrong', metavar='LABEL'),
+    flag('--top', 'tokens to print of each sign', 10),
+    flag('--output', 'CSV file; default: WORKDIR/attention-....csv', metavar='FILE'),
+)
+
+
+def check(argv: Sequence[str], doc: str) -> None:
+    """Raises UserError for what is wrong with a command line of xlbench.fewshot."""
+    if argv[1:2] == ['attention']:
+        attention(argv[1:], about(SWEEP.commands['attention']))
+    elif argv[1:2] != ['report']:  # Which imports nothing that takes seconds.
+        sweep(argv, doc)
 
 
 def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
@@ -21,7 +51,7 @@ def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
     report_folder(argv)
     command = config_lib.parse_command(
         [argument for argument in argv if not argument.startswith(_REPORT)],
-        doc=doc,
+        line=dataclasses.replace(SWEEP, doc=doc),
         dry_run=True,
     )
     check_sweep(command.config, command.workdir)
@@ -51,18 +81,8 @@ def report_folder(argv: Sequence[str]) -> str:
 
 
 def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
-    """Reads a command line of xlbench.fewshot.attention."""
-    parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', doc)
-    add = parser.add_argument
-    add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
-    add('--lang', required=True, help='code of the language, such as de')
-    add('--shots', type=int, default=1, help='K')
-    add('--bucket', type=int, default=0, help='number of the bucket')
-    add('--from', dest='right', metavar='LABEL', help='only examples with this true label')
-    add('--to', dest='wrong', metavar='LABEL', help='only examples with this wrong prediction')
-    add('--top', type=int, default=10, help='tokens to print of each sign')
-    add('--output', metavar='FILE', help='CSV file; default: WORKDIR/attention-....csv')
-    args = parser.parse_args(argv[1:])
+    """Reads a command line of `xlbench fewshot attention`."""
+    args = CommandLine('fewshot attention', doc, ATTENTION).parse(argv[1:])
     task = Sweep.read(args.workdir).task
     if topics.is_tagging(task):
         raise UserError(f'{args.workdir} has the task {task}, which labels words instead of [CLS]')

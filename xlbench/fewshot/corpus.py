@@ -257,7 +257,7 @@ class Corpus:
             raise UserError(
                 f'bucket {missing[-1]} of {split.name}/{split.split} was requested, but there are '
                 f'{count}, counted from 0; request fewer, or make more with '
-                '`python -m xlbench.buckets sample`'
+                '`python -m xlbench.data buckets sample`'
             )
 
     def _by_bucket(self, shots: int) -> dict[int, list[Example]]:

@@ -1,6 +1,6 @@
 r"""Makes the tables and figures of arXiv:2012.15682 from few-shot sweeps.
 
-  python -m xlbench.fewshot.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--searched WORKDIR ...]
+  python -m xlbench.fewshot report WORKDIR [WORKDIR ...] [--output=FOLDER] [--searched WORKDIR ...]
 
 Without --output the tables go to the screen, as Markdown. With --output, report.md with figures,
 report.tex and tables as CSV (report.csv, correlations.csv, factors.csv) are written into that
@@ -14,7 +14,6 @@ such as with other learning rates: table 7 shows them beside the one that is ada
 Tables 3 and 14 and some figures need the prepared data of the sweeps.
 """
 
-import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -26,9 +25,16 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import notes, render
 from xlbench.reporting.tables import Table
-from xlbench.system import errors, files, locks
+from xlbench.system import command_line, errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 
-_MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwritten'
+_OURS = 'xlbench report: made by python -m xlbench.fewshot'
+_MARK = f'{_OURS} report, may be overwritten'
+FLAGS = (
+    flag('workdir', 'folder of a sweep', nargs='+'),
+    flag('--output', 'folder to write the report into'),
+    flag('--searched', 'workdirs of other source models, for table 7', [], nargs='+'),
+)
 
 
 def table(workdir: str, max_width: int = 120) -> str:
@@ -114,14 +120,8 @@ def _write(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line, without the program's name."""
-    parser = errors.ArgumentParser('python -m xlbench.fewshot.report', __doc__)
-    parser.add_argument('workdir', nargs='+', help='folder of a sweep')
-    parser.add_argument('--output', help='folder to write the report into')
-    parser.add_argument(
-        '--searched', nargs='+', default=[], help='workdirs of other source models, for table 7'
-    )
-    args: argparse.Namespace = parser.parse_args(argv)
+    """Runs a command line, the program's name first."""
+    args = CommandLine('fewshot report', __doc__, FLAGS).parse(argv[1:])
     sweeps = [Sweep.read(workdir) for workdir in dict.fromkeys(args.workdir)]
     if args.output:
         print('\n'.join(write(sweeps, args.output, args.searched)))
@@ -202,11 +202,11 @@ def _refuse_foreign(folder: pathlib.Path) -> None:
     if not folder.is_dir() or files.is_free(folder):
         return
     page = folder / 'report.md'
-    if not page.is_file() or _MARK not in page.read_text(encoding='utf-8', errors='replace')[:300]:
+    if not page.is_file() or _OURS not in page.read_text(encoding='utf-8', errors='replace')[:300]:
         raise errors.UserError(
             f'{folder} is not empty and does not hold a report of xlbench; choose another --output'
         )
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
+    command_line.former('fewshot.report', sys.argv[1:])

@@ -128,6 +128,6 @@ def load_config(
         UserError: There is no such config, variant or key, or it does not take the value.
     """
     argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
-    config, *_ = config_lib.parse_command(argv, doc='')
+    config, *_ = config_lib.parse_command(argv)
     (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
     return config

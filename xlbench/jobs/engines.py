@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import ClassVar, Protocol, TypeVar, TypeVarTuple
 
-from xlbench.config.arguments import whole
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
+from xlbench.system.flags import whole
 from xlbench.system.machine import quietly
 from xlbench.system.work import Pool
 
@@ -44,25 +45,25 @@ class Engine(Protocol):
         """
 
 
-def add_flags(parser: argparse.ArgumentParser, workers: str = 'by cores') -> None:
-    """Adds --workers, with the default in words, and --beam; see `parse`."""
-    parser.add_argument('--workers', type=whole(1), help=f'processes; default: {workers}')
-    parser.add_argument(
+FLAGS = (
+    flag('--workers', 'processes; default: by cores, and 1 for translations', type=whole(1)),
+    flag(
         '--beam',
-        action='store_true',
-        help='run on Apache Beam; what stands behind -- is for its runner: -- --runner=FlinkRunner',
-    )
+        'run on Apache Beam; what stands behind -- is for its runner: -- --runner=FlinkRunner',
+        False,
+    ),
+)
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """Parses a command line of `add_flags`; `beam_options` are what stands behind `--`.
+def parse(line: CommandLine, argv: Sequence[str]) -> argparse.Namespace:
+    """Parses a command line with FLAGS; `beam_options` are what stands behind `--`.
 
     Raises:
       UserError: flags do not go together, or Beam is not there.
     """
     argv = list(argv)
     place = argv.index('--') if '--' in argv else len(argv)
-    flags = parser.parse_args(argv[:place])
+    flags = line.parse(argv[:place])
     flags.beam_options = argv[place + 1 :]
     flags.beam = getattr(flags, 'beam', False)  # Of a subcommand that runs no jobs.
     if flags.beam_options and not flags.beam:

@@ -141,9 +141,9 @@ PLACES = (
 class Shots:
     """Buckets of few shots that are drawn from the split 'train': further splits shots_1, ...
 
-    Each bucket is as arXiv:2012.15682 has it (see xlbench/buckets.py): K examples of each label, no
-    example in two buckets; of tags, sentences until each tag is on K words, and none without need.
-    The same files, numbers and seed give the same buckets.
+    Each bucket is as arXiv:2012.15682 has it (`xlbench data buckets --help`): K examples of each
+    label, no example in two buckets; of tags, sentences until each tag is on K words, and none
+    without need. The same files, numbers and seed give the same buckets.
 
     Attributes:
       numbers: of shots, K.

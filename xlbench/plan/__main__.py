@@ -7,20 +7,12 @@ r"""Estimates memory and speed on devices you do not have.
 It compiles the real train step, and for generation the real decoding of a batch, but never runs
 them. It reads no data, vocabulary or checkpoint.
 
-  --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
+  --topology=v5p:4x4x4    TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
-  --topology=cpu:8      eight devices on this machine's CPU, and the process that they share
-  --topology=h100:8     GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
-                        estimated from the products of its steps
-  --topology=local      the devices of this machine
-  --vocab_size=N        where config.model.vocab_size is 0; default: the family's published size
-  --num_labels=N        where config.model.num_labels is 0
-  --memory=GIB          of a device, in GiB; default: as its maker says
-  --tries=N             smaller settings to compile if the config does not fit (8; 0: none)
-  --no_decode           plans the train step alone
-  --mfu=SHARE           of the peak of GPUs, at which a step's products run (0.4)
-  --output=FILE         writes all figures as JSON
-  --hlo=FOLDER          writes the compiled programs as text
+  --topology=cpu:8        eight devices on this machine's CPU, and the process that they share
+  --topology=h100:8       GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
+                          estimated from the products of its steps
+  --topology=local        the devices of this machine
 
 If the config does not fit, smaller settings are tried, and the first that fit are printed as flags.
 The meshes are tried in this order: the config's, fsdp over all devices, then tensor = 2, 4, 8;

@@ -22,6 +22,7 @@ from xlbench import config as config_lib, jobs
 from xlbench.data import prepared, tokenizers
 from xlbench.preparation import cards
 from xlbench.system import errors, machine
+from xlbench.system.command_line import CommandLine, flag
 
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done
@@ -78,76 +79,52 @@ def prepare(
     return mixtures_lib.prepare(mixtures, splits, **arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.prepare', __doc__)
-    add = parser.add_argument
-    add(
+FLAGS = (
+    flag(
         '--mixture',
+        'mixtures or tasks, with commas; NAME:SPLIT takes one split, NAME:SPLIT? skips tasks '
+        'without it', metavar='NAMES',
+    ),
+    flag(
+        '--split', 'splits, with commas (default: train,validation)', 'train,validation',
         metavar='NAMES',
-        help='mixtures or tasks, with commas; NAME:SPLIT takes one split, NAME:SPLIT? skips tasks '
-        'without it',
-    )
-    add(
-        '--split',
-        metavar='NAMES',
-        default='train,validation',
-        help='splits, with commas (default: train,validation)',
-    )
-    add(
-        '--root',
+    ),
+    flag(
+        '--root', 'data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
         metavar='FOLDER',
-        help='data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
-    )
-    add(
+    ),
+    flag(
         '--vocabulary',
-        metavar='NAME',
-        help='sample, sample_mrs, sample_fewshot, sample_clidsum, sample_translation, bytes, a '
+        'sample, sample_mrs, sample_fewshot, sample_clidsum, sample_translation, bytes, a '
         'SentencePiece .model, a folder with the vocabulary files of a model, or a name such as '
-        'mt5 or google/mt5-base (default: sample)',
-    )
-    add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
-    add(
+        'mt5 or google/mt5-base (default: sample)', metavar='NAME',
+    ),
+    flag('--sample', 'write the sample corpora first, if they are missing', False),
+    flag(
         '--skip_bad',
+        'skip at most N bad records in this run, and list them (default: 0, the first stops)', 0,
         metavar='N',
-        type=int,
-        default=0,
-        help='skip at most N bad records in this run, and list them (default: 0, the first stops)',
-    )
-    add(
+    ),
+    flag(
         '--new_vocabulary',
+        'train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
         metavar='FILE.model',
-        help='train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
-    )
-    add(
-        '--texts',
+    ),
+    flag(
+        '--texts', 'tasks to train --new_vocabulary on; --mixture is then prepared with it',
         metavar='NAMES',
-        help='tasks to train --new_vocabulary on; --mixture is then prepared with it',
-    )
-    add(
-        '--if_missing',
-        action='store_true',
-        help='keep the file of --new_vocabulary if it exists',
-    )
-    add('--vocabulary_size', metavar='N', type=int, default=8000, help='its size (default: 8000)')
-    add(
-        '--vocabulary_type',
-        choices=('unigram', 'bpe'),
-        default='unigram',
-        help='its type (default: unigram)',
-    )
-    jobs.add_flags(parser)
-    add('--force', action='store_true', help='also prepare data that is up to date')
-    add(
-        '--card',
-        action='store_true',
-        help='write a dataset card, README.md, for each task',
-    )
-    add(
-        '--tasks',
+    ),
+    flag('--if_missing', 'keep the file of --new_vocabulary if it exists', False),
+    flag('--vocabulary_size', 'its size (default: 8000)', 8000, metavar='N'),
+    flag('--vocabulary_type', 'its type (default: unigram)', 'unigram', choices=('unigram', 'bpe')),
+    jobs.FLAGS,
+    flag('--force', 'also prepare data that is up to date', False),
+    flag('--card', 'write a dataset card, README.md, for each task', False),
+    flag(
+        '--tasks', 'your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
         metavar='PLACE',
-        help='your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
-    )
-    return parser
+    ),
+)  # fmt: skip
 
 
 def _check_texts(flags: argparse.Namespace) -> None:
@@ -168,7 +145,7 @@ def _check_texts(flags: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
-    flags = jobs.parse(_parser(), argv[1:])
+    flags = jobs.parse(CommandLine('prepare', __doc__, FLAGS), argv[1:])
     if flags.beam and flags.new_vocabulary:
         raise errors.UserError('--beam goes without --new_vocabulary; train that first')
     if flags.card and (flags.new_vocabulary or not flags.mixture):

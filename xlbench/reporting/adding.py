@@ -33,7 +33,7 @@ def add(
     """Adds scores to all evaluations of a split, at every step, and of the baselines.
 
     Args:
-        workdir: Of a run, of xlbench.score or of xlbench.chain.
+        workdir: Of a run, of xlbench.score or of a chain.
         names: Of metrics; see `xlbench.metrics.suite`.
         split: Results filed under it and, as SPLIT-beam-num_beams4, beside it.
         task: The only one; '' takes all.

@@ -287,8 +287,8 @@ def read_run(workdir: str | pathlib.Path) -> Run:
             evaluations[int(name)] = results
     if not evaluations and (folder / 'results.jsonl').is_file():
         raise errors.UserError(
-            f'{workdir} is the workdir of a sweep of xlbench.fewshot; python -m '
-            'xlbench.fewshot.report makes its tables'
+            f'{workdir} is the workdir of a sweep of xlbench.fewshot; '
+            '`xlbench fewshot report` makes its tables'
         )
     if not evaluations:
         raise errors.UserError(

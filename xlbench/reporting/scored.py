@@ -1,4 +1,4 @@
-"""Folders of the scores of systems that are no runs: what xlbench.score and xlbench.chain write.
+"""Folders of the scores of systems that are no runs: xlbench.score and chains write them.
 
 They have the form of a workdir, so that `results.read_run` reads both. `config.json` names the
 system and its seed, and what was scored so far.
@@ -22,8 +22,8 @@ def check(workdir: str | os.PathLike, system: str, seed: int) -> None:
     if not path.is_file():
         if workdir.exists() and not (workdir.is_dir() and files.is_free(workdir)):
             raise UserError(
-                f'{workdir} exists and holds no scores of xlbench.score or xlbench.chain; '
-                'name another --workdir'
+                f'{workdir} exists and holds no scores of xlbench.score or of a chain; name '
+                ' another --workdir'
             )
         return
     about: dict[str, Json] = files.read_json(path, dict)

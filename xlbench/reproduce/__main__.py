@@ -16,33 +16,10 @@ is 1. Before, scores that the table shows and a finished run lacks are added to 
 `xlbench.score RUN --metrics` does it; if a metric needs a model or a table that is not on this
 machine, a line below the table says how to get it.
 
-  --table=N, --figure=N, or --table=all
-  --paper          prints the table with the paper's own numbers, without any run
-  --format=latex   prints tables of scores as markdown (default), latex or csv
-  --list           lists what each table of the paper needs
-  --dry_run        lists the commands for this table, which are finished, and the cost of the others
-  --models=A,B     models of the table; for few-shot transfer, tasks
-  --size=sample    the embedded corpora and small models (default), or paper: its settings, on the
-                   official files
-  --workdir=FOLDER by default RUNS/BENCHMARK-SIZE
-  --seeds=1,2,3    a run for each seed; the table has means and standard deviations
-  --root=FOLDER    folder of the data
-  --topology=GPUS  such as h100:8: --dry_run estimates hours, as xlbench.plan does
-  --launch=slurm   writes job arrays for SLURM, or with jobset jobs for Kubernetes, instead of
-                   running anything
-  --engine='NAME=ENGINE'  a translator, with an engine as for xlbench.translate. With the name of a
-                   translator of the paper, it is that one, such as
-                   --engine='Google Trans.=file:google.{lang}.tsv'. With another name, such as NLLB,
-                   it stands in for all that have no engine, in rows of its own name
-  --tagger=TAGGER  for ClidSum's action infilling: a run, a folder or a hub name of a tagger with
-                   universal parts of speech; by default one is trained
-  --ratings=FILE   ratings.jsonl of xlbench.annotate score, or its folder, for a table of human
-                   judgement
-  --steps=0.1      fraction of the training steps of a sample
-  --examples=50    number of test examples that are scored for each task of a sample
-  --metrics=A,B    metrics of xlbench.score for columns of the table, in place of its own or for
-                   those that nobody publishes, such as --metrics=fitted_rating=rating.json
-  --config.KEY=VALUE  a config key of all trainings
+An engine is one as for xlbench.translate. With the name of a translator of the paper, it is that
+one: --engine='Google Trans.=file:google.{lang}.tsv'. With another name, such as NLLB, it stands in
+for all that have no engine, in rows of its own name. Without --tagger one is trained. --metrics may
+name what nobody publishes, such as fitted_rating=rating.json.
 
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
 everything works; its scores are meaningless.
@@ -65,7 +42,37 @@ from xlbench.reproduce import launching, listing, running, showing, steps as ste
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(',')))
+
+
+FLAGS = (
+    flag('benchmark', ', '.join(RECIPES)),
+    flag('--table', 'number of a table, or all', ''),
+    flag('--figure', 'number of a figure, or all', ''),
+    flag('--paper', "print the paper's own numbers, without any run", False),
+    flag('--format', f'{", ".join(printed.FORMATS)}: of tables of scores', 'markdown'),
+    flag('--list', 'list what each table of the paper needs', False),
+    flag('--dry_run', 'list the commands: which are finished, and the cost of the others', False),
+    flag('--models', 'A,B: models of the table; for few-shot, tasks', (), type=_words),
+    flag('--size', 'sample: embedded corpora, small models; paper: its settings, data', 'sample'),
+    flag('--workdir', 'folder of all commands (default: RUNS/BENCHMARK-SIZE)', ''),
+    flag('--seeds', '1,2,3: a run for each; tables have means and deviations', (), type=_words),
+    flag('--root', 'folder of the data', ''),
+    flag('--topology', 'GPUs, such as h100:8: --dry_run estimates hours, as xlbench.plan does', ''),
+    flag('--launch', 'write jobs for slurm, or jobset (Kubernetes), and run nothing', ''),
+    flag('--engine', 'NAME=ENGINE: of a translator; see below', [], action='append'),
+    flag('--tagger', "tagger with universal parts of speech, for ClidSum's action infilling", ''),
+    flag('--ratings', 'ratings.jsonl of xlbench.annotate score, or its folder', ''),
+    flag('--metrics', "A,B: columns of the table, in place of its own", (), type=_words),
+    flag('--steps', "fraction of a sample's training steps", 1.0),
+    flag('--examples', 'test examples that are scored for each task of a sample', 0),
+    flag('--config.KEY', 'a config key of all trainings', metavar='VALUE'),
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -96,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     with locks.folder(state.folder):
         files.remove_leftovers(state.folder)
-        gaps = running.run(steps, state, _say)
+        gaps = running.run(steps, state, say)
         for table in tables:
             print(_text(recipe, table, experiments, settings, state, gaps, args), end='')
     return 1 if gaps else 0
@@ -133,7 +140,7 @@ def _text(
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
-        lacking = showing.fill(recipe, table, made, args.metrics, _say)
+        lacking = showing.fill(recipe, table, made, args.metrics, say)
         shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
         sheets = shown.sheets
         parts += [printed.markdown(one) for one in sheets] or map(render.markdown, shown.tables)
@@ -149,7 +156,7 @@ def _text(
             files.write(path.with_suffix(f'.{suffix}'), write(sheets))
     if sheets and args.format != 'markdown':
         for line in (*lacking, *said):
-            _say(line)
+            say(line)
         return printed.FORMATS[args.format][1](sheets)
     return text + '\n'
 
@@ -212,10 +219,6 @@ def _said(
     return [*blocks, *([render.items(notes)] if notes and settings.size == 'paper' else [])]
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
     """Selects the tables and figures that the command line names."""
     if bool(args.table) == bool(args.figure):
@@ -234,30 +237,7 @@ def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
-    parser = errors.ArgumentParser('python -m xlbench.reproduce', __doc__)
-    parser.add_argument('benchmark', help=', '.join(RECIPES))
-    parser.add_argument('--table', default='', help='number of a table, or all')
-    parser.add_argument('--figure', default='', help='number of a figure, or all')
-    parser.add_argument('--paper', action='store_true', help="print the paper's own numbers")
-    parser.add_argument('--format', default='markdown', help=', '.join(printed.FORMATS))
-    parser.add_argument('--list', action='store_true', help='list what each table needs')
-    parser.add_argument('--dry_run', action='store_true', help='list what would be run')
-    parser.add_argument('--models', type=_words, default=(), help='models of the table to run')
-    parser.add_argument('--size', default='sample', help=' or '.join(SIZES))
-    parser.add_argument('--workdir', default='', help='default: RUNS/BENCHMARK-SIZE')
-    parser.add_argument('--seeds', type=_words, default=(), help='such as 1,2,3')
-    parser.add_argument('--root', default='', help='folder of the data')
-    parser.add_argument('--topology', default='', help='GPUs to plan for, such as h100:8')
-    parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
-    parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
-    parser.add_argument('--tagger', default='', help='tagger for action infilling')
-    parser.add_argument('--ratings', default='', help='rated texts, or the folder with them')
-    parser.add_argument('--metrics', type=_words, default=(), help='for columns of the table')
-    parser.add_argument('--steps', type=float, default=1.0, help="fraction of a sample's steps")
-    parser.add_argument(
-        '--examples', type=int, default=0, help='test examples per task of a sample'
-    )
-    args, rest = parser.parse_known_args(argv)
+    args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
     _check(args, rest)
     workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
     recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
@@ -347,10 +327,6 @@ def _without(argv: Sequence[str], flag: str) -> list[str]:
     """Leaves out a flag, written as --flag=VALUE or as --flag VALUE."""
     pairs = zip(['', *argv], argv, strict=False)
     return [a for before, a in pairs if flag not in (a.partition('=')[0], before)]
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(',')))
 
 
 if __name__ == '__main__':

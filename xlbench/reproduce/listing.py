@@ -89,7 +89,7 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
                 words += f', about {seconds:.0f} s'
                 total += seconds / 3600
         needs = f' (after {", ".join(step.needs)})' if step.needs and step.name not in gaps else ''
-        yield f'{step.name:<36} {step.command.program:<7} {words}{needs}'
+        yield f'{step.name:<36} {step.command.program:<15} {words}{needs}'
     yield f'{done} of {_plural(len(steps), "command")} done{_sum(total, topology, measured)}'
 
 

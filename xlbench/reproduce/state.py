@@ -15,7 +15,7 @@ import msgspec
 from xlbench import config as config_lib
 from xlbench.fewshot import workdir as sweep_workdir
 from xlbench.reproduce.steps import CONFIGURED, Step, config_of
-from xlbench.system import files
+from xlbench.system import command_line, files
 
 FOLDER = 'reproduce'  # Below the workdir: logs, records, tables, files for a cluster.
 
@@ -55,7 +55,7 @@ class State:
         if step.output is not None and step.output.exists():  # Whoever made it.
             return True
         record = self._read(step)
-        same = record.command == [step.module, *step.arguments]
+        same = command_line.renewed(record.command) == [step.module, *step.arguments]
         return record.finished and same and record.needs == self._marks(step)
 
     def seconds(self, step: Step) -> float:

@@ -78,7 +78,7 @@ class Step:
     @property
     def module(self) -> str:
         """The program, as `python -m` takes it."""
-        return f'xlbench.{self.command.program}'
+        return f'xlbench.{self.command.program.split()[0]}'
 
     @property
     def output(self) -> pathlib.Path | None:
@@ -149,7 +149,7 @@ def _add(
         if settings.size in recipe.commands[other].sizes:
             needs[other] = _add(recipe, other, seed, settings, made)
     missing = command.missing.get(settings.size, '')
-    is_chain = command.program == 'chain'
+    is_chain = command.program == 'translate chain'
     try:
         filled = tuple(
             _fill(flag, recipe, settings, needs, is_chain and not flag.startswith('--'))
@@ -158,6 +158,8 @@ def _add(
     except UserError as error:
         filled, missing = (), missing or str(error)
     arguments = () if missing else _arguments(command, filled, folder, seed, settings)
+    if not missing:  # The word of a command of a program: `data triples`.
+        arguments = (*command.program.split()[1:], *arguments)
     needed = tuple(step.name for step in needs.values())
     made[step_name] = Step(step_name, command, folder, arguments, needed, missing)
     return made[step_name]
@@ -197,7 +199,7 @@ def _arguments(
     """The command line behind the program's name."""
     root = settings.root
     few = [f'--num_examples={settings.examples}'] if settings.examples and command.limited else []
-    if command.program == 'chain':
+    if command.program == 'translate chain':
         has_root = any(flag.startswith('--root=') for flag in flags)
         given = [f'--root={root}'] if root and not has_root else []
         given += [f'--seed={seed}'] if seed is not None else []
@@ -220,7 +222,7 @@ def _arguments(
 def config_of(arguments: Iterable[str]) -> ConfigDict:
     """The config of a command line, its names checked; UserError if it cannot be."""
     line = ['xlbench', *(a for a in arguments if not a.startswith('--workdir='))]
-    config, *_ = config_lib.parse_command(line, doc='')
+    config, *_ = config_lib.parse_command(line)
     (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
     return config
 

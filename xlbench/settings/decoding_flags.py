@@ -9,26 +9,13 @@ from collections.abc import Callable, Mapping
 from xlbench.settings import ranges
 from xlbench.settings.decoding import FIELDS, Options
 from xlbench.settings.ranges import check_keys
+from xlbench.system.command_line import flag
 from xlbench.system.files import Setting
 
 # What every method reads.
 _SHARED = (
     'max_length', 'min_length', 'no_repeat_ngram', 'repetition_penalty', 'banned', 'forced_last',
 )  # fmt: skip
-
-
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds a flag for each field of `Options`, with the field's own description."""
-    group = parser.add_argument_group('decoding')
-    described = _descriptions()
-    for field in dataclasses.fields(Options):
-        group.add_argument(
-            f'--{field.name}',
-            type=_reader(field.name),
-            default=argparse.SUPPRESS,
-            metavar=field.name.upper(),
-            help=described[field.name].replace('%', '%%'),
-        )
 
 
 def given(args: argparse.Namespace) -> dict[str, Setting]:
@@ -88,3 +75,13 @@ def _ids(text: str) -> tuple[tuple[int, ...], ...]:
     if not re.fullmatch(r'\d+([,+]\d+)*', text):
         raise argparse.ArgumentTypeError(f'{text!r} is not ids like 7,8+9')
     return tuple(tuple(int(i) for i in part.split('+')) for part in text.split(','))
+
+
+# One for each field of `Options`, with the field's own description.
+FLAGS = tuple(
+    flag(
+        f'--{field.name}', described.replace('%', '%%'), argparse.SUPPRESS,
+        type=_reader(field.name), metavar=field.name.upper(), group='decoding',
+    )
+    for field, described in zip(dataclasses.fields(Options), _descriptions().values(), strict=True)
+)  # fmt: skip

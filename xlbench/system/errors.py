@@ -1,6 +1,5 @@
 """Errors of a user, a disk or a machine, each said in one plain line."""
 
-import argparse
 import contextlib
 import dataclasses
 import difflib
@@ -13,7 +12,6 @@ import traceback
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
-from typing import ClassVar
 
 # What a disk or a file system says when it does not do its part, and what helps.
 _STORAGE = {
@@ -110,74 +108,6 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     else:
         choice = f'allowed: {", ".join(allowed[:4])} and {len(allowed) - 4} more'
     return UserError(f'unknown {kind} {shortened(name)}; {choice}' + (f'. {hint}' if hint else ''))
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Adds the default to the help of an option that has one, unless its text names it."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        value = action.default
-        shown = isinstance(value, str | int | float) and value not in ('', False, argparse.SUPPRESS)
-        if action.help and shown and 'default' not in action.help:
-            return f'{action.help} (default: %(default)s)'
-        return action.help
-
-
-class ArgumentParser(argparse.ArgumentParser):
-    """A command line whose mistakes are UserErrors: one line, without the whole usage.
-
-    Attributes:
-      before_parsing: called with each parser that is about to parse, if anything is to know what a
-        program takes; see xlbench/completion.py.
-    """
-
-    before_parsing: ClassVar[Callable[[argparse.ArgumentParser], None] | None] = None
-
-    def __init__(self, prog: str, description: str):
-        first, _, rest = description.strip().partition('\n\n')
-        super().__init__(
-            prog=prog.replace('python -m xlbench.', 'xlbench '),
-            description=first,
-            epilog=rest,
-            formatter_class=_Help,
-            allow_abbrev=False,
-        )
-
-    def format_help(self) -> str:
-        """Gives usage, one sentence, the options, and then the rest of the description.
-
-        The usage names what a command must have, and none of the other options.
-        """
-        needed = [
-            f'{action.option_strings[-1]} {action.metavar or action.dest.upper()}'
-            for action in self._actions
-            if action.required and action.option_strings
-        ]
-        formatter = self._get_formatter()
-        places = [f'{formatter._format_args(a, a.dest)}' for a in self._get_positional_actions()]
-        self.usage = ' '.join(['%(prog)s', *places, *needed, '[options]'])
-        return super().format_help()
-
-    def error(self, message: str) -> None:
-        """Raises it; argparse would print and exit."""
-        raise UserError(f'{message}; see {self.prog} --help')
-
-    def parse_known_args(self, args=None, namespace=None):
-        """Parses like argparse; refuses addresses (gs://bucket/run) as paths on this machine.
-
-        An option whose name ends with `url` takes an address.
-        """
-        if ArgumentParser.before_parsing:
-            ArgumentParser.before_parsing(self)
-        parsed, rest = super().parse_known_args(args, namespace)
-        for action in self._actions:
-            value = getattr(parsed, action.dest, None)
-            if action.type in (None, str) and not action.dest.endswith('url'):
-                name = (action.option_strings or [action.metavar or action.dest])[-1]
-                values = value if isinstance(value, list) else [value]
-                for text in values:
-                    check_path(name, text)
-        return parsed, rest
 
 
 def check_path(name: str, path: object) -> None:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 
 from xlbench import config as config_lib
-from xlbench.config.arguments import engine as engine_name, whole
 from xlbench.settings import decoding_flags
 from xlbench.system.files import Setting
 from xlbench.translation import engines
@@ -67,22 +66,6 @@ def _engine(named: Template) -> Engine:
 @functools.lru_cache(maxsize=2)
 def _job(named: Template, source: str, target: str) -> Job:
     return Job(_engine(named), source, target)
-
-
-def add_flags(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Adds --engine and the flags of its settings.
-
-    Args:
-      parser: gets the flags.
-      required: whether an engine must be named.
-    """
-    add = parser.add_argument
-    add('--engine', type=engine_name, default='', required=required, help='see above')
-    add('--engine_version', default='', help='version of your own program or server')
-    add('--timeout', type=float, default=600.0, help='seconds for a batch')
-    add('--prefix', default='', help='text before each input, for a model that needs it')
-    add('--batch_size', type=whole(1), default=0, help='batch size of a model')
-    decoding_flags.add_flags(parser)
 
 
 def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Template:

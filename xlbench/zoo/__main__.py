@@ -3,9 +3,9 @@ r"""Writes a Markdown page of experiments from their workdirs.
   python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
   python -m xlbench.zoo RUNS/new --add --output=zoo.md
 
-A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or xlbench.chain. Each experiment
-has its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables
-of scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
+A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or a chain. Each experiment has
+its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables of
+scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
 one experiment, whose scores are means with standard deviations. Folders that xlbench.convert
 exported may be named, too: the model card of each is shown below the experiment of its run.
 
@@ -19,26 +19,26 @@ config, or the same name of a scored system), the new result replaces the old on
 name the workdirs of all its seeds.
 """
 
-import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
 
 from xlbench.system import errors, files, locks, untrusted
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.zoo import entries, page
+
+FLAGS = (
+    flag('folder', 'workdir, or folder that was exported from one', nargs='+'),
+    flag('--output', 'file of Markdown to write'),
+    flag('--add', 'add to the page in the file of --output', False),
+)
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    parser = errors.ArgumentParser('python -m xlbench.zoo', __doc__)
-    parser.add_argument('folder', nargs='+', help='workdir, or folder that was exported from one')
-    parser.add_argument('--output', help='file of Markdown to write')
-    parser.add_argument(
-        '--add', action='store_true', help='add to the page in the file of --output'
-    )
-    args: argparse.Namespace = parser.parse_args(argv)
+    args = CommandLine('zoo', __doc__, FLAGS).parse(argv)
     if args.add and not args.output:
-        parser.error('--add needs --output=FILE, the page that it adds to')
+        raise errors.UserError('--add needs --output=FILE, the page that it adds to')
     named = entries.read(args.folder)
     if not args.output:
         print(page.markdown(page.show(named)), end='')

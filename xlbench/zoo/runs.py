@@ -1,4 +1,4 @@
-"""Experiments of runs, and of systems that xlbench.score or xlbench.chain scored."""
+"""Experiments of runs, and of systems that xlbench.score or a chain scored."""
 
 from collections.abc import Sequence
 

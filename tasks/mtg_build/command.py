@@ -1,10 +1,10 @@
 r"""Builds MTG from English texts by round-trip translation (arXiv:2108.07140, 3.3).
 
-  python -m xlbench.tasks.mtg_build build --sg=ROCStories.csv --qg=train-v1.1.json \
+  python -m xlbench.data mtg_build build --sg=ROCStories.csv --qg=train-v1.1.json \
       --qg_held_out=dev-v1.1.json --tg=articles.jsonl --languages=de,fr,es \
       --engine=Helsinki-NLP/opus-mt-{source}-{target} --output=DATA
-  python -m xlbench.tasks.mtg_build correct corrected-*.json --output=DATA
-  python -m xlbench.tasks.mtg_build statistics --output=DATA
+  python -m xlbench.data mtg_build correct corrected-*.json --output=DATA
+  python -m xlbench.data mtg_build statistics --output=DATA
 
 `build` reads English stories, questions and headlines: the CSV of ROCStories, the JSON of SQuAD
 1.1, JSON lines with `article` (or `content`, as in ByteCup) and `title`, or rows of JSONL, JSON,
@@ -48,17 +48,18 @@ import argparse
 import functools
 import os
 import re
-import sys
 from collections.abc import Sequence
 
 from xlbench import jobs
 from xlbench.benchmarks import MTG, mtg
-from xlbench.config.arguments import share, whole
 from xlbench.jobs import Engine, work_folders
 from xlbench.jobs.work_folders import Settings
 from xlbench.judgement import corrections
+from xlbench.settings import decoding_flags
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
+from xlbench.system.flags import engine_flags, share, whole
 from xlbench.tasks.mtg_build import (
     correcting,
     options as options_lib,
@@ -79,7 +80,7 @@ _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = jobs.parse(_parser(), argv[1:])
+    args = jobs.parse(COMMAND, argv[1:])
     args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
     try:
         return args.run(args)
@@ -163,18 +164,14 @@ def _built(options: Options, redo: bool, engine: Engine) -> About:
         affected = functools.partial(options_lib.affected, options)
         work_folders.begin(options.work, settings, redo, affected)
         counts = originals.read(options)
-        _say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
+        say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
         translating.translate(options, counts, engine)
         about = publishing.publish(options, counts, settings, redo)
-        _say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
+        say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
         folder = correcting.write_sheets(options, counts)
         if counts.sample:
-            _say(f'{options.task}: sheets for people are in {folder}')
+            say(f'{options.task}: sheets for people are in {folder}')
     return about
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _correct(args: argparse.Namespace) -> int:
@@ -229,65 +226,6 @@ def _statistics(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.tasks.mtg_build', __doc__)
-    commands = parser.add_subparsers(metavar='build|correct|statistics', required=True)
-    for name, run in (('build', _build), ('correct', _correct), ('statistics', _statistics)):
-        command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
-        command.set_defaults(run=run)
-        command.add_argument('--output', required=True, help='data root, for mtg/TASK')
-        command.add_argument('--work', default='', help='default: OUTPUT/mtg_build')
-        versions = tuple(mtg.VARIABLES)
-        command.add_argument(
-            '--benchmark', choices=versions, default=MTG.name, help='version to write'
-        )
-        if name != 'statistics':
-            command.add_argument('--redo', action='store_true', help='redo changed steps')
-        if name == 'correct':
-            command.add_argument('corrected', nargs='*', help='files that people sent back')
-            command.add_argument(
-                '--sizes', type=_sizes, default=(), help="sizes of the splits; default: the build's"
-            )
-            command.add_argument(
-                '--uncorrected', action='store_true', help='keep uncorrected texts'
-            )
-        elif name == 'build':
-            _add_build(command)
-    return parser
-
-
-def _add_build(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    for task, kind in KINDS.items():
-        add(f'--{task}', nargs='+', default=[], metavar='FILE', help=f'{", ".join(kind.fields)}')
-        add(f'--{task}_held_out', nargs='+', default=[], metavar='FILE', help='files of the sample')
-        add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='their columns')
-    others = [lang for lang in MTG.languages if lang != ENGLISH]
-    add(
-        '--languages',
-        type=_languages,
-        default=tuple(others),
-        help=f'target languages; default: {",".join(others)}',
-    )
-    add('--unit', choices=round_trips.UNITS, default='text', help='translate texts or sentences')
-    add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='length of n-grams')
-    add('--threshold', type=share, default=0.5, help='least overlap of rough data')
-    add(
-        '--thresholds',
-        type=_thresholds,
-        default=(0.0, 0.3, 0.4, 0.5, 0.6),
-        help='of the table; default: 0,0.3,0.4,0.5,0.6',
-    )
-    sizes = ','.join(map(str, _SIZES))
-    add('--sizes', type=_sizes, default=_SIZES, help=f'default: {sizes}; 0,0,0: no sample')
-    add('--spare', type=whole(0), default=0, help='more examples for people')
-    add('--per_sheet', type=whole(1), default=100, help='examples of a sheet')
-    add('--sample_seed', type=whole(0), default=0, help='seed of the sample')
-    add('--max_bad', type=share, default=0.0, help='largest share of bad examples')
-    jobs.add_flags(parser, workers='1')
-    templates.add_flags(parser, required=True)
-
-
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(','))
 
@@ -317,5 +255,59 @@ def _languages(text: str) -> tuple[str, ...]:
     return codes
 
 
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+_PLACE = (
+    flag('--output', 'data root, for mtg/TASK', required=True),
+    flag('--work', 'default: OUTPUT/mtg_build', ''),
+    flag('--benchmark', 'version to write', MTG.name, choices=tuple(mtg.VARIABLES)),
+)
+_REDO = flag('--redo', 'redo changed steps', False)
+_ORIGINALS = tuple(
+    (
+        flag(f'--{task}', ', '.join(kind.fields), [], nargs='+', metavar='FILE'),
+        flag(f'--{task}_held_out', 'files of the sample', [], nargs='+', metavar='FILE'),
+        flag(f'--{task}_columns', 'their columns', (), type=_words, metavar='NAMES'),
+    )
+    for task, kind in KINDS.items()
+)
+_OTHERS = tuple(lang for lang in MTG.languages if lang != ENGLISH)
+_BUILD = (
+    _PLACE,
+    _REDO,
+    _ORIGINALS,
+    flag(
+        '--languages', f'target languages; default: {",".join(_OTHERS)}', _OTHERS, type=_languages,
+    ),
+    flag('--unit', 'translate texts or sentences', 'text', choices=round_trips.UNITS),
+    flag('--ngram', 'length of n-grams', 1, choices=(1, 2, 3, 4)),
+    flag('--threshold', 'least overlap of rough data', 0.5, type=share),
+    flag(
+        '--thresholds', 'of the table; default: 0,0.3,0.4,0.5,0.6', (0.0, 0.3, 0.4, 0.5, 0.6),
+        type=_thresholds,
+    ),
+    flag(
+        '--sizes', f'default: {",".join(map(str, _SIZES))}; 0,0,0: no sample', _SIZES, type=_sizes,
+    ),
+    flag('--spare', 'more examples for people', 0, type=whole(0)),
+    flag('--per_sheet', 'examples of a sheet', 100, type=whole(1)),
+    flag('--sample_seed', 'seed of the sample', 0, type=whole(0)),
+    flag('--max_bad', 'largest share of bad examples', 0.0, type=share),
+    jobs.FLAGS,
+    engine_flags(required=True),
+    decoding_flags.FLAGS,
+)  # fmt: skip
+_CORRECT = (
+    _PLACE,
+    _REDO,
+    flag('corrected', 'files that people sent back', nargs='*'),
+    flag('--sizes', "sizes of the splits; default: the build's", (), type=_sizes),
+    flag('--uncorrected', 'keep uncorrected texts', False),
+)
+COMMAND = CommandLine(
+    'data mtg_build',
+    __doc__,
+    commands={
+        'build': ('Builds rough data and sheets for people.', _BUILD, _build),
+        'correct': ('Writes the splits that people have corrected.', _CORRECT, _correct),
+        'statistics': ('Prints table 2 of the paper, and lengths.', _PLACE, _statistics),
+    },
+)

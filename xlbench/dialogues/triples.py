@@ -1,7 +1,7 @@
 r"""Extracts (subject, relation, object) triples with a tagger.
 
-  python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
-  python -m xlbench.triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos
+  python -m xlbench.data triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
+  python -m xlbench.data triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos
 
 The tagger is a run or an exported folder that gives universal tags of parts of speech (UPOS), as
 configs/fewshot_source.py trains one on Universal Dependencies. The triples are written beside a
@@ -17,13 +17,13 @@ on each line, `Anna: Hi!`; or there are lists `utt` and `speaker`, as in MediaSu
 import argparse
 import itertools
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench import config as config_lib
 from xlbench.data import actions, readers
-from xlbench.system import errors, files, locks, progress
+from xlbench.system import files, locks, progress
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4096  # Sentences.
 _NEEDED = ('VERB', 'NOUN')
+FLAGS = (
+    flag('files', 'dialogues, as JSON', nargs='+', metavar='FILE'),
+    flag('--tagger', 'a run, or an exported folder', required=True, metavar='WORKDIR'),
+    flag('--output', 'of the triples (default: beside FILE)', ''),
+    flag('--field', 'key of the dialogues', 'dialogue'),
+    flag('--batch_size', 'sentences that the tagger reads at once', 32),
+)
 
 
 class Sentence(NamedTuple):
@@ -49,7 +56,7 @@ class Sentence(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    flags = _parser().parse_args(argv[1:])
+    flags = CommandLine('data triples', __doc__, FLAGS).parse(argv[1:])
     if flags.output and len(flags.files) > 1:
         raise UserError(f'--output={flags.output} is for one file; leave it out for several')
     for path in flags.files:
@@ -68,8 +75,7 @@ def main(argv: Sequence[str]) -> int:
     tagger = load.load(flags.tagger, batch_size=flags.batch_size)
     if not isinstance(tagger, Tagger):
         raise UserError(
-            f'--tagger={flags.tagger} is not a tagger; train one with objective '
-            'tagging'
+            f'--tagger={flags.tagger} is not a tagger; train one with objective tagging'
         )
     if lacking := [tag for tag in _NEEDED if tag not in tagger.labels]:
         raise UserError(
@@ -86,23 +92,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _check_own(path: str) -> None:
     heads = (actions.BY_TAGGER, actions.OF_SAMPLE)
-    files.check_own(path, 'a file of xlbench.triples or of a sample', heads=heads)
+    files.check_own(path, 'a file of xlbench.data triples or of a sample', heads=heads)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.triples', __doc__)
-    add = parser.add_argument
-    add('files', nargs='+', metavar='FILE', help='dialogues, as JSON')
-    add('--tagger', required=True, metavar='WORKDIR', help='a run, or an exported folder')
-    add('--output', default='', help='of the triples (default: beside FILE)')
-    add('--field', default='dialogue', help='key of the dialogues')
-    add('--batch_size', type=int, default=32, help='sentences that the tagger reads at once')
-    return parser
-
-
-def write(
-    path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace
-) -> tuple[int, int]:
+def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -> tuple[int, int]:
     """Writes the triples of one file; returns how many sentences it has, and how many triples."""
     maker = f'{actions.BY_TAGGER}{flags.tagger}'
     count = written = 0
@@ -150,7 +143,3 @@ def _turns(path: str, place: int, value: object, field: str) -> Iterator[tuple[s
         speaker, mark, text = line.partition(': ')
         # 'ANN, HOST' is Ann.
         yield (speaker.partition(',')[0], text) if mark else ('', line)
-
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))

@@ -1,6 +1,6 @@
 r"""Annotates dialogues for BART(D_ALL): keywords, redundant utterances, topics.
 
-  python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large \
+  python -m xlbench.data mark --model=microsoft/DialoGPT-large \
       --input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json
 
 The marks follow from what a model that was trained on dialogues does not expect (Feng et al. 2021,
@@ -30,21 +30,21 @@ import hashlib
 import itertools
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import IO
 
 from xlbench.commands import BATCH_SIZE
 from xlbench.data.segments.marks import KINDS, Settings
 from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.progress import Progress
 
 
 def main(argv: Sequence[str]) -> None:
-    """The command line, without the program's name."""
-    args = _parse(argv)
+    """The command line, the program's name first."""
+    args = CommandLine('data mark', __doc__, FLAGS).parse(argv[1:])
     files.check_new(args.output)
     with locks.file(args.output):
         files.check_new(args.output)  # Another process may have written it since.
@@ -175,25 +175,18 @@ def _marks(text: str) -> tuple[str, ...]:
     return chosen
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.mark_dialogues', __doc__)
-    parser.add_argument('--model', required=True, help='workdir, folder or hub name')
-    parser.add_argument('--input', required=True, help='JSON array or JSONL')
-    parser.add_argument('--output', required=True, help='a file that does not exist yet')
-    parser.add_argument('--field', default='dialogue', help='key of the dialogue')
-    parser.add_argument('--speaker', default='speaker', help='key of a turn that is an object')
-    parser.add_argument('--text', default='text', help='key of its text')
-    parser.add_argument(
-        '--marks', type=_marks, default=KINDS, help='which of keywords,redundancy,topics; all'
-    )
-    parser.add_argument('--keywords', type=float, default=0.15, help='share of the words')
-    parser.add_argument('--redundancy', type=float, default=0.99, help='least cosine')
-    parser.add_argument('--topics', type=float, default=0.15, help='share of the utterances')
-    parser.add_argument('--official', action='store_true', help='see above')
-    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='texts at a time')
-    parser.add_argument('--dtype', default='', choices=('', 'float32', 'bfloat16'))
-    return parser.parse_args(argv)
-
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
+FLAGS = (
+    flag('--model', 'workdir, folder or hub name', required=True),
+    flag('--input', 'JSON array or JSONL', required=True),
+    flag('--output', 'a file that does not exist yet', required=True),
+    flag('--field', 'key of the dialogue', 'dialogue'),
+    flag('--speaker', 'key of a turn that is an object', 'speaker'),
+    flag('--text', 'key of its text', 'text'),
+    flag('--marks', 'which of keywords,redundancy,topics; all', KINDS, type=_marks),
+    flag('--keywords', 'share of the words', 0.15),
+    flag('--redundancy', 'least cosine', 0.99),
+    flag('--topics', 'share of the utterances', 0.15),
+    flag('--official', 'see above', False),
+    flag('--batch_size', 'texts at a time', BATCH_SIZE),
+    flag('--dtype', 'type of activations', '', choices=('', 'float32', 'bfloat16')),
+)

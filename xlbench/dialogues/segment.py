@@ -1,7 +1,7 @@
 r"""Segments dialogues into topics and stages, the two views of MV-BART.
 
-  python -m xlbench.segment data/clidsum/XSAMSum/*.json
-  python -m xlbench.segment data/clidsum/XSAMSum/*.json --encoder=sentence-transformers/NAME
+  python -m xlbench.data segment data/clidsum/XSAMSum/*.json
+  python -m xlbench.data segment data/clidsum/XSAMSum/*.json --encoder=sentence-transformers/NAME
 
 Each file of dialogues (JSON, JSONL, CSV, ...; --dialogue names the key) gets a file of views beside
 it, train.json train.views.jsonl: a line for each dialogue with the number of the topic and of the
@@ -24,7 +24,6 @@ import hashlib
 import io
 import itertools
 import os
-import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -32,10 +31,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlbench.data import readers, rows, segments
-from xlbench.system import errors, files, locks
+from xlbench.system import files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 WORDS = 'words'
+FLAGS = (
+    flag('files', 'files of dialogues', nargs='+'),
+    flag('--encoder', 'run, folder or hub name that gives the vectors', WORDS),
+    flag('--topics', 'the window of C99', 'fresh', choices=('fresh', 'official')),
+    flag('--dialogue', 'key of the dialogue', 'dialogue'),
+    flag('--speaker', 'key of a turn that is an object', 'speaker'),
+    flag('--text', 'key of its text', 'text'),
+    flag('--batch_size', 'utterances that an encoder reads at once', 64),
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,20 +73,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.segment', __doc__)
-    parser.add_argument('files', nargs='+')
-    parser.add_argument('--encoder', default=WORDS)
-    parser.add_argument('--topics', choices=('fresh', 'official'), default='fresh')
-    parser.add_argument('--dialogue', default='dialogue')
-    parser.add_argument('--speaker', default='speaker')
-    parser.add_argument('--text', default='text')
-    parser.add_argument('--batch_size', type=int, default=64)
-    args = parser.parse_args(argv[1:])
+    args = CommandLine('data segment', __doc__, FLAGS).parse(argv[1:])
     targets = [segments.views_path(path) for path in args.files]
     for target in targets:
         if targets.count(target) > 1:
             raise UserError(f'two of the files would have their views in {target}')
-        files.check_own(target, 'a file of xlbench.segment', heads=['{"topics": '])
+        files.check_own(target, 'a file of xlbench.data segment', heads=['{"topics": '])
     return args
 
 
@@ -134,7 +135,3 @@ def read_vectors(path: str, digest: str) -> np.ndarray | None:
             return stored['vectors'] if str(stored['digest']) == digest else None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
-
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))

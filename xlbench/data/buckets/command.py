@@ -1,7 +1,7 @@
 r"""Samples few-shot buckets: 40 for each task, K and language.
 
-  python -m xlbench.buckets check DATA/buckets
-  python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
+  python -m xlbench.data buckets check DATA/buckets
+  python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
       train-de.tsv
 
 A path of `check` is a file of buckets or a folder that has some anywhere below it, in one of the
@@ -37,46 +37,16 @@ the same rules, and configs/fewshot_any.py is a sweep over them.
 import argparse
 import collections
 import os
-import sys
 from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
-from xlbench.config.arguments import whole
 from xlbench.data import readers
 from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
 from xlbench.data.buckets.rules import KINDS, Problem, problems, read_examples, sample, shortages
-from xlbench.system import errors, files, locks
+from xlbench.system import files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
-
-
-def main(argv: Sequence[str]) -> int:
-    """The command line, the program's name first."""
-    flags = _parser().parse_args(argv[1:])
-    return flags.run(flags)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.buckets', __doc__)
-    commands = parser.add_subparsers(required=True, metavar='check | sample')
-    check = _command(commands, 'check', 'list what is not as the paper says')
-    check.add_argument('paths', nargs='+', metavar='PATH', help='a file or folder of buckets')
-    check.set_defaults(run=_check)
-    new = _command(commands, 'sample', 'make new buckets')
-    add = new.add_argument
-    add('files', nargs='+', metavar='FILE', help='examples to draw from, in the official form')
-    add('--task', required=True, choices=TASKS)
-    add('--lang', required=True, help='code of the language, such as de')
-    add('--output', required=True, help='folder for TASK/K-shots/LANGUAGE')
-    add('--shots', type=_shots, help='K; default: 1,2,4,8, for tagging 1,2,4, as in the paper')
-    add('--count', type=whole(1), default=COUNT, help='buckets of each')
-    add('--seed', type=int, default=0, help='seed of the draws')
-    add('--skip_bad', type=int, default=0, help='skip up to N records that cannot be used')
-    new.set_defaults(run=_sample)
-    return parser
-
-
-def _command(commands: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
-    return commands.add_parser(name, help=what, description=what)
+from xlbench.system.flags import whole
 
 
 def _shots(text: str) -> tuple[int, ...]:
@@ -186,5 +156,23 @@ def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
     )
 
 
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+_FILES = (flag('paths', 'a file or folder of buckets', nargs='+', metavar='PATH'),)
+_DRAWN = (
+    flag('files', 'examples to draw from, in the official form', nargs='+', metavar='FILE'),
+    flag('--task', 'whose examples they are', required=True, choices=TASKS),
+    flag('--lang', 'code of the language, such as de', required=True),
+    flag('--output', 'folder for TASK/K-shots/LANGUAGE', required=True),
+    flag('--shots', 'K; default: 1,2,4,8, for tagging 1,2,4, as in the paper', type=_shots),
+    flag('--count', 'buckets of each', COUNT, type=whole(1)),
+    flag('--seed', 'seed of the draws', 0),
+    flag('--skip_bad', 'skip up to N records that cannot be used', 0),
+)
+COMMAND = CommandLine(
+    'data buckets',
+    __doc__,
+    commands={
+        'check': ('Lists what is not as the paper says.', _FILES, _check),
+        'sample': ('Makes new buckets.', _DRAWN, _sample),
+    },
+)
+main = COMMAND.main

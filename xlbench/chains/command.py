@@ -1,8 +1,8 @@
 r"""Runs and scores a chain of models, such as a summariser and a translator.
 
-  python -m xlbench.chain RUNS/summariser translate:RUNS/translator \
+  python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
-  python -m xlbench.chain translate:apertium 'RUNS/summariser_es --num_beams=5' \
+  python -m xlbench.translate chain translate:apertium 'RUNS/summariser_es --num_beams=5' \
       --task=meetings_summary_en_es --workdir=RUNS/trans_sum
 
 The chain reads the inputs of a task's split, and each stage reads the output of the stage before
@@ -54,25 +54,45 @@ import argparse
 import contextlib
 import os
 import pathlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xlbench import benchmarks, config as config_lib, score
+from xlbench import benchmarks, config as config_lib
 from xlbench.chains import stages as stages_lib
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, prepared
 from xlbench.reporting import scored
-from xlbench.system import errors, locks
+from xlbench.system import flags as shared, locks
+from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 
 if TYPE_CHECKING:
     from xlbench.chains.running import About
 
+FLAGS = (
+    flag('stages', 'a model, or translate:ENGINE', nargs='+', metavar='STAGE'),
+    flag('--task', 'task to read and score', required=True),
+    flag('--input_task', 'task whose inputs are read instead', ''),
+    flag('--split', 'split of the task', 'test'),
+    flag('--workdir', 'folder for outputs and scores', required=True),
+    flag('--system', 'name in reports', ''),
+    flag('--seed', 'seed of its models', 0),
+    shared.TASK_DATA,
+    flag('--source_lang', "default: the task's", ''),
+    flag('--target_lang', "language to write (default: the task's)", ''),
+    flag('--num_examples', 'most examples to take; 0: all', 0),
+    flag('--metrics', "metrics beside the task's", ''),
+    shared.CACHE,
+    flag(
+        '--failed', 'at a text without translation: stop, or leave it empty', 'stop',
+        choices=('stop', 'empty'),
+    ),
+)  # fmt: skip
+
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
-    args = _parse(argv)
+    """The command line, the program's name first."""
+    args = CommandLine('translate chain', __doc__, FLAGS).parse(argv[1:])
     stages = [stages_lib.parse(text) for text in args.stages]
     _check(args, stages)
     named = _named(args)
@@ -85,16 +105,16 @@ def main(argv: Sequence[str]) -> int:
 
     rows = [running.Row(number, [text]) for number, text in _inputs(args, task)]
     opened = running.Chain(chain, args.cache)
-    with locks.folder(args.workdir, wait=_say):
+    with locks.folder(args.workdir, wait=say):
         scored.check(args.workdir, args.system, args.seed)
         scored.claim(args.workdir, args.system, args.seed)
     folder, accept = _folder(args), args.failed == 'empty'
-    notes = opened.run(rows, folder, accept_failures=accept, say=_say)
+    notes = opened.run(rows, folder, accept_failures=accept, say=say)
     last = running.output(folder, len(chain))
     if task.manifest.get('target_lang') in (target, None):
         _score(args, last, notes)
     else:
-        _say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
+        say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
     return 0
 
 
@@ -104,7 +124,7 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     if not (args.like or args.root or args.vocabulary):
         args.like = stages_lib.workdir_of(stages)
     args.system = args.system or ' + '.join(stage.title for stage in stages)
-    root = args.root or os.environ.get('XLBENCH_DATA') or 'data'
+    root = shared.chosen_root(args.root)
     args.cache = args.cache or os.path.join(root, 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
     stages_lib.check_folder(_folder(args), stages)
@@ -159,6 +179,8 @@ def _inputs(args: argparse.Namespace, task: prepared.Prepared) -> Iterator[tuple
 
 def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[About]') -> None:
     """Scores what the last stage wrote, as xlbench.score does it."""
+    from xlbench import score  # A program, which nothing else here needs.
+
     flags = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
     given = [f'--{name}={getattr(args, name)}' for name in flags if getattr(args, name)]
     given += [f'--num_examples={args.num_examples}'] if args.num_examples else []
@@ -170,37 +192,3 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
     if args.metrics:
         added = [f'--{name}={getattr(args, name)}' for name in ('metrics', 'task', 'split')]
         score.score([args.workdir, *added])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.chain', __doc__)
-    parser.add_argument('stages', nargs='+', metavar='STAGE', help='a model, or translate:ENGINE')
-    parser.add_argument('--task', required=True, help='task to read and score')
-    parser.add_argument('--input_task', default='', help='task whose inputs are read instead')
-    parser.add_argument('--split', default='test', help='split of the task')
-    parser.add_argument('--workdir', required=True, help='folder for outputs and scores')
-    parser.add_argument('--system', default='', help='name in reports')
-    parser.add_argument('--seed', type=int, default=0, help='seed of its models')
-    parser.add_argument('--like', default='', help='workdir of a run; take its data')
-    parser.add_argument('--root', default='', help='data root (default: XLBENCH_DATA, else data)')
-    parser.add_argument('--vocabulary', default='', help='vocabulary to prepare the task with')
-    parser.add_argument('--source_lang', default='', help="default: the task's")
-    parser.add_argument('--target_lang', default='', help="language to write (default: the task's)")
-    parser.add_argument('--num_examples', type=int, default=0, help='most examples to take; 0: all')
-    parser.add_argument('--metrics', default='', help="metrics beside the task's")
-    parser.add_argument('--cache', default='', help='cache (default: DATA/translations)')
-    parser.add_argument(
-        '--failed',
-        choices=('stop', 'empty'),
-        default='stop',
-        help='at a text without translation: stop, or leave it empty',
-    )
-    return parser.parse_args(argv)
-
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv[1:]))
