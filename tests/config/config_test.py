@@ -34,7 +34,7 @@ def path(tmp_path):
 
 def parse(path, *arguments):
     argv = ['train', f'--config={path}', *arguments]
-    return config_lib.parse_command(argv, doc='What it does.')[:2]
+    return config_lib.parse_command(argv)[:2]
 
 
 def test_overrides_have_the_types_of_the_file(path):

@@ -184,7 +184,7 @@ def test_what_is_no_model_is_one_line(folder, tmp_path):
         parse('--config=fewshot_source', f'--config.model.from={tmp_path / "run"}')
     with pytest.raises(UserError, match="unknown key in config 'modle'; nearest: model"):
         parse('--config=fewshot_source', f'--config.modle.from={folder}')
-    with pytest.raises(UserError, match="unknown block in config 'model'"):
+    with pytest.raises(UserError, match="unknown key in config 'model'"):
         parse('--config=fewshot', f'--config.model.from={folder}')
 
 

@@ -30,7 +30,27 @@ FLAGS = (
     flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
     flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
 )
-RUN_FLAGS = (
+RUNdef _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The overrides of a config, with their values, and the other arguments.
+
+    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
+    """
+    overrides: list[str] = []
+    others: list[str] = []
+    lacks_value = False
+    for argument in argv:
+        argument = re.sub('^-(?=(no)?config)', '--', argument)
+        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
+            overrides.append(argument)
+            lacks_value = not match[1]
+        else:
+            is_value = lacks_value and not argument.startswith('--')
+            (overrides if is_value else others).append(argument)
+            lacks_value = False
+    return overrides, others
+
+
+_FLAGS = (
     FLAGS,
     flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', metavar='FOLDER'),
     flag('--dry_run', 'print sizes, memory and data, and stop', False),
@@ -57,7 +77,27 @@ FLAGS = (
     flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
     flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
 )
-RUN_FLAGS = (
+RUNdef _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The overrides of a config, with their values, and the other arguments.
+
+    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
+    """
+    overrides: list[str] = []
+    others: list[str] = []
+    lacks_value = False
+    for argument in argv:
+        argument = re.sub('^-(?=(no)?config)', '--', argument)
+        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
+            overrides.append(argument)
+            lacks_value = not match[1]
+        else:
+            is_value = lacks_value and not argument.startswith('--')
+            (overrides if is_value else others).append(argument)
+            lacks_value = False
+    return overrides, others
+
+
+_FLAGS = (
     FLAGS,
     flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', '', metavar='FOLDER'),
     flag('--dry_run', 'print sizes, memory and data, and stop', False),
@@ -78,12 +118,11 @@ def parse_command(
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    # One dash does, too.
-    argv = [re.sub('^-(?=(no)?config)', '--', argument) for argument in argv[1:]]
-    args, rest = line.parser().parse_known_args(argv)
+    overrides, others = _divided(argv[1:])
+    args, unknown = line.parser().parse_known_args(others)
     path = _config_file(args.config)
     config = _load(path)
-    given = _set_overrides(config, rest)
+    given = _set_overrides(config, [*overrides, *unknown])
     _check_values(config)
     config.lock()
     pretrained.resolve(config, given)
@@ -167,6 +206,26 @@ def _bug(path: str, error: Exception) -> UserError:
             line = frame.lineno
     message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
     return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
+
+
+def _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The overrides of a config, with their values, and the other arguments.
+
+    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
+    """
+    overrides: list[str] = []
+    others: list[str] = []
+    lacks_value = False
+    for argument in argv:
+        argument = re.sub('^-(?=(no)?config)', '--', argument)
+        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
+            overrides.append(argument)
+            lacks_value = not match[1]
+        else:
+            is_value = lacks_value and not argument.startswith('--')
+            (overrides if is_value else others).append(argument)
+            lacks_value = False
+    return overrides, others
 
 
 _FLAGS = ('--config', '--workdir', '--dry_run', '--help')
