@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks import languages
-from xlbench.data import statistics as lengths_lib
 from xlbench.reporting import predictions
 from xlbench.reporting.page.style import Style
 from xlbench.reporting.results import Result, read_predictions
@@ -67,23 +66,6 @@ class Examples:
     systems: tuple[System, ...]
     score: str
     all: tuple[Example, ...]
-
-    def score_values(self) -> dict[str, list[float]]:
-        """System -> the score of each example, for those that have some."""
-        values = {s.name: [e.scores[s.name] for e in self.all if s.name in e.scores]
-                  for s in self.systems}  # fmt: skip
-        return {name: numbers for name, numbers in values.items() if numbers}
-
-    def lengths(self) -> dict[str, list[float]]:
-        """'references' and system -> the length of each text, in words, or characters."""
-        measured: dict[str, list[float]] = {'references': [], **{s.name: [] for s in self.systems}}
-        for example in self.all:
-            lang = predictions.languages(example.task)[1]
-            texts = {'references': example.references[0], **example.texts} \
-                if example.references else example.texts  # fmt: skip
-            for name, text in texts.items():
-                measured[name].append(len(text.split()) if _in_words(lang) else len(text))
-        return {name: numbers for name, numbers in measured.items() if numbers}
 
 
 def of_section(section: Section, style: Style) -> Examples:
@@ -203,10 +185,6 @@ def _task(task: str) -> dict[str, Json]:
 def _direction(lang: str) -> str:
     """HTML's dir; unless the language says it, the browser finds that of each text itself."""
     return 'rtl' if lang and languages.get(lang).direction == 'rtl' else 'auto'
-
-
-def _in_words(lang: str) -> bool:
-    return not lang or lengths_lib.in_words(lang)
 
 
 def _shown(text: str) -> str:

@@ -158,7 +158,7 @@ function csvOf(table) {
 
 // The name of a file of a table or a plot, from its title.
 function fileName(figure, ending) {
-  const title = figure.querySelector('h4, caption, title')?.textContent ?? figure.id;
+  const title = figure.querySelector('h4, caption, figcaption')?.textContent ?? figure.id;
   return `${title.replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_|_$/g, '').slice(0, 60)}.${ending}`;
 }
 
@@ -174,29 +174,6 @@ async function copy(button, text) {
   setTimeout(() => { button.textContent = label; }, 2000);
 }
 
-// ------------------------------------------------------------------------------------- plots
-
-// A plot by itself: the page's colours, as they are now, in place of its variables.
-function standalone(svg) {
-  const single = svg.cloneNode(true);
-  const styles = getComputedStyle(svg);
-  const size = svg.viewBox.baseVal;
-  single.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  single.setAttribute('width', size.width);
-  single.setAttribute('height', size.height);
-  single.setAttribute('color', styles.color);
-  single.setAttribute('font-family', 'sans-serif');
-  const nodes = [...svg.querySelectorAll('*')];
-  [...single.querySelectorAll('*')].forEach((node, i) => {
-    for (const paint of ['fill', 'stroke']) {
-      if (node.getAttribute(paint)?.startsWith('var(')) {
-        node.setAttribute(paint, getComputedStyle(nodes[i])[paint]);
-      }
-    }
-  });
-  return new XMLSerializer().serializeToString(single);
-}
-
 function setUpButtons() {
   document.addEventListener('click', ({target}) => {
     if (!(target instanceof HTMLButtonElement)) return;
@@ -204,7 +181,7 @@ function setUpButtons() {
     const figure = target.closest('figure');
     if (csv) save(fileName(figure, 'csv'), csvOf(figure.querySelector('table')), 'text/csv');
     if (latex) copy(target, data.latex[latex]);
-    if (svg) save(fileName(figure, 'svg'), standalone(figure.querySelector('svg')), 'image/svg+xml');
+    if (svg) make('a', {href: document.getElementById(svg).src, download: fileName(figure, 'svg')}).click();
   });
 }
 
