@@ -6,7 +6,7 @@ import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled
-from xlbench.fewshot import corpus as corpus_lib, results, settings, source
+from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep
 from xlbench.metrics import tagging
 from xlbench.system import errors
 
@@ -69,7 +69,7 @@ def test_a_test_set_without_real_labels_is_pointed_out(root, view, monkeypatch):
     note = f"{corpus.name}/test: all 45 examples have the target '{label}'; it may stand for labels"
     assert corpus.about_test.startswith(note)
     adapt = settings.Adapt(languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-4,))
-    assert note in source.survey(adapt, 'de', corpus)
+    assert note in sweep.survey(adapt, 'de', corpus)
 
 
 @views

@@ -288,7 +288,7 @@ def test_the_task_has_its_labels_and_languages(tmp_path):
     assert found['languages, English among them', '', 'here'] == '2'
     assert found['languages, English among them', '', 'paper'] == '6'
     assert found['training sets in target languages', '', 'paper'] == 'Yes'
-    for task, printed in paper.tasks().items():
+    for (task,), printed in paper.tasks().items():
         assert int(printed['languages']) == len(FEWSHOT.task_languages[task])
         trains = set(FEWSHOT.train_languages(task)) == set(FEWSHOT.task_languages[task])
         assert printed['target_training_sets'] == ('Yes' if trains else 'No')

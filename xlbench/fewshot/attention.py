@@ -35,7 +35,7 @@ from xlbench import config as config_lib, runs
 from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Key, Row
+from xlbench.fewshot.results import Group, Key, Row
 from xlbench.models import bert
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
@@ -165,7 +165,7 @@ def find(
     Raises:
         UserError: it was not kept; with those that were.
     """
-    rate, paths = sweep.learning_rate(task, language, shots), kept(sweep)
+    rate, paths = sweep.learning_rate(task, Group(language, shots)), kept(sweep)
     there = [row for row in sweep.rows if row.key in paths and _is_plain(row)]
     for row in there:
         if (row.language, row.shots, row.bucket, row.learning_rate) == (

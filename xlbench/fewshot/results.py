@@ -23,7 +23,7 @@ import json
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,6 +37,20 @@ SEPARATOR = 255  # Stands between sentences, and for what is not there yet.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
 # Task, language, shots, method, start, learning rate, bucket, seed.
 Key = tuple[str, str, int, str, str, float | None, int | None, int | None]
+
+
+class Group(NamedTuple):
+    """Adaptations of one task that differ in the bucket, the learning rate and the seed alone."""
+
+    language: str
+    shots: int
+    method: str = 'full'
+    start: str = 'source'
+
+    @property
+    def name(self) -> str:
+        """Its name in plan.json and in the folders of kept parameters."""
+        return f'{self.language}-{self.shots}-{self.method}-{self.start}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +96,12 @@ class Row:
     @property
     def key(self) -> Key:
         """Returns the values that tell it from every other row of a sweep."""
-        return (*self.group, self.learning_rate, self.bucket, self.seed)
+        return (self.task, *self.group, self.learning_rate, self.bucket, self.seed)
 
     @property
-    def group(self) -> tuple[str, str, int, str, str]:
-        """Returns (task, language, shots, method, start)."""
-        return self.task, self.language, self.shots, self.method, self.start
+    def group(self) -> Group:
+        """Returns the group that it is of."""
+        return Group(self.language, self.shots, self.method, self.start)
 
     def predictions(self, workdir: pathlib.Path) -> pathlib.Path:
         """Returns the file of its predictions."""

@@ -7,10 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench.fewshot.analysis import systems as systems_lib, tables as tables_lib
-from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
-from xlbench.fewshot.results import ZERO_SHOT, Row
+from xlbench.fewshot.results import ZERO_SHOT, Group, Row
 from xlbench.reporting import costs
 from xlbench.reporting.tables import Cell, Table
 from xlbench.system.files import Json

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot.analysis import lexical, paper, parts
-from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
+from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Cell, Table
 from xlbench.system import errors
 

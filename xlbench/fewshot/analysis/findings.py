@@ -16,8 +16,9 @@ import numpy as np
 
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, figure_data, parts
-from xlbench.fewshot.analysis.groups import Adaptations, Group
+from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains, pair
+from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Column, Row, Table
 from xlbench.system.errors import UserError
 

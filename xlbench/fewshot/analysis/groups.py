@@ -9,21 +9,11 @@ import dataclasses
 import functools
 import statistics
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Row
-
-
-class Group(NamedTuple):
-    """The adaptations that a mean is over: Row.group without the task."""
-
-    language: str
-    shots: int
-    method: str = 'full'
-    start: str = 'source'
+from xlbench.fewshot.results import Group, Row
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +92,8 @@ class Adaptations:
         """Returns the number of buckets that the sweep still has to adapt to."""
         if not self.shots:
             return 0
-        asked = self.sweep.buckets(self.language, self.shots, self.method, self.start)
+        group = Group(self.language, self.shots, self.method, self.start)
+        asked = self.sweep.buckets(group)
         return len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
 
     @functools.cached_property
@@ -120,10 +111,10 @@ def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
     rows: dict[Group, list[Row]] = {}
     for row in sweep.rows:
         if row.task == task:
-            rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
+            rows.setdefault(row.group, []).append(row)
     made = {}
     for group, of_group in rows.items():
-        rate = sweep.learning_rate(task, *group) if group.shots else None
+        rate = sweep.learning_rate(task, group) if group.shots else None
         done = (row for row in of_group if row.status == 'done' and row.learning_rate == rate)
         empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
         made[group] = Adaptations(sweep, task, *group, tuple(done), tuple(empty), rate)

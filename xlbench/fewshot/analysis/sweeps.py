@@ -15,7 +15,7 @@ import numpy as np
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.fewshot import results
-from xlbench.fewshot.results import ZERO_SHOT, Key, Row, TestSet
+from xlbench.fewshot.results import ZERO_SHOT, Group, Key, Row, TestSet
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -34,10 +34,10 @@ class _Adapt(msgspec.Struct):
     lengths: dict[str, int] = {}
     test_examples: int = 0
 
-    def asks_for(self, language: str, shots: int, method: str, start: str) -> bool:
+    def asks_for(self, group: Group) -> bool:
         """Returns whether the filters include a group."""
         named = (self.languages, self.shots, self.methods, self.starts)
-        pairs = zip(named, (language, shots, method, start), strict=True)
+        pairs = zip(named, group, strict=True)
         return all(values is None or value in values for values, value in pairs)
 
 
@@ -162,12 +162,12 @@ class Sweep:
         """Returns the numbers of the predicted examples of a prepared test set of that size."""
         return results.drawn(size, self.about.config.adapt.test_examples)
 
-    def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
+    def buckets(self, group: Group) -> set[int]:
         """Returns the numbers of the buckets that a group is to be adapted to."""
         return {
             number
             for asked in self.about.asked or [self.about.config.adapt]
-            if asked.asks_for(language, shots, method, start)
+            if asked.asks_for(group)
             for number in results.bucket_numbers(asked.buckets)
         }
 
@@ -251,23 +251,22 @@ class Sweep:
 
     # ------------------------------------------------------------------------------ its results
 
-    def learning_rate(
-        self, task: str, language: str, shots: int, method: str = 'full', start: str = 'source'
-    ) -> float | None:
+    def learning_rate(self, task: str, group: Group) -> float | None:
         """Chooses the learning rate of a group's scores; None if nothing of it is finished.
 
         It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
         those compete that have the most finished buckets: means over other buckets do not compare.
         Without a dev set it is the smallest.
         """
-        return self._rates.get((task, language, shots, method, start))
+        return self._rates.get((task, group))
 
     @functools.cached_property
-    def _rates(self) -> dict[tuple[str, str, int, str, str], float]:
-        groups: dict[tuple[str, str, int, str, str], dict[float, list[Row]]] = {}
+    def _rates(self) -> dict[tuple[str, Group], float]:
+        groups: dict[tuple[str, Group], dict[float, list[Row]]] = {}
         for row in self.rows:
             if row.status == 'done' and row.learning_rate is not None:
-                groups.setdefault(row.group, {}).setdefault(row.learning_rate, []).append(row)
+                of_group = groups.setdefault((row.task, row.group), {})
+                of_group.setdefault(row.learning_rate, []).append(row)
         chosen = {}
         for group, rates in groups.items():
             most = max(map(len, rates.values()))

@@ -16,9 +16,9 @@ import msgspec
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical, paper
-from xlbench.fewshot.analysis.groups import Adaptations, Group, adaptations
+from xlbench.fewshot.analysis.groups import Adaptations, adaptations
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import ZERO_SHOT
+from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean

@@ -18,7 +18,6 @@ from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.fewshot.analysis import factors, findings, paper, parts
-from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import (
     System,
     about_gaps,
@@ -27,7 +26,7 @@ from xlbench.fewshot.analysis.systems import (
     pair,
     read_source,
 )
-from xlbench.fewshot.results import ZERO_SHOT
+from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import tagging
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
@@ -76,7 +75,7 @@ def about(system: System) -> Table:
     columns, sources = [Column('', 'here')], [facts]
     if system.data == 'official':
         columns.append(Column('', 'paper'))
-        sources.append(paper.tasks()[system.task])
+        sources.append(paper.tasks()[(system.task,)])
     rows = [
         Row(names.get(key, key), 'fact', tuple(parts.text(source[key]) for source in sources))
         for key in facts
@@ -102,7 +101,7 @@ def source(system: System) -> Table:
         name = clean(path).removesuffix('/source')
         rows.append(Row(name, 'run', (*cells, parts.text('yes' if path == mine else 'no'))))
     if system.data == 'official':
-        dev, rate = paper.source()[system.task]
+        dev, rate = paper.source()[(system.task,)]
         printed = (rate, '128', '10', dev, '-', 'yes')
         rows.append(Row('paper', 'paper', tuple(map(parts.text, printed))))
     notes = [f'Without {path}: {why}.' for path, why in read.items() if isinstance(why, str)]
