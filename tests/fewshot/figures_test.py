@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
@@ -175,8 +175,11 @@ def test_overlap_is_the_jaccard_index_of_different_words():
 def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
     splits = {s: figure_data.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
-    options = corpus_lib.Options([1], (0, 1), 'none', {'inputs': LIMIT}, 2, 'tagging')
-    corpus = corpus_lib.Corpus(splits, options)
+    adapt = settings.Adapt(
+        languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-5,), dev='none',
+        lengths={'inputs': LIMIT}, eval_batch_size=2,
+    )  # fmt: skip
+    corpus = corpus_lib.Corpus(splits, adapt, 'tagging')
     assert corpus.test.gold.tolist() == GOLD
     found = figure_data.read_words(one_group(words_sweep))
     assert found.words.tolist() == WORDS

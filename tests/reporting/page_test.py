@@ -264,11 +264,9 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
         lines = [line | {'prediction': f'von {name}', 'scores': {'rouge_l': value}}]
         write_predictions(path, task, lines * (name == 'a') or [*lines, {'id': 8, 'input': 'x'}])
     section = section_of(tmp_path / 'a', tmp_path / 'b')
-    style = style_lib.of_section(section)
-    made = examples.of_section(section, style)
-    assert made.score == 'rouge_l'
     content = data_of(documents.html([section]))['sections'][0]
     assert [s['name'] for s in content['systems']] == ['a', 'b'] and content['total'] == 2
+    assert content['score'] == 'rouge_l'
     assert content['tasks'][0]['target'] == 'de' and content['tasks'][0]['targetDir'] == 'auto'
     assert content['examples'] == [
         [0, '7', 'ein\nText', ['Ziel', 'Ende'], ['von a', 'von b'], [50.0, 40.0], [[], []]],
@@ -307,11 +305,10 @@ def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
         write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
     section = section_of(path)
     style = style_lib.of_section(section)
-    made = examples.of_section(section, style)
     for name, value, count in (('MOST', 8, 8), ('_CHARACTERS', 200, 20)):
         with monkeypatch.context() as patch:
             patch.setattr(examples, name, value)
-            content = examples.content(made, style)
+            content = examples.content(section, style)
         assert content['total'] == 40 and len(content['examples']) == count
         assert {example[0] for example in content['examples']} == {0, 1, 2, 3}
 

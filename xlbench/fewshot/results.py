@@ -110,6 +110,11 @@ class Row:
             return path
         return path.with_suffix('') / f'{self.learning_rate}-{self.seed}.npy'
 
+    def adapted(self, workdir: pathlib.Path) -> pathlib.Path:
+        """Returns the workdir of its parameters, which is there if they were kept."""
+        lane = f'{self.learning_rate}-{self.bucket}-{self.seed}'
+        return workdir / 'adapted' / f'{self.task}-{self.group.name}' / lane
+
     def earlier_predictions(self, workdir: pathlib.Path) -> pathlib.Path:
         """Returns the file of its group's predictions in workdirs of earlier versions."""
         shots = () if self.shots == 0 else (self.shots,)

@@ -308,7 +308,7 @@ class Runner:
                     compiled = beside.submit(self._compile, following, adapter, corpus)
                 row = self._row(group, result, corpus)
                 if result.params is not None:
-                    self._keep(group, result.lane, result.params)
+                    self._keep(row, result.params)
                 self._add(row, result.predicted, num_buckets)
                 scores.append(row.score)
                 if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
@@ -354,18 +354,17 @@ class Runner:
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
 
-    def _keep(self, group: Group, lane: Lane, params: Params) -> None:
+    def _keep(self, row: Row, params: Params) -> None:
         """Writes adapted parameters as a workdir, for xlbench.evaluate, predict and convert."""
-        lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
-        folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name
+        folder = row.adapted(self._folder)
         shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.
         about = config_lib.read_about(self._source.workdir)
         vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
         config = ConfigDict(about.pop('config'))
-        if METHODS[group.method].cosine:
+        if METHODS[row.method].cosine:
             with config.unlocked():
                 config.model.head = 'cosine'
-        lane_of = group._asdict() | dataclasses.asdict(lane)
-        names.claim_workdir(str(folder), config, about | {'adapted': lane_of})
+        lane = {key: getattr(row, key) for key in ('bucket', 'learning_rate', 'seed')}
+        names.claim_workdir(str(folder), config, about | {'adapted': row.group._asdict() | lane})
         tokenizers.copy_files(vocabulary, '', folder)
         checkpoints.save_params(str(folder), 0, params)

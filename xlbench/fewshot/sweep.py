@@ -280,29 +280,6 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
-def open_corpus(
-    config: ConfigDict, adapt: Adapt, language: str, further_labels: Sequence[str] = ()
-) -> corpus_lib.Corpus:
-    """Opens one language's buckets, dev and test sets; see corpus.Options."""
-    return corpus_lib.Corpus.open(
-        config.source.data.root,
-        config.source.data.vocabulary,
-        config.task,
-        language,
-        corpus_lib.Options(
-            shots=tuple(adapt.shots),
-            buckets=adapt.numbers,
-            dev=adapt.dev,
-            lengths=adapt.lengths,
-            batch_size=adapt.eval_batch_size,
-            view='tagging' if topics.is_tagging(config.task) else 'classification',
-            dev_examples=adapt.dev_examples,
-            test_examples=adapt.test_examples,
-            further_labels=further_labels,
-        ),
-    )
-
-
 def open_corpora(
     config: ConfigDict,
     adapt: Adapt,
@@ -319,10 +296,12 @@ def open_corpora(
         for language in adapt.languages
         if not journal.has_all(planned(config.task, adapt, [language]))
     ]
-    corpora = {}
+    corpora, data = {}, config.source.data
     with progress_lib.Progress('read', len(left), 'languages') as progress:
         for language in left:
-            corpora[language] = open_corpus(config, adapt, language, further_labels)
+            corpora[language] = corpus_lib.Corpus.open(
+                data.root, data.vocabulary, config.task, language, adapt, further_labels
+            )
             progress.add()
             check()
     return corpora

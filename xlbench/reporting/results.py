@@ -21,7 +21,6 @@ from typing import Annotated
 import msgspec
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.metrics.contract import Spec
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -36,24 +35,6 @@ def main_score(headline: str, scores: Iterable[str]) -> str:
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
-
-
-class _Metrics(msgspec.Struct):
-    """A metrics.json; see `Result`. A number that is not finite is written as null."""
-
-    task: str
-    scores: dict[str, float | None]
-    split: str = 'unknown'
-    num_examples: _Count = 0
-    signatures: dict[str, str] = {}
-    metrics: list[dict] = []
-    data: str = 'unknown'
-    manifest: str = ''
-    decoding: dict | None = None
-    dropped: _Count = 0
-    candidates: _Count = 0
-    headline: str | None = None
-    note: str | None = None
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -78,8 +59,25 @@ class _Info(msgspec.Struct):
     data: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
+class _Metrics(msgspec.Struct, frozen=True):
+    """A metrics.json, see `Result`; a number that is not finite is null there."""
+
+    task: str
+    scores: dict[str, float | None]
+    split: str = 'unknown'
+    num_examples: _Count = 0
+    signatures: dict[str, str] = {}
+    metrics: list[dict] = []
+    data: str = 'unknown'
+    manifest: str = ''
+    decoding: dict | None = None
+    dropped: _Count = 0
+    candidates: _Count = 0
+    headline: str | None = None
+    note: str | None = None
+
+
+class Result(_Metrics, frozen=True, kw_only=True):
     """The scores of one system on one split of one task.
 
     Attributes:
@@ -90,6 +88,7 @@ class Result:
         signatures: Metric name to the line that identifies its variant and version.
         data: 'sample' for the embedded corpora, 'files' for the user's.
         manifest: Hash of the prepared data's manifest.
+        decoding: Of a model that writes texts.
         folder: Where the metrics.json is; predictions.jsonl lies beside it.
         dropped: How many more there are, that were left out as the official code leaves them out.
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
@@ -99,21 +98,8 @@ class Result:
         added: Scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
-    task: str
-    split: str
-    num_examples: int
-    scores: Mapping[str, float]
-    signatures: Mapping[str, str]
-    data: str
-    manifest: str
-    decoding: Mapping[str, Json] | None  # Of a model that writes texts.
     folder: pathlib.Path
-    dropped: int = 0
-    candidates: int = 0
-    headline: str = ''
-    note: str = ''
-    metrics: Sequence[Spec] = ()
-    added: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    added: Mapping[str, Mapping[str, float]] = {}
 
     @property
     def main_score(self) -> str:

@@ -159,5 +159,4 @@ def _mean_cell(cells: Sequence[Cell]) -> Cell:
     values = [cell.value for cell in cells]
     if len(cells) == 1 or None in values:
         return cells[0] if len({str(cell) for cell in cells}) == 1 else Cell()
-    spread = statistics.stdev(values)
-    return cells[0]._replace(value=statistics.fmean(values), spread=spread, best=False)
+    return Cell.of(values, cells[0].decimals, sign=cells[0].sign, mark=cells[0].mark)

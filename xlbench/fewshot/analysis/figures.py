@@ -331,15 +331,11 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
 
 def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> None:
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    axes.imshow(shares, cmap=drawing.SHADES, vmin=0, vmax=1)
-    for (i, j), count in np.ndenumerate(table):
-        colour = 'black' if shares[i, j] > 0.5 else 'white'
-        axes.text(j, i, f'{count:.0f}', ha='center', va='center', color=colour, fontsize='small')
-    long = max(map(len, labels)) > 5
-    axes.set_xticks(
-        range(len(labels)), labels, rotation=30 * long, ha='right' if long else 'center'
-    )
-    axes.set_yticks(range(len(labels)), labels)
+    texts = [[f'{count:.0f}' for count in row] for row in table]
+    drawing.heat_map(axes, shares, texts, labels, labels)
+    axes.set_aspect('equal')
+    if max(map(len, labels)) > 5:
+        axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
 
 
 # ---------------------------------------------------------------------------------------------

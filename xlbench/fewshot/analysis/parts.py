@@ -60,9 +60,7 @@ def languages_of(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def score(stats: Adaptations | None) -> Cell:
     """Returns mean and standard deviation over buckets."""
-    if stats is None or not stats.rows:
-        return Cell()
-    return Cell(stats.mean, stats.deviation, DECIMALS)
+    return Cell.of(stats.scores.tolist() if stats else (), DECIMALS)
 
 
 def printed(of_paper: tuple[str, str] | None) -> Cell:

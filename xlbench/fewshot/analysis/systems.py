@@ -172,6 +172,11 @@ class System:
         fitting = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
         return tuple(sorted({group.shots for group in fitting} - {0}))
 
+    @property
+    def full_shots(self) -> tuple[int, ...]:
+        """Returns K of adaptations of the whole model that start from the source-trained one."""
+        return self.shots(method='full', start='source')
+
     def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
         """Returns the score without adaptation."""
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
@@ -375,7 +380,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
         system: Whose scores.
         shots: K; None averages the gains of all K, of those languages that have all of them.
     """
-    every = system.shots(method='full', start='source') if shots is None else (shots,)
+    every = system.full_shots if shots is None else (shots,)
     gained = {}
     for lang in system.languages:
         pairs = [pair(system, lang, 0, k) for k in every]

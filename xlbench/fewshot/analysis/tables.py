@@ -121,7 +121,7 @@ def source(system: System) -> Table:
 def scores(system: System) -> Table:
     """Makes tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     columns, notes = {}, []
     names = system.every_language
     from_source = FEWSHOT.pivot not in names  # What source training says of English.
@@ -149,7 +149,7 @@ def scores(system: System) -> Table:
 def ranges(system: System) -> Table:
     """Returns smallest and largest score and the number of buckets, by language and K."""
     title = 'Smallest and largest score, and number of buckets'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     if not shots:
         return Table(title, missing=parts.UNFINISHED)
     columns: parts.Columns = {}
@@ -167,7 +167,7 @@ def ranges(system: System) -> Table:
 def growth(system: System) -> Table:
     """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     if not shots:
         return Table(title, missing=parts.UNFINISHED)
     columns = {}
@@ -195,7 +195,7 @@ def growth(system: System) -> Table:
 def scripts(system: System) -> Table:
     """Compares mean gains of languages in Latin script with those of others: section 5.2."""
     title = 'Mean gains by script (paper: section 5.2)'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     every = {k: gains(system, k) for k in shots}
     is_latin = {
         lang: languages.get(lang).script == _LATIN for of_k in every.values() for lang in of_k

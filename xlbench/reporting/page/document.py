@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xlbench.reporting import layout, render, systems
 from xlbench.reporting.page import (
     curves,
-    examples as examples_lib,
+    examples,
     heatmaps,
     origins,
     overview,
@@ -90,7 +90,6 @@ def _plots(section: Section, style: Style, prefix: str) -> dict[str, list[Figure
 def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, object]:
     """Returns what page.html shows of a section; adds the LaTeX of its tables to `latex`."""
     style = style_lib.of_section(section)
-    examples = examples_lib.of_section(section, style)
     marks = {system.name: style.mark(system) for system in style.ranked}
     made = layout.tables(section)
     scores = [] if section.tables else [t.title for t in made if t.title in section.scores]
@@ -118,7 +117,7 @@ def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, ob
         'legend': _legend(made) if scores else [],
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
-        'examples': examples_lib.content(examples, style) if examples.all else None,
+        'examples': examples.content(section, style),
         'costs': shown(origins.costs_table(section)) if section.picks else None,
         'runs': origins.runs(section),
     }

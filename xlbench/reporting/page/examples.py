@@ -53,23 +53,12 @@ class Example:
         return sum(map(len, (self.input, *self.references, *self.texts.values())))
 
 
-@dataclasses.dataclass(frozen=True)
-class Examples:
-    """The examples of a section.
+def content(section: Section, style: Style) -> dict[str, Json] | None:
+    """The examples of a section as the page's script reads them; None without any.
 
-    Attributes:
-        systems: Whose texts they have, in the order of their ranks.
-        score: Of which the examples have numbers; '' if they have none.
-        all: The examples, by task and in their order.
+    They are read from the predictions of its runs: of each system those of the first seed. Where
+    there are too many, they are chosen evenly.
     """
-
-    systems: tuple[System, ...]
-    score: str
-    all: tuple[Example, ...]
-
-
-def of_section(section: Section, style: Style) -> Examples:
-    """Reads the predictions of a section's runs: of each system those of the first seed."""
     with_texts: list[System] = []
     score = _score(section)
     examples: dict[tuple[str, str], Example] = {}
@@ -82,23 +71,18 @@ def of_section(section: Section, style: Style) -> Examples:
         added = [_add(examples, system, result, score) for _, result in sorted(results.items())]
         if any(added):
             with_texts.append(system)
+    if not examples:
+        return None
     order = {task: i for i, task in enumerate(t for c in section.columns for t in c.tasks)}
     every = sorted(examples.values(), key=lambda example: order.get(example.task, len(order)))
-    return Examples(tuple(with_texts), score, tuple(every))
-
-
-def content(examples: Examples, style: Style) -> dict[str, Json]:
-    """The examples as the page's script reads them: evenly chosen where they are too many."""
-    shown = _chosen(examples.all)
+    shown = _chosen(every)
     tasks = list(dict.fromkeys(example.task for example in shown))
-    names = [system.name for system in examples.systems]
+    names = [system.name for system in with_texts]
     return {
-        'score': examples.score,
-        'systems': [
-            {'name': system.name, 'mark': style.mark(system)} for system in examples.systems
-        ],
+        'score': score,
+        'systems': [{'name': system.name, 'mark': style.mark(system)} for system in with_texts],
         'tasks': [_task(task) for task in tasks],
-        'total': len(examples.all),
+        'total': len(every),
         'examples': [
             [
                 tasks.index(example.task),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _PANELS = 3  # Side by side, where a figure does not say.
 _LETTER = 0.075  # Width in inches.
-_MIDDLE = 0.45  # Shades below this share of the scale are dark.
 
 
 class Bars(NamedTuple):
@@ -322,19 +321,11 @@ def _draw_matrices(
     with drawing.canvas(name, size * across + 1.0, (size + 0.25) * down) as figure:
         axes = [one for row in drawing.grid(figure, down, across) for one in row]
         for panel, table, one in zip(panels, numbers, axes, strict=False):
-            image = one.imshow(table, cmap=drawing.SHADES, vmin=low, vmax=high)
-            for i, row in enumerate(table):
-                for j, number in enumerate(row):
-                    share = (number - low) / (high - low) if high > low else 1.0
-                    text = str(panel.cells[i][j])
-                    # On dark shades white, on light ones and on the paper black.
-                    colour = 'white' if share < _MIDDLE else 'black'
-                    one.text(j, i, text, ha='center', va='center', color=colour, fontsize='small')
+            texts = [list(map(str, row)) for row in panel.cells]
+            names = panel.languages
+            image = drawing.heat_map(one, table, texts, names, names, (low, high))
+            one.set_aspect('equal')
             one.set_title(panel.title, fontsize='medium')
-            one.set_xticks(range(len(panel.languages)), panel.languages)
-            one.set_yticks(range(len(panel.languages)), panel.languages)
-            one.tick_params(length=0)
-            one.spines[:].set_visible(False)
         for one in axes[len(panels) :]:
             one.remove()
         figure.supxlabel('target language', fontsize='medium')

@@ -99,7 +99,7 @@ def _rated(result: Result, path: str) -> Result:
     rating = fitted_rating.FittedRating(path, lang)
     texts = [row.prediction or '' for row in rows.values()]
     values = [of_text['fitted_rating'] for of_text in rating.per_example(targets, texts)]
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         result,
         scores={**result.scores, 'fitted_rating': statistics.fmean(values)},
         signatures={**result.signatures, 'FittedRating': rating.signature},
