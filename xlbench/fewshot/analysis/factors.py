@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.fewshot.analysis import lexical, paper, parts
+from xlbench.fewshot.analysis import groups, lexical, paper
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
 from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Cell, Table
@@ -71,13 +71,13 @@ def table(system: System) -> Table:
     made = {factor: value for factor, value in of_means if not isinstance(value, str)}
     shots = system.full_shots
     if not shots:
-        return Table(title, missing=parts.UNFINISHED)
+        return Table(title, missing=groups.UNFINISHED)
     if not made:
         return Table(title, missing=' '.join(reasons).removesuffix('.'))
     columns = {
         ('', 'Spearman'): [Cell(value.spearman, decimals=2) for value in made.values()],
         ('', 'Pearson'): [Cell(value.pearson, decimals=2) for value in made.values()],
-        ('', 'languages'): [parts.text(value.languages) for value in made.values()],
+        ('', 'languages'): [groups.text(value.languages) for value in made.values()],
     }
     notes = [
         f'Gain: mean score with K shots minus the zero-shot score, averaged over '
@@ -90,14 +90,14 @@ def table(system: System) -> Table:
         }
         for i, name in enumerate(('Spearman', 'Pearson')):
             both = [printed.get(factor, ('-', '-')) for factor in made]
-            columns['paper', name] = [parts.text(numbers[i]) for numbers in both]
+            columns['paper', name] = [groups.text(numbers[i]) for numbers in both]
         notes.append(paper.CORRELATIONS_K)
     unknown = [lang for lang in system.languages if languages.shared_features(lang) is None]
     if unknown:
         notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
     notes += [*reasons, *about_gaps(system, method='full', start='source')]
     names = [(str(factor), 'factor') for factor in made]
-    return parts.build(title, system, columns, notes, names, 'factor')
+    return system.pivot(title, columns, notes, names, 'factor')
 
 
 def overlap_table(system: System) -> Table:
@@ -112,7 +112,7 @@ def overlap_table(system: System) -> Table:
     for unit in lexical.UNITS:
         for k in shots:
             of_unit = [overlaps.percent.get((unit, lang, k)) for lang in system.languages]
-            columns[f'{unit}s', f'K={k}'] = [*map(parts.number, of_unit)]
+            columns[f'{unit}s', f'K={k}'] = [*map(groups.number, of_unit)]
     printed = {
         (lang, k): paper.overlaps().get((system.task, lang, k))
         for lang in system.languages
@@ -121,7 +121,7 @@ def overlap_table(system: System) -> Table:
     }
     if any(printed.values()):
         for k in shots:
-            cells = [parts.text(printed.get((lang, k)) or '-') for lang in system.languages]
+            cells = [groups.text(printed.get((lang, k)) or '-') for lang in system.languages]
             columns['paper', f'K={k}'] = cells
     notes = [
         'Share of the distinct words, or wordpieces, of the English training examples that occur '
@@ -129,7 +129,7 @@ def overlap_table(system: System) -> Table:
         'Words are separated by spaces, so languages without spaces have long ones.',
         *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
     ]
-    return parts.build(title, system, columns, notes, metric=False)
+    return system.pivot(title, columns, notes, metric=False)
 
 
 def _joined(factors: Sequence[Factor]) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.benchmarks import languages, topics
-from xlbench.fewshot.analysis import factors, figure_data, parts
+from xlbench.fewshot.analysis import factors, figure_data, groups
 from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains, pair
 from xlbench.fewshot.results import Group
@@ -78,7 +78,7 @@ def table(system: System) -> Table:
     if not system.shots():
         return Table(title, missing='no adaptation is finished')
     rows = [
-        Row(one.claim, 'finding', (parts.text(one.outcome), parts.text(one.figures)))
+        Row(one.claim, 'finding', (groups.text(one.outcome), groups.text(one.figures)))
         for one in findings(system)
     ]
     notes = [
@@ -90,7 +90,7 @@ def table(system: System) -> Table:
         *about_gaps(system, method='full', start='source'),
     ]
     columns = [Column('', 'here'), Column('', 'figures')]
-    return parts.finish(title, system, columns, rows, notes, 'finding')
+    return system.table(title, columns, rows, notes, 'finding')
 
 
 def _known(estimates: Iterable[Estimate], otherwise: str) -> list[Estimate]:
@@ -142,7 +142,7 @@ def _gain(system: System) -> list[Estimate]:
         (f'K={k}', [pair(system, lang, 0, k) for lang in system.languages])
         for k in system.full_shots
     )
-    return _known(_differences(named), parts.UNFINISHED)
+    return _known(_differences(named), groups.UNFINISHED)
 
 
 def _steps(system: System) -> list[Estimate]:
@@ -155,7 +155,7 @@ def _steps(system: System) -> list[Estimate]:
         (f'K={low} to {high}', [pair(system, lang, low, high) for lang in known])
         for low, high in itertools.pairwise(every)
     )
-    steps = _known(_differences(named), parts.UNFINISHED)
+    steps = _known(_differences(named), groups.UNFINISHED)
     if len(steps) < 2:
         raise UserError('it needs two numbers of shots')
     return steps
@@ -242,7 +242,7 @@ def _seeds(system: System) -> list[Estimate]:
 
 def _early(system: System) -> list[Estimate]:
     if not system.adapted:
-        raise UserError(parts.UNFINISHED)
+        raise UserError(groups.UNFINISHED)
     rows = [row for group in figure_data.fewest_shots(system) for row in group.by_bucket]
     if any(row.dev_score is None for row in rows):
         raise UserError('it needs dev scores')
@@ -266,13 +266,13 @@ def _factors(system: System) -> list[Estimate]:
         name = f'{factor}: rank correlation {value.spearman:+.2f} of {value.languages} languages,'
         error = 1 / math.sqrt(value.languages - 3)
         made.append(Estimate(f'{name} transformed', math.atanh(negative), error))
-    return _known(made, next(iter(reasons), parts.UNFINISHED))
+    return _known(made, next(iter(reasons), groups.UNFINISHED))
 
 
 def _words(system: System) -> list[Estimate]:
     """Compares the Jaccard indices of figure 3 on the diagonal with the others of their row."""
     if not system.adapted:
-        raise UserError(parts.UNFINISHED)
+        raise UserError(groups.UNFINISHED)
     means, squares = [], []
     for group in figure_data.with_words(system)[0]:
         words = figure_data.read_words(group)

@@ -14,6 +14,10 @@ import numpy as np
 
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Group, Row
+from xlbench.reporting.tables import Cell
+
+DECIMALS = 2
+UNFINISHED = 'no adaptation of the whole model is finished'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,3 +133,33 @@ def _most(
     for row in sorted(rows, key=lambda row: (same(row), order(row))):
         groups[same(row)].append(row)
     return tuple(max(groups.values(), key=len, default=()))
+
+
+# -----------------------------------------------------------------------------------------------
+# Cells of tables.
+
+
+def score(stats: Adaptations | None) -> Cell:
+    """Returns mean and standard deviation over buckets."""
+    return Cell.of(stats.scores.tolist() if stats else (), DECIMALS)
+
+
+def printed(of_paper: tuple[str, str] | None) -> Cell:
+    """Returns a mean and a standard deviation, as the paper prints them."""
+    return Cell() if of_paper is None else text(' ±'.join(filter(None, of_paper)))
+
+
+def number(value: float | None, sign: str = '') -> Cell:
+    """Returns a number; '+' as the sign also writes that of positive ones."""
+    return Cell(value, decimals=DECIMALS, sign=sign)
+
+
+def text(value: str | int) -> Cell:
+    """Returns a text, or a whole number."""
+    return Cell(text=str(value))
+
+
+def difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
+    """Subtracts one mean from another."""
+    known = one and other and one.rows and other.rows
+    return number(one.mean - other.mean if known else None, '+')

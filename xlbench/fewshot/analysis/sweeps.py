@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from xlbench.benchmarks import topics
+from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
 from xlbench.fewshot import results
 from xlbench.fewshot.results import ZERO_SHOT, Group, Key, Row, TestSet
+from xlbench.reporting import results as runs_results
+from xlbench.reporting.tables import clean
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -142,6 +144,11 @@ class Sweep:
         return cls(folder, config, about, tuple(rows), lanes, dropped)
 
     # ------------------------------------------------------------------------- what it is about
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the workdir."""
+        return clean(self.workdir.resolve().name)
 
     @property
     def task(self) -> str:
@@ -312,3 +319,80 @@ def _mean_dev(rows: Sequence[Row]) -> float:
 
 def _sortable(key: Key) -> tuple[tuple[bool, str | float], ...]:
     return tuple((value is not None, 0 if value is None else value) for value in key)
+
+
+# -----------------------------------------------------------------------------------------------
+# Source training.
+
+
+class _Optimizer(msgspec.Struct):
+    learning_rate: float | None = None
+
+
+class _Stage(msgspec.Struct):
+    num_steps: int = 0
+    optimizer: _Optimizer = msgspec.field(default_factory=_Optimizer)
+
+
+class _Batches(msgspec.Struct):
+    batch_size: int = 0
+
+
+class _Training(msgspec.Struct):
+    """The part of the config of a source training that is read."""
+
+    stages: dict[str, _Stage] = {}
+    batches: _Batches = msgspec.field(default_factory=_Batches)
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceTraining:
+    """One source training in English, as far as its workdir tells.
+
+    Attributes:
+        workdir: Of the training.
+        learning_rate: Of the last stage, at its highest; None if the config does not say.
+        batch_size: Likewise.
+        epochs: Over the training examples; None if their number is not known.
+        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
+            or a sentence on why that is not known.
+        test: Likewise, on the English test set.
+    """
+
+    workdir: pathlib.Path
+    learning_rate: float | None
+    batch_size: int | None
+    epochs: float | None
+    dev: tuple[float, int] | str
+    test: tuple[float, int] | str
+
+
+def read_source(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+    """Reads a workdir of source training for a task; a sentence on why if it cannot be read."""
+    try:
+        run = runs_results.read_run(workdir)
+        config = files.check_type(run.config, _Training, f'{workdir}/config.json')
+    except errors.UserError as error:
+        return str(error)
+    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
+
+    def score(split: str) -> tuple[float, int] | str:
+        try:
+            result = run.at(run.choose_step('best', split, metric), split).get(name)
+        except errors.UserError as error:
+            return str(error)
+        if result is None or metric not in result.scores:
+            return f'{workdir} has no {metric} of {name} on the split {split!r}'
+        return result.scores[metric], result.num_examples
+
+    stages = list(config.stages.values())
+    examples = (run.info.get('examples') or {}).get(f'{name}/train')
+    rows = config.batches.batch_size * sum(stage.num_steps for stage in stages)
+    return SourceTraining(
+        workdir,
+        stages[-1].optimizer.learning_rate if stages else None,
+        config.batches.batch_size or None,
+        rows / examples if examples else None,
+        score('validation'),
+        score('test'),
+    )

@@ -8,65 +8,21 @@ import dataclasses
 import functools
 import pathlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from xlbench.benchmarks import FEWSHOT, topics
+from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
 from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical, paper
 from xlbench.fewshot.analysis.groups import Adaptations, adaptations
-from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.analysis.sweeps import SourceTraining, Sweep, read_source
 from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
-from xlbench.reporting.tables import clean
-from xlbench.system import errors, files
+from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.system import errors
 
 _TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
-
-
-class _Optimizer(msgspec.Struct):
-    learning_rate: float | None = None
-
-
-class _Stage(msgspec.Struct):
-    num_steps: int = 0
-    optimizer: _Optimizer = msgspec.field(default_factory=_Optimizer)
-
-
-class _Batches(msgspec.Struct):
-    batch_size: int = 0
-
-
-class _Config(msgspec.Struct):
-    """The part of the config of a source training that is read."""
-
-    stages: dict[str, _Stage] = {}
-    batches: _Batches = msgspec.field(default_factory=_Batches)
-
-
-@dataclasses.dataclass(frozen=True)
-class SourceTraining:
-    """One source training in English, as far as its workdir tells.
-
-    Attributes:
-        workdir: Of the training.
-        learning_rate: Of the last stage, at its highest; None if the config does not say.
-        batch_size: Likewise.
-        epochs: Over the training examples; None if their number is not known.
-        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
-            or a sentence on why that is not known.
-        test: Likewise, on the English test set.
-    """
-
-    workdir: pathlib.Path
-    learning_rate: float | None
-    batch_size: int | None
-    epochs: float | None
-    dev: tuple[float, int] | str
-    test: tuple[float, int] | str
 
 
 class Overlaps(NamedTuple):
@@ -105,7 +61,7 @@ class System:
     @property
     def label(self) -> str:
         """Returns the name, or that of its first workdir."""
-        return self.name or folder(self.sweeps[0])
+        return self.name or self.sweeps[0].name
 
     @property
     def metric(self) -> str:
@@ -250,7 +206,7 @@ class System:
             return f'{self.task} is not a task of the paper'
         for sweep in self.sweeps:
             if sweep.about.data != 'files':
-                return f'{folder(sweep)} does not say where its data is from'
+                return f'{sweep.name} does not say where its data is from'
             start = str(sweep.source_config.get('init_from') or '')
             if pathlib.PurePath(start.partition('@')[0]).name != paper.CHECKPOINT:
                 began = start or 'random parameters'
@@ -278,6 +234,39 @@ class System:
                 reasons[lang] = f'its test set has {size} examples (official: {official})'
         return reasons
 
+    def pivot(
+        self,
+        title: str,
+        columns: Mapping[tuple[str, str], Sequence[Cell]],
+        notes: Iterable[str],
+        names: Sequence[tuple[str, str]] = (),
+        head: str = 'language',
+        metric: bool = True,
+    ) -> Table:
+        """Makes a table of columns, a row for each (name, kind) but those without any cell."""
+        cells = zip(*columns.values(), strict=True)
+        named = zip(names or rows_of(self.languages), cells, strict=True)
+        rows = [row for name, of_row in named if not (row := Row(*name, of_row)).is_missing]
+        if not rows:
+            return Table(title, missing='only empty buckets of it are finished')
+        heads = [Column(group, label) for group, label in columns]
+        return self.table(title, heads, rows, notes, head, metric)
+
+    def table(
+        self,
+        title: str,
+        columns: Sequence[Column],
+        rows: Sequence[Row],
+        notes: Iterable[str],
+        head: str,
+        metric: bool = True,
+    ) -> Table:
+        """Returns a table with what belongs under every table of the system."""
+        dropped = [f'{sweep.name}: {sweep.dropped}' for sweep in self.sweeps if sweep.dropped]
+        signature = [f'Score: {self.signature}'] if metric else []
+        said = (self.about_data, *notes, *dropped, *signature)
+        return Table(title, tuple(columns), tuple(rows), head, said, f'{self.title}. {title}')
+
     def paper(self, group: Group) -> tuple[str, str] | None:
         """Returns the paper's mean and deviation, as printed, where they compare with ours."""
         english = group.language == FEWSHOT.pivot and group not in self.groups
@@ -300,37 +289,6 @@ class System:
         return not group.shots or len(stats.scores) + len(stats.empty) == paper.BUCKETS
 
 
-def read_source(workdir: pathlib.Path, task: str) -> SourceTraining | str:
-    """Reads a workdir of source training for a task; a sentence on why if it cannot be read."""
-    try:
-        run = runs_results.read_run(workdir)
-        config = files.check_type(run.config, _Config, f'{workdir}/config.json')
-    except errors.UserError as error:
-        return str(error)
-    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
-
-    def score(split: str) -> tuple[float, int] | str:
-        try:
-            result = run.at(run.choose_step('best', split, metric), split).get(name)
-        except errors.UserError as error:
-            return str(error)
-        if result is None or metric not in result.scores:
-            return f'{workdir} has no {metric} of {name} on the split {split!r}'
-        return result.scores[metric], result.num_examples
-
-    stages = list(config.stages.values())
-    examples = (run.info.get('examples') or {}).get(f'{name}/train')
-    rows = config.batches.batch_size * sum(stage.num_steps for stage in stages)
-    return SourceTraining(
-        workdir,
-        stages[-1].optimizer.learning_rate if stages else None,
-        config.batches.batch_size or None,
-        rows / examples if examples else None,
-        score('validation'),
-        score('test'),
-    )
-
-
 def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:
     """Sorts sweeps by task and source-trained model.
 
@@ -345,7 +303,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
                 raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
             by_model.setdefault((task, sweep.source), []).append(sweep)
     number = collections.Counter(task for task, _ in by_model)
-    folders = [folder(members[0]) for members in by_model.values()]
+    folders = [members[0].name for members in by_model.values()]
     names = [
         folder if folders.count(folder) == 1 else clean(members[0].workdir)
         for folder, members in zip(folders, by_model.values(), strict=True)
@@ -460,6 +418,7 @@ def pair(
     return tuple(stats if stats and stats.rows else None for stats in both)
 
 
-def folder(sweep: Sweep) -> str:
-    """Returns the name of a sweep's workdir."""
-    return clean(sweep.workdir.resolve().name)
+def rows_of(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Names rows of languages, and says what kind they are; another name is that of a count."""
+    known = languages_lib.LANGUAGES
+    return [(name, 'language' if name in known else 'count') for name in names]
