@@ -55,7 +55,7 @@ def official(
     examples = {f'{FEWSHOT.task_name(task, "en")}/train': train}
     info = {'data': 'files', 'config': config, 'examples': examples}
     folder = tiny_sweep.write(tmp_path / 'sweep', rows, **info)
-    num_test = paper.sizes()[task, 'en', 'test']
+    num_test = FEWSHOT.official_size(task, 'test', 'en')
     source = write_source(folder / 'source', task, num_test=num_test, init_from=init_from)
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'examples': examples}))

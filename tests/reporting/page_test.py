@@ -89,14 +89,10 @@ def test_the_answer_compares_equal_numbers_of_examples_alone(tmp_path):
 
 def test_only_marks_that_are_drawn_are_named(tmp_path):
     paths = [
-        write_workdir(
-            tmp_path / f'run{i}',
-            lambda step, task, i=i: 30.0 + i,
-            baselines=i == 0,
-            info={'config': {'name': i}},
-        )
+        write_workdir(tmp_path / f'run{i}', lambda step, task, i=i: 30.0 + i, baselines=i == 0,
+                      info={'config': {'name': i}})
         for i in range(4)
-    ]
+    ]  # fmt: skip
     section = section_of(*paths[1:])
     style = style_lib.of_section(section)
     (plot,) = overview.ranking(section, style, 's1')
@@ -116,14 +112,10 @@ def test_no_text_of_a_plot_is_cut(tmp_path):
     """A map of one task in two languages is lower than the name of its axis is long."""
     both = tuple(MTG.task_name('qg', lang) for lang in ('en', 'de'))
     paths = [
-        write_workdir(
-            tmp_path / f'a_run_with_a_long_name_{i}',
-            lambda step, task, i=i: 30.0 + i,
-            tasks=both,
-            info={'config': {'name': i}},
-        )
+        write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', lambda step, task, i=i: 30.0 + i,
+                      tasks=both, info={'config': {'name': i}})
         for i in range(2)
-    ]
+    ]  # fmt: skip
     for path in paths:
         for task in both:
             lines = [{'id': i, 'target': 'a b', 'prediction': 'a', 'scores': {'rouge_l': 30.0}}

@@ -3,13 +3,11 @@
 The numbers are in benchmarks/paper_scores/fewshot_*.csv.
 """
 
-import csv
 import functools
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from xlbench import benchmarks
+from xlbench.benchmarks.paper import printed_rows
 
 CHECKPOINT = 'bert-base-multilingual-cased'
 BUCKETS = 40  # Of each language and K.
@@ -33,23 +31,19 @@ CORRELATIONS_K = (
 )
 
 
-_Printed = TypeVar('_Printed')
+Value = TypeVar('Value')
 Line = Mapping[str, str]  # Of a CSV file.
 
 
 def _printed(
-    name: str, keys: Sequence[str], value: Callable[[Line], _Printed]
-) -> Callable[[], dict[tuple[str | int, ...], _Printed]]:
-    """Reads a CSV file once, when it is called: columns -> a value; shots are numbers."""
+    name: str, keys: Sequence[str], value: Callable[[Line], Value]
+) -> Callable[[], dict[tuple[str | int, ...], Value]]:
+    """Reads printed rows once, when it is called: columns -> a value; shots are numbers."""
 
     @functools.cache
-    def read() -> dict[tuple[str | int, ...], _Printed]:
-        path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
-        with path.open(encoding='utf-8', newline='') as file:
-            return {
-                tuple(int(row[key]) if key == 'shots' else row[key] for key in keys): value(row)
-                for row in csv.DictReader(file)
-            }
+    def read() -> dict[tuple[str | int, ...], Value]:
+        rows = printed_rows(f'fewshot_{name}')
+        return {tuple(int(r[k]) if k == 'shots' else r[k] for k in keys): value(r) for r in rows}
 
     return read
 
@@ -71,9 +65,3 @@ tasks = _printed('tasks', ('task',), dict)
 source = _printed('source', ('task',), lambda row: (row['dev_score'], row['learning_rate']))
 # Section 5.2 by task and K: the mean gains in Latin script and in others.
 scripts = _printed('scripts', ('task', 'shots'), lambda row: (row['latin'], row['other']))
-# The official numbers of examples by task, language and split, where known. Of XNLI, PAWS-X, MLDoc
-# and MARC as published; of UD POS and PAN-X as in XTREME, from the copy at
-# huggingface.co/datasets/xtreme. That copy mixes Old French, Classical Chinese, Swiss German and
-# Ancient Greek into four languages of UD POS: of these, German is the largest test set of
-# arXiv:2003.11080, table 1, Greek is UD_Greek-GDT, and the others are left out.
-sizes = _printed('sizes', ('task', 'language', 'split'), lambda row: int(row['examples']))

@@ -16,6 +16,8 @@ from markupsafe import Markup
 
 from xlbench.reporting.tables import clean
 
+_COMMON = 'common.js'  # Beside this file.
+
 
 def render(
     package: str,
@@ -29,14 +31,15 @@ def render(
 
     Args:
         package: The Python package that the files are in.
-        scripts: Names of the files of its script, in their order.
+        scripts: Names of the files of its script, in their order, behind what all pages share.
         data: What the script reads: the content of an element of type application/json.
         images: Whether the page shows images that stand in it.
         context: The template's variables, beside `style`, `script`, `data` and `policy`.
     """
     templates = _environment(package)
     # The hashes are of what stands between the tags, with the line ends of the page.
-    style, script = _part(package, 'page.css'), '\n'.join(_part(package, s) for s in scripts)
+    style = _part(package, 'page.css')
+    script = '\n'.join([_part(__package__, _COMMON), *(_part(package, s) for s in scripts)])
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         + ('img-src data:; ' if images else '')

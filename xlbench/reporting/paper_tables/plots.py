@@ -66,8 +66,8 @@ def settings(board: Board, paper_table: PaperTable) -> Figure:
         panels.append(Bars(task.upper(), titles, heights, marks))
     columns = [Column('', SCENARIO_TITLES[s]) for s in paper_table.values('scenario')]
     said = (f'{score}, averaged over languages.', *scores.missing_runs(board, paper_table))
-    labels = ('setting', score)
-    return _bar_figure(board, paper_table, panels, columns, rows, labels, 3, said)
+    table = _table(board, paper_table, columns, rows, said)
+    return _bars(paper_table, table, panels, ('setting', score), 3)
 
 
 def matrices(board: Board, paper_table: PaperTable) -> Figure:
@@ -127,8 +127,7 @@ def stage_bars(
         labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
     across = len({model for _, model in made})
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('setting', score), across)
-    return Figure(_name(paper_table), table, draw)
+    return _bars(paper_table, table, panels, ('setting', score), across)
 
 
 def translation(board: Board, paper_table: PaperTable) -> Figure:
@@ -164,18 +163,16 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
         *([] if board.chains else ['There is no chain (xlbench.chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
-    labels = ('languages', score)
-    return _bar_figure(board, paper_table, panels, columns, rows, labels, across, said)
+    table = _table(board, paper_table, columns, rows, said)
+    return _bars(paper_table, table, panels, ('languages', score), across)
 
 
 def correlations(paper_table: PaperTable, numbers: Table) -> Figure:
     """Bars of how each score correlates with ratings: figures 2 and 7."""
     groups = [column.label for column in numbers.columns]
     heights = {row.name: _numbers(row.cells) for row in numbers.rows}
-    panels = [Bars('', groups, heights)]
     labels = ('rating', 'Pearson correlation')
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, 1)
-    return Figure(_name(paper_table), numbers, draw)
+    return _bars(paper_table, numbers, [Bars('', groups, heights)], labels, 1)
 
 
 def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
@@ -184,8 +181,7 @@ def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
         Bars(column.label, [''], {row.name: _numbers([row.cells[place]]) for row in numbers.rows})
         for place, column in enumerate(numbers.columns)
     ]
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('', ''), len(panels))
-    return Figure(_name(paper_table), numbers, draw)
+    return _bars(paper_table, numbers, panels, ('', ''), len(panels))
 
 
 def _name(paper_table: PaperTable) -> str:
@@ -223,20 +219,16 @@ def _table(
     return Table(title, tuple(columns), tuple(rows), 'task, model', (*board.notes, *said))
 
 
-def _bar_figure(
-    board: Board,
+def _bars(
     paper_table: PaperTable,
+    numbers: Table,
     panels: Sequence[Bars],
-    columns: Sequence[Column],
-    rows: Sequence[Row],
     labels: tuple[str, str],
     across: int,
-    said: Sequence[str],
 ) -> Figure:
     """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
-    table = _table(board, paper_table, columns, rows, said)
     draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, across)
-    return Figure(_name(paper_table), table, draw)
+    return Figure(_name(paper_table), numbers, draw)
 
 
 def _draw_bars(
