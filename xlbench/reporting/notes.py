@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.reporting import systems as systems_lib
+from xlbench.reporting.results import task_name
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import clean
-from xlbench.system import errors
 from xlbench.system.files import Json
 
 # Of every table that has made-up text in it.
@@ -166,11 +166,8 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
     reasons = []
     for key, count in sorted(counts.items()):
         name, _, split = key.partition('/')
-        try:
-            parsed = benchmarks.parse_task(name)
-        except errors.UserError:
-            parsed = None
-        if parsed is None or parsed.benchmark != benchmark.name:
+        parsed = task_name(name)
+        if parsed.benchmark != benchmark.name:
             reasons.append(f'{name} is not a task of {benchmark.name}')
         elif not benchmark.is_official(parsed.task, split, count, parsed.source):
             size = benchmark.official_size(parsed.task, split, parsed.source) or 'no such split'
@@ -198,10 +195,8 @@ def _about_stages(picks: list[Pick]) -> list[str]:
 
 def _where(tasks: set[str]) -> str:
     """The target languages of tasks, which their metrics depend on; else the names of the tasks."""
-    try:
-        return ', '.join(sorted({benchmarks.parse_task(task).target for task in tasks}))
-    except errors.UserError:
-        return ', '.join(sorted(tasks))
+    targets = {task_name(task).target for task in tasks}
+    return ', '.join(sorted(tasks if '' in targets else targets))
 
 
 def _short_hashes(manifests: Json) -> Json:

@@ -34,6 +34,14 @@ def main_score(headline: str, scores: Iterable[str]) -> str:
     return headline if headline in names else [*others, *names, 'loss'][0]
 
 
+def task_name(name: str) -> benchmarks.TaskName:
+    """The parts of a task's name; a user's own task has neither benchmark nor languages."""
+    try:
+        return benchmarks.parse_task(name)
+    except errors.UserError:
+        return benchmarks.TaskName('', name, '', '')
+
+
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 

@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks import languages
-from xlbench.reporting import predictions
 from xlbench.reporting.page.style import Style
-from xlbench.reporting.results import Result, read_predictions
+from xlbench.reporting.results import Result, read_predictions, task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import clean
@@ -159,7 +158,7 @@ def _chosen(every: Sequence[Example]) -> list[Example]:
 
 def _task(task: str) -> dict[str, Json]:
     """A task's name and languages, each with its direction."""
-    source, target = predictions.languages(task)
+    source, target = task_name(task)[2:]
     return {
         'name': clean(task), 'source': source, 'target': target,
         'sourceDir': _direction(source), 'targetDir': _direction(target),

@@ -10,10 +10,10 @@ from xlbench import benchmarks
 from xlbench.reporting import drawing
 from xlbench.reporting.page import style as style_lib
 from xlbench.reporting.page.style import Style
+from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Figure
-from xlbench.system.errors import UserError
 
 _MOST = 6  # Systems that have a map of their own.
 _MANY = 12  # Rows of a map of systems.
@@ -56,14 +56,8 @@ def plots(section: Section, style: Style, prefix: str) -> list[Figure]:
 
 def _names(section: Section) -> list[benchmarks.TaskName]:
     """The section's tasks that are of the benchmark, in the order of its columns."""
-    names = []
-    for column in section.columns:
-        if len(column.tasks) == 1:
-            try:
-                names.append(benchmarks.parse_task(column.tasks[0]))
-            except UserError:  # A user's own.
-                continue
-    return names
+    names = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
+    return [name for name in names if name.benchmark]
 
 
 def _scores(section: Section, system: System) -> dict[benchmarks.TaskName, float]:
