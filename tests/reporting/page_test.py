@@ -297,11 +297,12 @@ def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
         write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
     section = section_of(path)
     style = style_lib.of_section(section)
-    for name, value, count in (('MOST', 8, 8), ('_CHARACTERS', 200, 20)):
+    # Of a task no more than `MOST` are read.
+    for name, value, count, total in (('MOST', 8, 8, 32), ('_CHARACTERS', 200, 20, 40)):
         with monkeypatch.context() as patch:
             patch.setattr(examples, name, value)
             content = examples.content(section, style)
-        assert content['total'] == 40 and len(content['examples']) == count
+        assert content['total'] == total and len(content['examples']) == count
         assert {example[0] for example in content['examples']} == {0, 1, 2, 3}
 
 

@@ -196,18 +196,18 @@ class Runner:
         for start in self._adapt.starts:
             if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
                 continue
-            params = self._source.params(start)
+            source = self._source
             frozen = FrozenEncoder(
-                self._source.model, self._source.objective, params, corpus, self._mesh
+                source.model, source.objective, source.params(start), corpus, self._mesh
             )
             unadapted = zero_shot(language, start)
             if not self._journal.has(row_of(self._task, unadapted).key):
-                self._zero_shot(unadapted, corpus, frozen)
+                self._zero_shot(unadapted, frozen)
             for method in self._adapt.methods:
                 groups = [g for g in self._adapt.groups(language, start) if g.method == method]
                 left = [group for group in groups if self._left(group)]
                 if left:
-                    self._run_groups(left, corpus, params, frozen)
+                    self._run_groups(left, frozen)
 
     def _left(self, group: Group) -> list[Lane]:
         """Returns the lanes of a group that are not done yet."""
@@ -222,33 +222,19 @@ class Runner:
         self._journal.add(row, predicted, num_buckets)
         self._progress.done += 1
 
-    def _run_groups(
-        self,
-        groups: Sequence[Group],
-        corpus: corpus_lib.Corpus,
-        params: Params,
-        frozen: FrozenEncoder,
-    ) -> None:
+    def _run_groups(self, groups: Sequence[Group], frozen: FrozenEncoder) -> None:
         """Adapts groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
-        source = self._source
-        adapter = adaptation.Adapter(
-            source.model,
-            source.objective,
-            params,
-            corpus,
-            self._mesh,
-            self._adapt.recipe(groups[0].method),
-            frozen,
-        )
+        adapter = adaptation.Adapter(frozen, self._adapt.recipe(groups[0].method))
         with futures.ThreadPoolExecutor(1) as beside:
             compiled = None
             for group, following in itertools.zip_longest(groups, groups[1:]):
                 if compiled is not None:
                     compiled.result()
-                compiled = self._run_group(group, adapter, corpus, beside, following)
+                compiled = self._run_group(group, adapter, frozen.corpus, beside, following)
 
-    def _zero_shot(self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder) -> None:
+    def _zero_shot(self, group: Group, frozen: FrozenEncoder) -> None:
+        corpus = frozen.corpus
         predicted = frozen.predict(corpus.test)
         test_score = score(self._view, corpus.labels, corpus.test.gold, predicted)
         self._add(replace(row_of(self._task, group), score=test_score), predicted)
