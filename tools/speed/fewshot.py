@@ -177,8 +177,7 @@ def xlbench_step(args: argparse.Namespace):
         read = frozen_lib.Eval((jax.tree.map(lambda x: x[None], one),), test.take, test.gold)
         frozen = types.SimpleNamespace(
             model=model, objective=objective, corpus=corpus, mesh=mesh, whole=params,
-            params=params, shots=lambda *_: shots, evaluated=lambda *_: read,
-        )  # fmt: skip
+            params=params, shots=lambda *_: shots, evaluated=lambda *_: read)  # fmt: skip
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
     recipe = settings.Recipe(method, epochs=epochs)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.reporting import systems as systems_lib
@@ -139,7 +139,7 @@ def provenance(pick: Pick) -> dict[str, str]:
         'versions': info.get('versions'),
         'data': info.get('data'),
         'manifests scored': hashes,
-        'manifests of the run': _short_hashes(info.get('manifests')),
+        'manifests of the run': short_hashes([info.get('manifests')]),
         'predictions from': info.get('scored'),
         'decoding': next((r.decoding for r in pick.results.values() if r.decoding), None),
     }
@@ -199,7 +199,10 @@ def _where(tasks: set[str]) -> str:
     return ', '.join(sorted(tasks if '' in targets else targets))
 
 
-def _short_hashes(manifests: Json) -> Json:
-    if not isinstance(manifests, dict):
-        return manifests
-    return {name: str(value)[:12] for name, value in sorted(manifests.items())}
+def short_hashes(recorded: Iterable[Json]) -> dict[str, Json]:
+    """{'mtg_qg_en_en/train': 12 digits of its hash}, of all workdirs together."""
+    every: dict[str, set[str]] = {}
+    for of_one in recorded:
+        for name, value in of_one.items() if isinstance(of_one, dict) else ():
+            every.setdefault(name, set()).add(str(value)[:12])
+    return {name: ' or '.join(sorted(values)) for name, values in sorted(every.items())}

@@ -15,7 +15,7 @@ import json
 import math
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -24,6 +24,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
+_OWN = ('seed', 'workdir')  # Keys of a config in which repeated runs differ.
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
 
@@ -260,7 +261,7 @@ class Run:
 
 def config_hash(config: Mapping[str, Json]) -> str:
     """Hashes a config without its seed: equal for runs that differ in the seed only."""
-    text = json.dumps(_without_seed(config_lib.for_hash(config)), sort_keys=True, default=str)
+    text = json.dumps(without(config_lib.for_hash(config), _OWN), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -439,10 +440,11 @@ def _lines(path: pathlib.Path) -> Iterator[bytes]:
         yield from file
 
 
-def _without_seed(value: Json) -> Json:
+def without(value: Json, keys: Collection[str]) -> Json:
+    """A config, or a part of one, without the entries of some keys, as deep as it goes."""
     if isinstance(value, dict):
-        return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
-    return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
+        return {key: without(inner, keys) for key, inner in value.items() if key not in keys}
+    return [without(inner, keys) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _choosing_split(config: Mapping[str, Json]) -> str:

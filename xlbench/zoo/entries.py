@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.reporting import costs, layout, sections as sections_lib, systems
+from xlbench.reporting import costs, layout, notes, sections as sections_lib, systems
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.system import errors, files, untrusted
@@ -106,7 +106,7 @@ def _entry(runs: Sequence[Run]) -> Entry:
         'trained on': first.scenario.mixture if first.scenario else '',
         'step': ', '.join(dict.fromkeys(str(pick.step) for pick in picks)),
         'data': experiments.common(run.info.get('data') for run in runs),
-        'data hashes': experiments.short_hashes([*scored, *prepared]),
+        'data hashes': notes.short_hashes([*scored, *prepared]),
         'config hash': first.config_hash[:12],
         'code': experiments.common(run.info.get('git') for run in runs),
         'versions': experiments.common(run.info.get('versions') for run in runs),
