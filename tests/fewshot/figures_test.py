@@ -139,13 +139,15 @@ def test_means_are_sorted_by_zero_shot(tmp_path):
     rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
     rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
     rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
-    found = figure_data.means(System('udpos', (of_rows(tmp_path / 'a', rows),)))
-    assert (found.languages, found.shots) == (('fr', 'de', 'ja'), (1, 4))
-    nan = np.nan
-    np.testing.assert_array_equal(found.zero_shot, [70, 50, nan])
-    np.testing.assert_array_equal(found.mean, [[73, nan], [62, 66], [20, nan]])
-    np.testing.assert_allclose(found.deviation, [[2, nan], [8**0.5, nan], [nan, nan]])
-    np.testing.assert_array_equal(found.buckets, [[3, 0], [2, 1], [1, 0]])
+    [*_, drawn] = figures.draw_all([of_rows(tmp_path / 'a', rows)], tmp_path)[:2]
+    assert drawn.caption.endswith('over 1 to 3 buckets.')
+    found = [[*line.values()][1:] for line in table(tmp_path / 'figure2-udpos.csv')]
+    assert found == [
+        ['fr', '0', '70.0000', '', ''], ['fr', '1', '73.0000', '2.0000', '3'],
+        ['fr', '4', '', '', '0'], ['de', '0', '50.0000', '', ''],
+        ['de', '1', '62.0000', '2.8284', '2'], ['de', '4', '66.0000', '', '1'],
+        ['ja', '0', '', '', ''], ['ja', '1', '20.0000', '', '1'], ['ja', '4', '', '', '0'],
+    ]  # fmt: skip
 
 
 def test_improved_words_are_those_that_zero_shot_gets_wrong():
