@@ -19,7 +19,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'data': (12504, 52),
     'decoding': (1228, 10),
     'evaluators': (1587, 7),
-    'fewshot': (6580, 26),
+    'fewshot': (6546, 26),
     'huggingface': (3682, 23),
     'inference': (4097, 18),
     'interactive': (656, 4),

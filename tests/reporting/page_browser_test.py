@@ -126,9 +126,7 @@ def test_the_page_fits_and_everybody_can_read_it(open_report, viewport, scheme, 
     ink, paper = page.evaluate("""() => ['color', 'backgroundColor'].map(
         (key) => Number(/\\d+/.exec(getComputedStyle(document.body)[key])[0]))""")
     assert (ink > paper) == (scheme == 'dark')
-    widths = page.evaluate(
-        "() => [...document.querySelectorAll('.plot')].map((e) => e.naturalWidth)"
-    )
+    widths = page.eval_on_selector_all('.plot', '(all) => all.map((e) => e.naturalWidth)')
     assert len(widths) > 3 and all(widths)
     page.screenshot(path=tmp_path / 'page.png', full_page=True)
 
