@@ -62,7 +62,7 @@ class Row:
         language: ISO code.
         shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
         bucket: Number of the bucket.
-        method: One of lanes.METHODS, or ZERO_SHOT.
+        method: One of settings.METHODS, or ZERO_SHOT.
         start: 'source', or 'none' for a model without source training.
         learning_rate: Of Adam.
         seed: Of dropout, of the order of examples and of fresh heads.
