@@ -61,7 +61,7 @@ def answer(section: Section, style: Style) -> Headline | None:
         if known:
             top = max(known, key=lambda system: (sign or 1) * cells[system.name].value)
             gain = value - cells[top.name].value
-            tone = ('loss', None, 'gain')[1 + (gain * sign > 0) - (gain * sign < 0)]
+            tone = None if not gain * sign else 'gain' if gain * sign > 0 else 'loss'
             shown = f'{gain:+.{decimals}f}'
             others.append((label, top.name, str(cells[top.name]), shown, tone))
     where = _where(style, [s for s in style.ranked if not cells[s.name].is_missing])
@@ -115,10 +115,10 @@ def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
     if style.column is None:
         return []
     score, tasks = section.scores[0], style.column.tasks
-    scored = [s for s in section.systems if s.kind != 'run']
-    scored = [s for s in (*style.ranked, *scored) if not s.cell(score, tasks).is_missing]
-    shown = [s for is_run in (True, False) for s in
-             [s for s in scored if (s.kind == 'run') == is_run][:_MOST]]  # fmt: skip
+    scored = [s for s in section.systems if not s.cell(score, tasks).is_missing]
+    runs = [system for system in style.ranked if system in scored]
+    others = [system for system in scored if system.kind != 'run']
+    shown = [*runs[:_MOST], *others[:_MOST]]
     if len(shown) < 2:
         return []
 
