@@ -160,19 +160,16 @@ def params_of(view, **overrides):
 
 
 @functools.cache
-def frozen_of(view, dev, devices):
-    data, mesh = corpus(view, dev), mesh_of(devices)
-    objective = objectives.build(view)
-    return FrozenEncoder(model_of(view), objective, params_of(view), data, mesh)
+def frozen_of(view, dev, devices, dropout=0.2, **overrides):
+    model, params = model_of(view, dropout, **overrides), params_of(view, **overrides)
+    data = corpus(view, dev)
+    return FrozenEncoder(model, objectives.build(view), params, data, mesh_of(devices))
 
 
 @functools.cache
 def adapter(view, method, devices=1, dropout=0.2, dev=True, **options):
     options = dict(epochs=12, patience=3, adam=ADAM) | options
-    return adaptation.Adapter(
-        model_of(view, dropout), objectives.build(view), params_of(view), corpus(view, dev),
-        mesh_of(devices), Recipe(method, **options), frozen_of(view, dev, devices),
-    )  # fmt: skip
+    return adaptation.Adapter(frozen_of(view, dev, devices, dropout), Recipe(method, **options))
 
 
 LANES = tuple(
@@ -436,10 +433,8 @@ def test_parameters_are_returned_where_asked_for():
 
 def test_a_head_over_an_encoder_without_a_pooler_has_a_layer_of_its_own():
     view, before = 'classification', params_of('classification', has_pooler=False)
-    found = adaptation.Adapter(
-        model_of(view, has_pooler=False), objectives.build(view), before, corpus(view, False),
-        mesh_of(), Recipe('fc_pooler', epochs=2),
-    )  # fmt: skip
+    frozen = frozen_of(view, False, 1, has_pooler=False)
+    found = adaptation.Adapter(frozen, Recipe('fc_pooler', epochs=2))
     [result] = found.run(4, LANES[:1], 1, LANES[:1])
     before, after = flat(before), flat(result.params)
     moved = [name for name in before if not np.array_equal(before[name], after[name])]
@@ -466,15 +461,12 @@ def test_zero_shot_predictions():
 
 
 def test_a_frozen_encoder_reads_texts_once(monkeypatch):
-    frozen = frozen_of('classification', True, 1)
+    frozen = frozen_of('classification', True, 1, 0.2)
     run('classification', 'fc_pooler', at_once=3)
     monkeypatch.setattr(frozen, '_states', None)  # Nothing is encoded again.
     data = Corpus('classification')
     for method in ('fc', 'cos_pooler'):
-        found = adaptation.Adapter(
-            model_of('classification'), objectives.build('classification'),
-            params_of('classification'), data, mesh_of(), Recipe(method), frozen,
-        )  # fmt: skip
+        found = adaptation.Adapter(frozen, Recipe(method))
         assert found._data(4).dev.gold.shape == data.dev(4).gold.shape
         assert found._test(4).take.shape == data.test.take.shape
 

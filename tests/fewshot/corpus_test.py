@@ -6,7 +6,7 @@ import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled
-from xlbench.fewshot import corpus as corpus_lib, results, settings, source
+from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep
 from xlbench.metrics import tagging
 from xlbench.system import errors
 
@@ -21,14 +21,19 @@ def root(tmp_path_factory):
     return folder
 
 
+class Asked(settings.Adapt):
+    """Any buckets, not only those from one number to another."""
+
+    numbers = property(lambda self: self.buckets)
+
+
 def opened(root, view, task='', lang='de', **changed):
     options = {
-        'shots': (1, 4), 'buckets': range(tiny_labels.BUCKETS), 'dev': 'validation',
-        'lengths': {'inputs': LIMIT}, 'batch_size': 16, 'view': view,
+        'languages': (lang,), 'learning_rates': (1e-5,), 'shots': (1, 4),
+        'buckets': range(tiny_labels.BUCKETS), 'lengths': {'inputs': LIMIT}, 'eval_batch_size': 16,
     }  # fmt: skip
-    task = task or TASKS[view]
-    options = corpus_lib.Options(**options | changed)
-    return corpus_lib.Corpus.open(str(root), 'sample', task, lang, options)
+    adapt = Asked(**options | changed)
+    return corpus_lib.Corpus.open(str(root), 'sample', task or TASKS[view], lang, adapt)
 
 
 def made(view, rows, width):
@@ -69,7 +74,7 @@ def test_a_test_set_without_real_labels_is_pointed_out(root, view, monkeypatch):
     note = f"{corpus.name}/test: all 45 examples have the target '{label}'; it may stand for labels"
     assert corpus.about_test.startswith(note)
     adapt = settings.Adapt(languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-4,))
-    assert note in source.survey(adapt, 'de', corpus)
+    assert note in sweep.survey(adapt, 'de', corpus)
 
 
 @views
@@ -207,7 +212,7 @@ def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
 @views
 @pytest.mark.parametrize('batch_size', [16, 512])
 def test_right_labels_stand_where_predictions_are_taken(root, view, batch_size):
-    corpus = opened(root, view, batch_size=batch_size)
+    corpus = opened(root, view, eval_batch_size=batch_size)
     test = corpus.test
     assert test.num_examples == tiny_labels.SIZES['test']
     assert len({batch['encoder_input_tokens'].shape for batch in test.batches}) <= 4
@@ -263,7 +268,7 @@ def test_words_that_are_not_scored_are_left_out(tmp_path, monkeypatch):
     ]
     rows = tiny_labels.named('tagging', name, 'test', rows)
     tiny_labels.write_task(tmp_path, 'tagging', name, 'test', rows)
-    test = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(), dev='none', batch_size=8).test
+    test = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(), dev='none', eval_batch_size=8).test
     # The last sentence loses two words: 1 + 1 + 9 + 9 pieces and the end are one too many.
     assert test.gold.tolist() == [0, 2, -1, -1, 0, 2, -1]
     assert test.words.tolist() == [0, 2, -1, -1, 0, 1, -1]
@@ -297,7 +302,7 @@ def xnli(tmp_path_factory):
 
 @pytest.mark.parametrize('number', [1, 4])
 def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
-    corpus = opened(xnli, 'classification', 'xnli', buckets=(0, 1), batch_size=512)
+    corpus = opened(xnli, 'classification', 'xnli', buckets=(0, 1), eval_batch_size=512)
     dev = corpus.dev(number)
     assert dev.num_examples == 2490 - 40 * 3 * number
     taken = [
@@ -365,7 +370,7 @@ def test_a_part_of_the_test_set_can_be_enough(root, view):
 
 def test_sentences_share_the_rows_of_a_set(root):
     """Each is once, behind others with its own positions, and read where it stands."""
-    corpus = opened(root, 'tagging', batch_size=64)
+    corpus = opened(root, 'tagging', eval_batch_size=64)
     [batch] = corpus.test.batches
     segments, positions = batch['encoder_segment_ids'], batch['encoder_positions']
     assert segments.max() > 1 and len(segments) < tiny_labels.SIZES['test']

@@ -27,7 +27,7 @@ from xlbench.fewshot import (
     adaptation,
     command_lines,
     results,
-    source as source_lib,
+    runner,
     sweep,
 )
 from xlbench.fewshot.analysis import systems, tables
@@ -540,7 +540,7 @@ def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_p
     with contextlib.closing(loop.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
         first = trainer._first_params()
     mesh = partitioning.make_mesh()
-    source = source_lib.Source(str(run[1] / 'source'), config, parts.data, mesh)
+    source = runner.Source(str(run[1] / 'source'), config, parts.data, mesh)
     jax.tree.map(np.testing.assert_array_equal, first, source.params('none'))
     best = source.params('source')
     assert not all(map(np.array_equal, *map(jax.tree.leaves, (first, best))))

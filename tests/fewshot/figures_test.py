@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
@@ -139,13 +139,15 @@ def test_means_are_sorted_by_zero_shot(tmp_path):
     rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
     rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
     rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
-    found = figure_data.means(System('udpos', (of_rows(tmp_path / 'a', rows),)))
-    assert (found.languages, found.shots) == (('fr', 'de', 'ja'), (1, 4))
-    nan = np.nan
-    np.testing.assert_array_equal(found.zero_shot, [70, 50, nan])
-    np.testing.assert_array_equal(found.mean, [[73, nan], [62, 66], [20, nan]])
-    np.testing.assert_allclose(found.deviation, [[2, nan], [8**0.5, nan], [nan, nan]])
-    np.testing.assert_array_equal(found.buckets, [[3, 0], [2, 1], [1, 0]])
+    [*_, drawn] = figures.draw_all([of_rows(tmp_path / 'a', rows)], tmp_path)[:2]
+    assert drawn.caption.endswith('over 1 to 3 buckets.')
+    found = [[*line.values()][1:] for line in table(tmp_path / 'figure2-udpos.csv')]
+    assert found == [
+        ['fr', '0', '70.0000', '', ''], ['fr', '1', '73.0000', '2.0000', '3'],
+        ['fr', '4', '', '', '0'], ['de', '0', '50.0000', '', ''],
+        ['de', '1', '62.0000', '2.8284', '2'], ['de', '4', '66.0000', '', '1'],
+        ['ja', '0', '', '', ''], ['ja', '1', '20.0000', '', '1'], ['ja', '4', '', '', '0'],
+    ]  # fmt: skip
 
 
 def test_improved_words_are_those_that_zero_shot_gets_wrong():
@@ -175,8 +177,11 @@ def test_overlap_is_the_jaccard_index_of_different_words():
 def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
     splits = {s: figure_data.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
-    options = corpus_lib.Options([1], (0, 1), 'none', {'inputs': LIMIT}, 2, 'tagging')
-    corpus = corpus_lib.Corpus(splits, options)
+    adapt = settings.Adapt(
+        languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-5,), dev='none',
+        lengths={'inputs': LIMIT}, eval_batch_size=2,
+    )  # fmt: skip
+    corpus = corpus_lib.Corpus(splits, adapt, 'tagging')
     assert corpus.test.gold.tolist() == GOLD
     found = figure_data.read_words(one_group(words_sweep))
     assert found.words.tolist() == WORDS

@@ -231,7 +231,7 @@ def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path
     rows = tiny_sweep.group('de', 1, [1.0])
     sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, asked=asked))
     found = {
-        (lang, k, method): sweep.buckets(lang, k, method, 'source')
+        (lang, k, method): sweep.buckets(results.Group(lang, k, method))
         for lang, k, method in (
             ('de', 1, 'fc'),
             ('de', 1, 'full'),
@@ -272,9 +272,10 @@ def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):
         *rates('ja', [None, None], [None, None]),  # No dev set.
     ]
     sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows))
-    chosen = {lang: sweep.learning_rate('udpos', lang, 1) for lang in ('de', 'fr', 'es', 'ja')}
+    langs = ('de', 'fr', 'es', 'ja')
+    chosen = {lang: sweep.learning_rate('udpos', results.Group(lang, 1)) for lang in langs}
     assert chosen == {'de': 3e-5, 'fr': 1e-5, 'es': 1e-5, 'ja': 1e-5}
-    assert sweep.learning_rate('udpos', 'de', 2) is None
+    assert sweep.learning_rate('udpos', results.Group('de', 2)) is None
 
 
 def test_rows_do_not_depend_on_the_order_in_which_adaptations_ended(tmp_path):

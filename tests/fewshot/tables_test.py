@@ -55,7 +55,7 @@ def official(
     examples = {f'{FEWSHOT.task_name(task, "en")}/train': train}
     info = {'data': 'files', 'config': config, 'examples': examples}
     folder = tiny_sweep.write(tmp_path / 'sweep', rows, **info)
-    num_test = paper.sizes()[task, 'en', 'test']
+    num_test = FEWSHOT.official_size(task, 'test', 'en')
     source = write_source(folder / 'source', task, num_test=num_test, init_from=init_from)
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'examples': examples}))
@@ -288,7 +288,7 @@ def test_the_task_has_its_labels_and_languages(tmp_path):
     assert found['languages, English among them', '', 'here'] == '2'
     assert found['languages, English among them', '', 'paper'] == '6'
     assert found['training sets in target languages', '', 'paper'] == 'Yes'
-    for task, printed in paper.tasks().items():
+    for (task,), printed in paper.tasks().items():
         assert int(printed['languages']) == len(FEWSHOT.task_languages[task])
         trains = set(FEWSHOT.train_languages(task)) == set(FEWSHOT.task_languages[task])
         assert printed['target_training_sets'] == ('Yes' if trains else 'No')

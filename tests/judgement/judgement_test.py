@@ -69,7 +69,7 @@ def test_a_page_is_blind_and_loads_nothing():
     page = pages.document(study, study.sheets[0])
     assert not re.search(r'system-\d|key|jsonl', page.split('id="study">')[1].split('</script>')[0])
     assert page.count('<script') == 2 and '<b>' not in page and '<i>' not in page
-    assert 'a &lt; b &amp; &quot;c&quot;' in page and '&lt;i&gt;anna' in page
+    assert 'a &lt; b &amp; &#34;c&#34;' in page and '&lt;i&gt;anna' in page
     assert "default-src 'none'" in page and 'unsafe' not in page
     assert not re.search(r'https?:|src=|href="', page)
     content = json.loads(page.split('id="study">')[1].split('</script>')[0])

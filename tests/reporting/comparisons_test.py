@@ -1,8 +1,8 @@
 """Reports say which differences between runs are significant."""
 
-import dataclasses
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from workdir_files import QG, write_workdir
@@ -254,7 +254,7 @@ def test_a_metric_is_made_again_from_its_signature(tmp_path, metric):
     result = results.read_run(tmp_path / 'run').at(10, 'test')['mtg_qg_de_de']
     name = type(metric).__name__
     for signature, made in ((metric.signature, True), ('nrefs:1', False)):
-        changed = dataclasses.replace(result, signatures={name: signature, 'Other': 'x'})
+        changed = msgspec.structs.replace(result, signatures={name: signature, 'Other': 'x'})
         scorer = comparisons._scorer(changed, score)
         assert (scorer is not None) == made
         if scorer:

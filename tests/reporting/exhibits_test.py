@@ -1,5 +1,6 @@
 """Tests of the tables and figures of a paper from runs."""
 
+import base64
 import csv
 import json
 import operator
@@ -119,7 +120,8 @@ def test_figures_are_drawn(runs, tmp_path):
     texts = {text.strip() for text in ElementTree.fromstring(picture).itertext()}
     assert {'source language', 'target language', 'rouge_l', 'QG mT5', 'QG mBART', 'de'} <= texts
     page, text = ((output / f'report.{kind}').read_text() for kind in ('html', 'md'))
-    assert re.search(r'<figure[^>]*>(?:(?!</figure>).)*<svg.*QG mBART', page, re.DOTALL)
+    source = re.search(r'<figure[^>]*>(?:(?!</figure>).)*<img[^>]* src="[^"]*,([^"]*)"', page, re.S)
+    assert 'QG mBART' in base64.b64decode(source[1]).decode()
     assert '![Figure 4: From each language into each](figure4.png)' in text
     assert 'Left out: it is made of --ratings=FILE' in text
 

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import dataclasses
 import hashlib
 import html
 import io
@@ -17,13 +18,12 @@ from xlbench.benchmarks import MRS, MTG
 from xlbench.reporting import documents, drawing, render, results, sections as sections_lib
 from xlbench.reporting.page import (
     curves,
-    distributions,
     document,
     examples,
     heatmaps,
+    overview,
     style as style_lib,
 )
-from xlbench.reporting.page.markup import Markup, element, join
 
 
 def section_of(*paths):
@@ -42,13 +42,16 @@ def data_of(page):
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_markup_escapes_every_text_once():
-    inner = element('b', '<i> & "q"', title='a"b<c', hidden=True, lang=None)
-    assert inner == '<b title="a&quot;b&lt;c" hidden>&lt;i&gt; &amp; &quot;q&quot;</b>'
-    assert element('p', inner, '<') == f'<p>{inner}&lt;</p>'
-    assert join([Markup('<br>'), '<br>']) == '<br>&lt;br&gt;'
-    assert element('input', data_name='x') == '<input data-name="x">'
-    assert element('p', 'a\x1b\nb') == '<p>a\ufffd\ufffdb</p>'
+def test_every_text_of_a_page_is_escaped_once(tmp_path):
+    paths = [
+        write_workdir(tmp_path / f'a "<b>&{i}', lambda step, task: 50.0, info={'config': {'i': i}})
+        for i in range(2)
+    ]
+    section = dataclasses.replace(section_of(*paths), notes=('<i> & "q"\x1b\nb',))
+    text = documents.html([section])
+    assert '<li>&lt;i&gt; &amp; &#34;q&#34;\ufffd\ufffdb</li>' in text
+    assert 'data-name="a &#34;&lt;b&gt;&amp;0"' in text and '<b>' not in text
+    assert '&amp;amp;' not in text and '&amp;lt;' not in text
 
 
 def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
@@ -89,10 +92,10 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
         write_workdir(tmp_path / f'run{i}', lambda step, task, i=i: 30.0 + i, baselines=i == 0,
                       info={'config': {'name': i}})
         for i in range(4)
-    ]
+    ]  # fmt: skip
     section = section_of(*paths[1:])
     style = style_lib.of_section(section)
-    plot = distributions.ranking(section, style, 's1')
+    (plot,) = overview.ranking(section, style, 's1')
     assert plot.numbers.notes == ('rouge_l of each system.',)
     text = documents.html([section])
     legend = text[text.index('class="legend"') : text.index('</dl>', text.index('class="legend"'))]
@@ -100,7 +103,8 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
     assert 'seeds' not in legend and 'significant' not in legend
     # No run looks like a baseline.
     section = section_of(*paths)
-    assert 'Stars are baselines.' in distributions.ranking(section, style, 's1').numbers.notes[0]
+    (plot,) = overview.ranking(section, style, 's1')
+    assert 'Stars are baselines.' in plot.numbers.notes[0]
     assert '*' not in [marker for _, marker in drawing.SERIES]
 
 
@@ -111,7 +115,7 @@ def test_no_text_of_a_plot_is_cut(tmp_path):
         write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', lambda step, task, i=i: 30.0 + i,
                       tasks=both, info={'config': {'name': i}})
         for i in range(2)
-    ]
+    ]  # fmt: skip
     for path in paths:
         for task in both:
             lines = [{'id': i, 'target': 'a b', 'prediction': 'a', 'scores': {'rouge_l': 30.0}}
@@ -129,7 +133,7 @@ def test_no_text_of_a_plot_is_cut(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, 'encoded', encoded)
         figures = document.plots([section_of(*paths)])
-        assert len(figures) >= 4
+        assert len(figures) >= 2
         for figure in figures:
             figure.draw(('svg',))
     assert cut == []
@@ -164,13 +168,13 @@ def test_differences_are_to_the_paper_on_official_data(tmp_path):
     section = section_of(run)
     official = section.data == 'official'
     assert chosen.endswith('(paper, multi)') == official and official
-    assert 'the paper&#x27;s best' in text and 'data-direction="1"' in text
+    assert 'the paper&#39;s best' in text and 'data-direction="1"' in text
 
 
 def test_only_the_script_and_the_style_of_the_page_run(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
     text = documents.html([section_of(path)])
-    policy = re.search(r'Security-Policy" content="([^"]*)"', text)[1].replace('&#x27;', "'")
+    policy = re.search(r'Security-Policy" content="([^"]*)"', text)[1]
     assert "default-src 'none'" in policy
     for tag, part in (
         ('script', text.rpartition('<script>')[2]),
@@ -199,7 +203,7 @@ def test_plots_are_drawn_from_the_logs(tmp_path):
     made = curves.plots(section, style_lib.of_section(section), 's1')
     titles = ['Training loss', 'Loss in evaluation', 'rouge_l in evaluation']
     assert [plot.numbers.title for plot in made] == titles
-    assert documents.html([section]).count('<svg class="plot"') == 4  # And the ranks.
+    assert documents.html([section]).count('<img class="plot"') == 4  # And the ranks.
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
@@ -209,12 +213,7 @@ def test_names_are_drawn_as_they_are(tmp_path):
     root = ElementTree.fromstring(plot.svg())
     texts = {''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')}
     assert {'nats per token', 'step', '_$b$<c>'} <= texts
-    shown = style_lib.inline(plot.svg(), 'x', 'A <b>', 'c & d')
-    assert '<title id="x-title">A &lt;b&gt;</title><desc id="x-about">c &amp; d</desc>' in shown
-    assert 'style' not in shown and 'xmlns' not in shown and 'var(--series-1)' in shown
-    assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', shown)) <= set(
-        re.findall(r' id="([^"]+)"', shown)
-    )
+    assert plot.svg() == plot.svg() and plot.svg().startswith('<svg')
 
 
 def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
@@ -238,10 +237,8 @@ def test_maps_of_languages_and_tasks(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: values[task], tasks=tuple(pairs))
     section = section_of(path)
     (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
-    assert (
-        one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
-    )
-    texts = re.findall(r'<text[^>]*>([^<]*)</text>', style_lib.inline(one.svg(), 'm', '', ''))
+    assert one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
+    texts = re.findall(r'<text[^>]*>([^<]*)</text>', one.svg())
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
     both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)
     path = write_workdir(tmp_path / 'two', lambda step, task: 1.0, tasks=both)
@@ -259,12 +256,9 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
         lines = [line | {'prediction': f'von {name}', 'scores': {'rouge_l': value}}]
         write_predictions(path, task, lines * (name == 'a') or [*lines, {'id': 8, 'input': 'x'}])
     section = section_of(tmp_path / 'a', tmp_path / 'b')
-    style = style_lib.of_section(section)
-    made = examples.of_section(section, style)
-    assert made.score == 'rouge_l' and made.score_values() == {'a': [50.0], 'b': [40.0]}
-    assert made.lengths() == {'references': [1], 'a': [2], 'b': [2]}
     content = data_of(documents.html([section]))['sections'][0]
     assert [s['name'] for s in content['systems']] == ['a', 'b'] and content['total'] == 2
+    assert content['score'] == 'rouge_l'
     assert content['tasks'][0]['target'] == 'de' and content['tasks'][0]['targetDir'] == 'auto'
     assert content['examples'] == [
         [0, '7', 'ein\nText', ['Ziel', 'Ende'], ['von a', 'von b'], [50.0, 40.0], [[], []]],
@@ -303,12 +297,12 @@ def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
         write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
     section = section_of(path)
     style = style_lib.of_section(section)
-    made = examples.of_section(section, style)
-    for name, value, count in (('MOST', 8, 8), ('_CHARACTERS', 200, 20)):
+    # Of a task no more than `MOST` are read.
+    for name, value, count, total in (('MOST', 8, 8, 32), ('_CHARACTERS', 200, 20, 40)):
         with monkeypatch.context() as patch:
             patch.setattr(examples, name, value)
-            content = examples.content(made, style)
-        assert content['total'] == 40 and len(content['examples']) == count
+            content = examples.content(section, style)
+        assert content['total'] == total and len(content['examples']) == count
         assert {example[0] for example in content['examples']} == {0, 1, 2, 3}
 
 
@@ -331,22 +325,13 @@ def test_speed_cost_and_config_are_folded_away(tmp_path):
     }  # fmt: skip
     (path / 'sessions.jsonl').write_text(json.dumps(session) + '\n')
     text = documents.html([section_of(path)])
-    folded = text[text.index('<details class="origins"') :]
+    folded = html.unescape(text[text.index('<details class="origins"') :])
     for fact in ('12,345', '1m30s', '2m00s', '>2.0<', 'python -m xlbench.train --config=c.py',
-                 '&quot;seed&quot;: 0', 'rouge|lang:de|v1', 'jax 0.10.2'):  # fmt: skip
+                 '"seed": 0', 'rouge|lang:de|v1', 'jax 0.10.2'):  # fmt: skip
         assert fact in folded, fact
     (path / 'sessions.jsonl').write_text('no JSON')  # It keeps no page away.
     with pytest.warns(match='the page has no costs of .*/run: .*sessions.jsonl:1: not JSON'):
         assert 'no JSON' not in documents.html([section_of(path)])
-
-
-def test_boxes_have_the_quartiles(tmp_path):
-    section = section_of(write_workdir(tmp_path / 'run', lambda *_: 2.0))
-    style = style_lib.of_section(section)
-    values = {'references': [float(x) for x in range(101)], 'run': [5.0]}
-    plot = distributions.boxes('b', 'Lengths', 'words', values, style)
-    assert b'<svg' in plot.draw(('svg',))['svg']
-    assert plot.draw(('svg',)) == plot.draw(('svg',))
 
 
 def test_plots_are_files_for_papers(tmp_path, capsys):

@@ -176,12 +176,12 @@ def xlbench_step(args: argparse.Namespace):
     else:
         read = frozen_lib.Eval((jax.tree.map(lambda x: x[None], one),), test.take, test.gold)
         frozen = types.SimpleNamespace(
-            params=params, shots=lambda *_: shots, evaluated=lambda *_: read
-        )
+            model=model, objective=objective, corpus=corpus, mesh=mesh, whole=params,
+            params=params, shots=lambda *_: shots, evaluated=lambda *_: read)  # fmt: skip
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
     recipe = settings.Recipe(method, epochs=epochs)
-    adapter = adaptation.Adapter(model, objective, params, corpus, mesh, recipe, frozen)
+    adapter = adaptation.Adapter(frozen, recipe)
     del params
     lanes = [settings.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
     chosen = []

@@ -148,12 +148,12 @@ def measure_buckets(folder: str, count: int) -> dict[str, float]:
         splits[split] = prepared.open_task(root, 'made_up', 'x', split)
     began = time.perf_counter()
     adapt = settings.Adapt(
-        languages=('de',), methods=('full',), shots=(SHOTS,), buckets=count, learning_rates=(1e-5,)
-    )
+        languages=('de',), methods=('full',), shots=(SHOTS,), buckets=count, learning_rates=(1e-5,),
+        dev='none', lengths={'inputs': 32}, eval_batch_size=32,
+    )  # fmt: skip
     planned = [row for row in settings.planned('mldoc', adapt) if row.shots]
     rows = [dataclasses.replace(row, score=50.0) for row in planned]
-    options = corpus.Options((SHOTS,), range(count), 'none', {'inputs': 32}, 32, 'classification')
-    whole = corpus.Corpus(splits, options)
+    whole = corpus.Corpus(splits, adapt, 'classification')
     whole.ids_of(SHOTS)
     whole.bucket_arrays(SHOTS)
     stacked = time.perf_counter() - began

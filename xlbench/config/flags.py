@@ -30,27 +30,7 @@ FLAGS = (
     flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
     flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
 )
-RUNdef _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The overrides of a config, with their values, and the other arguments.
-
-    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
-    """
-    overrides: list[str] = []
-    others: list[str] = []
-    lacks_value = False
-    for argument in argv:
-        argument = re.sub('^-(?=(no)?config)', '--', argument)
-        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
-            overrides.append(argument)
-            lacks_value = not match[1]
-        else:
-            is_value = lacks_value and not argument.startswith('--')
-            (overrides if is_value else others).append(argument)
-            lacks_value = False
-    return overrides, others
-
-
-_FLAGS = (
+RUN_FLAGS = (
     FLAGS,
     flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', metavar='FOLDER'),
     flag('--dry_run', 'print sizes, memory and data, and stop', False),
@@ -72,36 +52,6 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-# What every program with a config takes, and most: for --help.
-FLAGS = (
-    flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
-    flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
-)
-RUNdef _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The overrides of a config, with their values, and the other arguments.
-
-    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
-    """
-    overrides: list[str] = []
-    others: list[str] = []
-    lacks_value = False
-    for argument in argv:
-        argument = re.sub('^-(?=(no)?config)', '--', argument)
-        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
-            overrides.append(argument)
-            lacks_value = not match[1]
-        else:
-            is_value = lacks_value and not argument.startswith('--')
-            (overrides if is_value else others).append(argument)
-            lacks_value = False
-    return overrides, others
-
-
-_FLAGS = (
-    FLAGS,
-    flag('--workdir', 'folder of the run (default: runs/CONFIG-HASH)', '', metavar='FOLDER'),
-    flag('--dry_run', 'print sizes, memory and data, and stop', False),
-)
 _RUN = CommandLine('train', '', RUN_FLAGS)
 
 

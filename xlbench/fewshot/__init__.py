@@ -7,14 +7,13 @@ xlbench.fewshot attention WORKDIR` makes table 5.
   settings       the methods of the paper, the block config.adapt, and what it asks for
   corpus         the buckets of one language as arrays
   eval_sets      dev and test sets as batches
-  source         the data of a sweep, and the source-trained model
   frozen         an encoder that stays as it is
   lane_programs  what the devices do with lanes
   adaptation     adapts one model to one language in one way, as many lanes as fit at a time
   results        the rows of a sweep's results, their journal, and files of predicted labels
   workdir        a sweep's config.json
-  runner         adapts group after group
-  sweep          a whole sweep
+  runner         the source-trained model, adapted for group after group
+  sweep          a whole sweep, and the data that it reads
   analysis       what comes of sweeps: tables, figures, attention
   command_lines  the command lines, read without jax
   attention      changes of attention by adapting, and the program that makes table 5
@@ -34,7 +33,6 @@ __all__ = [
     'results',
     'runner',
     'settings',
-    'source',
     'sweep',
     'workdir',
 ]

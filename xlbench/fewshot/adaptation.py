@@ -34,7 +34,6 @@ from jax.sharding import Mesh
 
 from xlbench.data import features
 from xlbench.fewshot import eval_sets
-from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
 from xlbench.fewshot.frozen import EMBEDDING, Eval, FrozenEncoder, Head, put, stacked
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigned
@@ -44,7 +43,7 @@ from xlbench.parallel import freed_memory, partitioning
 from xlbench.system import machine
 from xlbench.system.errors import UserError
 from xlbench.training import memory
-from xlbench.training.objectives.contract import Objective, Params
+from xlbench.training.objectives.contract import Params
 
 Item = TypeVar('Item')
 
@@ -113,52 +112,37 @@ class Adapter:
     """Adapts one model to one language in one way.
 
     Args:
-      model: SequenceClassifier or TokenClassifier.
-      objective: Classification or Tagging.
-      params: to start from, over the whole vocabulary.
-      corpus: the language.
-      mesh: lanes are cut over its axis 'data'.
+      frozen: the model to start from, as it is, and the language; other adapters may share it.
       recipe: what is adapted, and how.
-      frozen: the `frozen` of another Adapter of the same model, params and corpus: what its encoder
-        has computed is not computed again.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        objective: Objective,
-        params: Params,
-        corpus: Corpus,
-        mesh: Mesh,
-        recipe: Recipe,
-        frozen: FrozenEncoder | None = None,
-    ):
+    def __init__(self, frozen: FrozenEncoder, recipe: Recipe):
+        objective, model = frozen.objective, frozen.model
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         if self._of_words and recipe.method not in TAGGING_METHODS:
             raise UserError(
                 f'method {recipe.method!r} adapts the layer between encoder and classifier, which '
                 f'a tagger does not have; its methods: {", ".join(TAGGING_METHODS)}'
             )
-        self._method, self._recipe, self._mesh = METHODS[recipe.method], recipe, mesh
-        self._corpus, self._params = corpus, params
-        self.frozen = frozen or FrozenEncoder(model, objective, params, corpus, mesh)
-        flat = traverse_util.flatten_dict(self.frozen.params, sep='/')
+        self._method, self._recipe, self._mesh = METHODS[recipe.method], recipe, frozen.mesh
+        self._corpus, self.frozen = frozen.corpus, frozen
+        flat = traverse_util.flatten_dict(frozen.params, sep='/')
         self._rereads = recipe.reads_shots_anew
         self._shared, whole = (), None
         if not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
             trained = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
             if self._rereads:
-                whole = self._with_head(self.frozen.model)
+                whole = self._with_head(model)
                 self._shared = {name: flat[name] for name in flat.keys() - trained.keys()}
             flat = trained
             called = 'label' if self._reads_hidden else 'classify'
             model = Head(self._with_head(model), called)
         self._trained = flat
-        self._chunks = put(tagging.Chunks(corpus.labels).tables, mesh)
+        self._chunks = put(tagging.Chunks(self._corpus.labels).tables, self._mesh)
         self._data_of: tuple[int, LaneData | None] = (0, None)
         self._test_of: tuple[int, Eval] | None = None
-        self._programs = LanePrograms(model, objective, mesh, recipe, whole)
+        self._programs = LanePrograms(model, objective, self._mesh, recipe, whole)
         self._dispatching = threading.Lock()
 
     def _with_head(self, model: nn.Module) -> nn.Module:
@@ -299,7 +283,7 @@ class Adapter:
         adapted = state.params if state.best is None else state.best
         adapted = jax.device_get(self._programs.read(adapted, slot))
         adapted = traverse_util.flatten_dict(adapted, sep='/')
-        whole = traverse_util.flatten_dict(jax.device_get(self._params), sep='/')
+        whole = traverse_util.flatten_dict(jax.device_get(self.frozen.whole), sep='/')
         if EMBEDDING in adapted:
             table = np.array(whole[EMBEDDING])
             ids, trained = self._corpus.ids_of(shots)

@@ -26,7 +26,6 @@ if __name__ == '__main__':  # Before the imports below, which take seconds.
     command_line.former('fewshot.attention', sys.argv[1:])
 
 import jax
-import msgspec
 import numpy as np
 from flax import traverse_util
 
@@ -35,7 +34,7 @@ from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
 from xlbench.fewshot import command_lines
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Key, Row
+from xlbench.fewshot.results import Group, Row
 from xlbench.models import bert
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
@@ -46,24 +45,6 @@ from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Params
 
 BATCH_SIZE = 32
-
-
-class _Adapted(msgspec.Struct, frozen=True):
-    """`Row.key` behind the task, as config.json of kept parameters has it."""
-
-    language: str
-    shots: int
-    method: str
-    start: str
-    learning_rate: float
-    bucket: int
-    seed: int
-
-
-class _Kept(msgspec.Struct):
-    """The part of that config.json that is read."""
-
-    adapted: _Adapted | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,21 +123,6 @@ def first_attention(
     return np.concatenate([of_batch(params, batch) for batch in batches])
 
 
-def kept(sweep: Sweep) -> dict[Key, pathlib.Path]:
-    """Returns `Row.key` of each adaptation whose parameters are there -> their workdir."""
-    paths = {}
-    for group in _folders(sweep.workdir / 'adapted'):
-        for workdir in _folders(group):
-            path = workdir / 'config.json'
-            if path.exists() and (adapted := files.read_json(path, _Kept).adapted):
-                paths[msgspec.structs.astuple(adapted)] = workdir
-    return {row.key: paths[row.key[1:]] for row in sweep.rows if row.key[1:] in paths}
-
-
-def _folders(folder: pathlib.Path) -> list[pathlib.Path]:
-    return [folder / name for name in files.names(folder)]
-
-
 def find(
     sweep: Sweep, task: str, language: str, shots: int, bucket: int
 ) -> tuple[Row, pathlib.Path]:
@@ -165,22 +131,18 @@ def find(
     Raises:
         UserError: it was not kept; with those that were.
     """
-    rate, paths = sweep.learning_rate(task, language, shots), kept(sweep)
-    there = [row for row in sweep.rows if row.key in paths and _is_plain(row)]
-    for row in there:
-        if (row.language, row.shots, row.bucket, row.learning_rate) == (
-            language, shots, bucket, rate
-        ):  # fmt: skip
-            return row, paths[row.key]
-    names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in there)
+    rate = sweep.learning_rate(task, Group(language, shots))
+    plain = (row for row in sweep.rows if row.task == task and row.group == Group(*row.group[:2]))
+    kept = {row: row.adapted(sweep.workdir) for row in plain}
+    kept = {row: path for row, path in kept.items() if (path / 'config.json').is_file()}
+    for row, path in kept.items():
+        if row.group[:2] == (language, shots) and (row.bucket, row.learning_rate) == (bucket, rate):
+            return row, path
+    names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in kept)
     raise UserError(
         f'{sweep.workdir} has no adapted model of {language} {shots}-shot bucket {bucket}; '
         + (f'it has {", ".join(names)}' if names else 'run it with config.adapt.keep_params=1')
     )
-
-
-def _is_plain(row: Row) -> bool:
-    return (row.method, row.start) == ('full', 'source')
 
 
 def read_encoder(workdir: str) -> Params:

@@ -14,7 +14,6 @@ The arrays of a number of shots do not depend on the buckets or the other number
 asked for: a sweep that grows keeps the programs, shapes and random numbers that it started with.
 """
 
-import dataclasses
 import functools
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +24,7 @@ from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.data.features import Example
 from xlbench.fewshot import eval_sets, results
+from xlbench.fewshot.settings import Adapt
 from xlbench.metrics import contract
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -56,43 +56,17 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
     return [(topics.task_name(task, lang), split) for split in splits]
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Options of a corpus: what is taken of a task in one language.
-
-    Attributes:
-        shots: Numbers of shots, K.
-        buckets: The numbers of the buckets of each K that are asked for.
-        dev: 'validation', the split of that name, without the shots of this K (of all buckets)
-            where shots are dev examples (xnli, pawsx); 'other_shots', the examples of buckets of
-            other K that are in no bucket of this K, each once, for languages without a dev file;
-            or 'none'.
-        lengths: dict(inputs=...), most tokens; longer examples are cut.
-        batch_size: Most rows of a batch of a dev or test set.
-        view: 'classification' or 'tagging', the objective's.
-        dev_examples: Number of examples used of larger dev sets, the same ones whenever they
-            are; 0 takes all.
-        test_examples: Likewise, of test sets.
-        further_labels: Of the model, behind those of the task; no example has one.
-    """
-
-    shots: Sequence[int]
-    buckets: Sequence[int]
-    dev: str
-    lengths: Mapping[str, int]
-    batch_size: int
-    view: str
-    dev_examples: int = 0
-    test_examples: int = 0
-    further_labels: Sequence[str] = ()
-
-
 class Corpus:
     """Buckets, dev sets and test set of one task in one language.
 
     Args:
         splits: Those that `needed` names.
-        options: What is taken of them.
+        adapt: What is taken of them. `dev` is 'validation', the split of that name, without the
+            shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
+            'other_shots', the examples of buckets of other K that are in no bucket of this K, each
+            once, for languages without a dev file; or 'none'.
+        view: 'classification' or 'tagging', the objective's.
+        further_labels: Of the model, behind those of the task; no example has one.
 
     Attributes:
         name: The SeqIO task.
@@ -100,7 +74,13 @@ class Corpus:
         token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
-    def __init__(self, splits: Mapping[str, prepared.Prepared], options: Options):
+    def __init__(
+        self,
+        splits: Mapping[str, prepared.Prepared],
+        adapt: Adapt,
+        view: str,
+        further_labels: Sequence[str] = (),
+    ):
         test = splits['test']
         for other in splits.values():
             for key in ('vocabulary', 'labels', 'view'):
@@ -109,12 +89,13 @@ class Corpus:
                         f'{test.name}: splits {other.split} and test have been prepared with '
                         f'another {key}; prepare both again with --force'
                     )
-        self.name, self.labels = test.name, [*test.manifest['labels'], *options.further_labels]
-        self._options, self._test, self._limit = options, test, options.lengths['inputs']
+        self.name, self.labels = test.name, [*test.manifest['labels'], *further_labels]
+        self._adapt, self._view, self._test = adapt, view, test
+        self._limit = adapt.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
         self._num_buckets = {}
-        for number in options.shots:
+        for number in adapt.shots:
             each, empty = self._by_bucket(number), _num_empty(splits[f'shots_{number}'])
             self._num_buckets[number] = max(1 + max(each, default=-1), len(each) + empty)
             self._check_buckets(splits[f'shots_{number}'])
@@ -126,7 +107,15 @@ class Corpus:
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
 
     @classmethod
-    def open(cls, root: str, vocabulary: str, task: str, lang: str, options: Options) -> 'Corpus':
+    def open(
+        cls,
+        root: str,
+        vocabulary: str,
+        task: str,
+        lang: str,
+        adapt: Adapt,
+        further_labels: Sequence[str] = (),
+    ) -> 'Corpus':
         """Reads a task in one language; what is not prepared is prepared first.
 
         Args:
@@ -134,14 +123,14 @@ class Corpus:
             vocabulary: As `xlbench.prepare --vocabulary` takes it.
             task: Of the benchmark, or a user's own; see topics.py.
             lang: ISO code.
-            options: What is taken of it.
+            adapt: What is taken of it.
+            further_labels: Of the model, behind those of the task.
         """
-        jobs = needed(task, lang, options.shots, options.dev)
+        jobs = needed(task, lang, adapt.shots, adapt.dev)
         prepared.ensure(jobs, root=root, vocabulary=vocabulary)
-        return cls(
-            {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs},
-            options,
-        )
+        splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
+        view = 'tagging' if topics.is_tagging(task) else 'classification'
+        return cls(splits, adapt, view, further_labels)
 
     @property
     def about_test(self) -> str:
@@ -165,7 +154,7 @@ class Corpus:
         evaluated = [
             split
             for split in self._records
-            if self._options.dev == 'other_shots' or not split.startswith('shots_')
+            if self._adapt.dev == 'other_shots' or not split.startswith('shots_')
         ]
         first = np.append(self._ids([self._records[f'shots_{shots}']]), self._conventions.eos_id)
         rest = self._ids(self._records[split] for split in evaluated)
@@ -192,7 +181,7 @@ class Corpus:
         rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
         width = min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)
         layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
-        arrays = features.VIEWS[self._options.view](rows, layout)
+        arrays = features.VIEWS[self._view](rows, layout)
         arrays = {
             name: array.reshape(len(buckets), most, *array.shape[1:])
             for name, array in eval_sets.compacted(arrays, self._compact).items()
@@ -220,37 +209,37 @@ class Corpus:
 
     def _dev_records(self, shots: int) -> tuple[Sequence[Example], Sequence[int]]:
         """Returns the examples of `dev`, and their `EvalSet.indices`."""
-        if self._options.dev == 'none':
+        if self._adapt.dev == 'none':
             return (), ()
         taken = self._records[f'shots_{shots}']
-        if self._options.dev == 'other_shots':
+        if self._adapt.dev == 'other_shots':
             records, numbers = self._other_shots(taken)
         else:
             records, numbers = self._without(taken)
         if not records:
             raise UserError(
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
-                f'{self._options.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
+                f'{self._adapt.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
             )
-        drawn = results.drawn(len(records), self._options.dev_examples)
+        drawn = results.drawn(len(records), self._adapt.dev_examples)
         return [records[i] for i in drawn], [numbers[i] for i in drawn]
 
     @functools.cached_property
     def test(self) -> eval_sets.EvalSet:
         """Returns the test set, or what is taken of it."""
         records = self._records['test']
-        drawn = results.drawn(len(records), self._options.test_examples)
+        drawn = results.drawn(len(records), self._adapt.test_examples)
         return self._eval_set([records[i] for i in drawn], drawn)
 
     @property
     def test_size(self) -> int:
         """Counts the examples of `test`, without making its arrays."""
-        return len(results.drawn(len(self._records['test']), self._options.test_examples))
+        return len(results.drawn(len(self._records['test']), self._adapt.test_examples))
 
     def _check_buckets(self, split: prepared.Prepared) -> None:
         """Checks that every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
-        missing = [number for number in self._options.buckets if number not in there]
+        missing = [number for number in self._adapt.numbers if number not in there]
         count = len(there) + _num_empty(split)
         beyond = any(number >= max(count, 1 + max(there, default=-1)) for number in missing)
         if beyond or len(missing) > _num_empty(split):
@@ -308,9 +297,9 @@ class Corpus:
         return eval_sets.build(
             eval_sets.Records(self._test, records),
             numbers,
-            view=self._options.view,
+            view=self._view,
             limit=self._limit,
-            batch_size=self._options.batch_size,
+            batch_size=self._adapt.eval_batch_size,
             compact=self._compact,
         )
 

@@ -84,6 +84,8 @@ class FrozenEncoder:
     Attributes:
       model: over the ids of the corpus.
       params: likewise, on every device.
+      whole: the parameters over the whole vocabulary.
+      objective, corpus, mesh: the same.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class FrozenEncoder:
         flat = traverse_util.flatten_dict(params, sep='/')
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
         self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
-        self._objective, self._corpus, self._mesh = objective, corpus, mesh
+        self.whole, self.objective, self.corpus, self.mesh = params, objective, corpus, mesh
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._shots: dict[int, dict[str, np.ndarray]] = {}
         self._evals: dict[str, np.ndarray] = {}  # By `digest`: the hidden states.
@@ -148,13 +150,13 @@ class FrozenEncoder:
             'encoder_input_tokens': states if hidden else self._pooled(states),
             'encoder_segment_ids': np.zeros((size, 1), np.int32),
             'labels': np.zeros(size, np.int32),
-            self._objective.weights: np.zeros(size, np.float32),
+            self.objective.weights: np.zeros(size, np.float32),
         }
         take = np.where(examples.take >= 0, np.arange(size), -1).astype(np.int32)
         return Eval(({name: x[None] for name, x in batch.items()},), take, examples.gold)
 
     def _of_shots(self, shots: int) -> dict[str, np.ndarray]:
-        arrays = dict(self._corpus.bucket_arrays(shots))
+        arrays = dict(self.corpus.bucket_arrays(shots))
         examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
         flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
         flat |= self._of_labelled(flat) if self._of_words else self._of_texts(flat)
@@ -209,7 +211,7 @@ class FrozenEncoder:
     def _in_parts(self, flat: Mapping[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
         """Returns hidden states of some rows, read a few at a time, always as many: one program."""
         most = ROWS_AT_ONCE
-        if self._mesh.devices.flat[0].platform == 'cpu':
+        if self.mesh.devices.flat[0].platform == 'cpu':
             most = max(CPU_TOKENS_AT_ONCE // flat['encoder_input_tokens'].shape[-1], 1)
         size = -(-len(rows) // max(-(-len(rows) // most), 1))
         states = [
@@ -231,8 +233,8 @@ class FrozenEncoder:
     def _rows(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
         """Returns a batch on the devices, cut along its rows where they divide them."""
         rows = len(batch['labels'])
-        spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
-        return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
+        spec = LANES if rows % self.mesh.shape['data'] == 0 else WHOLE
+        return jax.device_put(dict(batch), NamedSharding(self.mesh, spec))
 
 
 def put(tree: Tree, mesh: Mesh) -> Tree:

@@ -23,7 +23,7 @@ import json
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -39,6 +39,20 @@ _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
 Key = tuple[str, str, int, str, str, float | None, int | None, int | None]
 
 
+class Group(NamedTuple):
+    """Adaptations of one task that differ in the bucket, the learning rate and the seed alone."""
+
+    language: str
+    shots: int
+    method: str = 'full'
+    start: str = 'source'
+
+    @property
+    def name(self) -> str:
+        """Its name in plan.json and in the folders of kept parameters."""
+        return f'{self.language}-{self.shots}-{self.method}-{self.start}'
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One adaptation, or with shots 0 the score of a model without any.
@@ -48,7 +62,7 @@ class Row:
         language: ISO code.
         shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
         bucket: Number of the bucket.
-        method: One of lanes.METHODS, or ZERO_SHOT.
+        method: One of settings.METHODS, or ZERO_SHOT.
         start: 'source', or 'none' for a model without source training.
         learning_rate: Of Adam.
         seed: Of dropout, of the order of examples and of fresh heads.
@@ -82,12 +96,12 @@ class Row:
     @property
     def key(self) -> Key:
         """Returns the values that tell it from every other row of a sweep."""
-        return (*self.group, self.learning_rate, self.bucket, self.seed)
+        return (self.task, *self.group, self.learning_rate, self.bucket, self.seed)
 
     @property
-    def group(self) -> tuple[str, str, int, str, str]:
-        """Returns (task, language, shots, method, start)."""
-        return self.task, self.language, self.shots, self.method, self.start
+    def group(self) -> Group:
+        """Returns the group that it is of."""
+        return Group(self.language, self.shots, self.method, self.start)
 
     def predictions(self, workdir: pathlib.Path) -> pathlib.Path:
         """Returns the file of its predictions."""
@@ -95,6 +109,11 @@ class Row:
         if self.bucket is None:
             return path
         return path.with_suffix('') / f'{self.learning_rate}-{self.seed}.npy'
+
+    def adapted(self, workdir: pathlib.Path) -> pathlib.Path:
+        """Returns the workdir of its parameters, which is there if they were kept."""
+        lane = f'{self.learning_rate}-{self.bucket}-{self.seed}'
+        return workdir / 'adapted' / f'{self.task}-{self.group.name}' / lane
 
     def earlier_predictions(self, workdir: pathlib.Path) -> pathlib.Path:
         """Returns the file of its group's predictions in workdirs of earlier versions."""

@@ -12,38 +12,83 @@ from concurrent import futures
 from dataclasses import replace
 from typing import Annotated
 
+import jax
 import msgspec
 import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, tracking
+from xlbench import config as config_lib, runs, tracking
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
-from xlbench.fewshot.results import Row
+from xlbench.fewshot.results import Group, Row
 from xlbench.fewshot.settings import (
     METHODS,
     Adapt,
-    Group,
     Lane,
     in_order,
     planned,
+    row_of,
     score,
     zero_shot,
 )
-from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
 from xlbench.system import files, logs, untrusted
 from xlbench.system.progress import duration
-from xlbench.training import checkpoints
+from xlbench.training import checkpoints, init_from, objectives, train_step
+from xlbench.training.experiment import Data
 from xlbench.training.objectives.contract import Params
 
 # Seconds between two lines about a group that is running.
 SAY_EVERY = 20.0
 # Lanes at once, of a group, as plan.json has it.
 _AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+
+
+class Source:
+    """The model that is adapted.
+
+    Args:
+      workdir: where it is trained, or has been.
+      config: of its training.
+      data: what the sweep reads.
+      mesh: where its parameters go, whole on each device.
+
+    Attributes:
+      workdir: the same.
+      config: the same.
+      labels: what it labels with, by number.
+      further_labels: those of them that the data does not have.
+      model: the module.
+      objective: what it is trained and adapted for.
+
+    Raises:
+      UserError: it cannot be adapted.
+    """
+
+    def __init__(self, workdir: str, config: ConfigDict, data: Data, mesh: Mesh):
+        self.workdir, self.config, self._mesh = workdir, config, mesh
+        vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
+        self.labels = runs.labels_of(data, config.model)
+        self.further_labels = self.labels[len(runs.labels_of(data, {})) :]
+        self.objective = objectives.build(**config.objective)
+        self.model = runs.build_model(config.model, vocabulary['size'], self.labels)
+        self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
+
+    def params(self, start: str) -> Params:
+        """Returns the parameters that adaptations start from."""
+        if start == 'source':
+            step = checkpoints.find_step(self.workdir, 'best')
+            return checkpoints.load_params(self.workdir, step, self._shapes, self._shardings)
+        # As xlbench.train makes them.
+        rng = jax.random.fold_in(jax.random.key(self.config.seed), 2**31 - 1)
+        params = train_step.init_params(self.model, self.objective, self._mesh, rng)
+        if not (spec := self.config.init_from):
+            return params
+        plan = init_from.Plan(spec, self.config.model.family, self.model, self._shapes)
+        return plan.load(params)
 
 
 @dataclasses.dataclass
@@ -151,25 +196,25 @@ class Runner:
         for start in self._adapt.starts:
             if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
                 continue
-            params = self._source.params(start)
+            source = self._source
             frozen = FrozenEncoder(
-                self._source.model, self._source.objective, params, corpus, self._mesh
+                source.model, source.objective, source.params(start), corpus, self._mesh
             )
             unadapted = zero_shot(language, start)
-            if not self._journal.has(unadapted.row(self._task).key):
-                self._zero_shot(unadapted, corpus, frozen)
+            if not self._journal.has(row_of(self._task, unadapted).key):
+                self._zero_shot(unadapted, frozen)
             for method in self._adapt.methods:
                 groups = [g for g in self._adapt.groups(language, start) if g.method == method]
                 left = [group for group in groups if self._left(group)]
                 if left:
-                    self._run_groups(left, corpus, params, frozen)
+                    self._run_groups(left, frozen)
 
     def _left(self, group: Group) -> list[Lane]:
         """Returns the lanes of a group that are not done yet."""
         return [
             lane
             for lane in self._adapt.lanes(group.method)
-            if not self._journal.has(group.row(self._task, lane).key)
+            if not self._journal.has(row_of(self._task, group, lane).key)
         ]
 
     def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
@@ -177,36 +222,22 @@ class Runner:
         self._journal.add(row, predicted, num_buckets)
         self._progress.done += 1
 
-    def _run_groups(
-        self,
-        groups: Sequence[Group],
-        corpus: corpus_lib.Corpus,
-        params: Params,
-        frozen: FrozenEncoder,
-    ) -> None:
+    def _run_groups(self, groups: Sequence[Group], frozen: FrozenEncoder) -> None:
         """Adapts groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
-        source = self._source
-        adapter = adaptation.Adapter(
-            source.model,
-            source.objective,
-            params,
-            corpus,
-            self._mesh,
-            self._adapt.recipe(groups[0].method),
-            frozen,
-        )
+        adapter = adaptation.Adapter(frozen, self._adapt.recipe(groups[0].method))
         with futures.ThreadPoolExecutor(1) as beside:
             compiled = None
             for group, following in itertools.zip_longest(groups, groups[1:]):
                 if compiled is not None:
                     compiled.result()
-                compiled = self._run_group(group, adapter, corpus, beside, following)
+                compiled = self._run_group(group, adapter, frozen.corpus, beside, following)
 
-    def _zero_shot(self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder) -> None:
+    def _zero_shot(self, group: Group, frozen: FrozenEncoder) -> None:
+        corpus = frozen.corpus
         predicted = frozen.predict(corpus.test)
         test_score = score(self._view, corpus.labels, corpus.test.gold, predicted)
-        self._add(replace(group.row(self._task), score=test_score), predicted)
+        self._add(replace(row_of(self._task, group), score=test_score), predicted)
         self.log.line(
             f'{group.language}, start {group.start}, without adaptation: '
             f'{topics.main_score(self._task)} {test_score:.2f} on '
@@ -238,7 +269,7 @@ class Runner:
         examples, left = corpus.bucket_sizes(group.shots), self._left(group)
         for lane in left:
             if not examples[lane.bucket]:
-                self._add(replace(group.row(self._task, lane), examples=0, status='empty'))
+                self._add(replace(row_of(self._task, group, lane), examples=0, status='empty'))
         left = [lane for lane in left if examples[lane.bucket]]
         if not left:
             return None
@@ -263,7 +294,7 @@ class Runner:
                     compiled = beside.submit(self._compile, following, adapter, corpus)
                 row = self._row(group, result, corpus)
                 if result.params is not None:
-                    self._keep(group, result.lane, result.params)
+                    self._keep(row, result.params)
                 self._add(row, result.predicted, num_buckets)
                 scores.append(row.score)
                 if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
@@ -284,7 +315,7 @@ class Runner:
     def _row(self, group: Group, result: adaptation.Result, corpus: corpus_lib.Corpus) -> Row:
         """Returns the row of an adaptation that has ended."""
         return replace(
-            group.row(self._task, result.lane),
+            row_of(self._task, group, result.lane),
             score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
             dev_score=result.dev_score,
             best_epoch=result.best_epoch,
@@ -309,18 +340,18 @@ class Runner:
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
 
-    def _keep(self, group: Group, lane: Lane, params: Params) -> None:
+    def _keep(self, row: Row, params: Params) -> None:
         """Writes adapted parameters as a workdir, for xlbench.evaluate, predict and convert."""
-        lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
-        folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name
+        folder = row.adapted(self._folder)
         shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.
         about = config_lib.read_about(self._source.workdir)
         vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
         config = ConfigDict(about.pop('config'))
-        if METHODS[group.method].cosine:
+        if METHODS[row.method].cosine:
             with config.unlocked():
                 config.model.head = 'cosine'
-        lane_of = dataclasses.asdict(group) | dataclasses.asdict(lane)
-        config_lib.claim_workdir(str(folder), config, about | {'adapted': lane_of})
+        lane = {key: getattr(row, key) for key in ('bucket', 'learning_rate', 'seed')}
+        about = about | {'adapted': row.group._asdict() | lane}
+        config_lib.claim_workdir(str(folder), config, about)
         tokenizers.copy_files(vocabulary, '', folder)
         checkpoints.save_params(str(folder), 0, params)

@@ -9,12 +9,15 @@ import numpy as np
 from xlbench.benchmarks import topics
 from xlbench.data import features
 from xlbench.fewshot import results
+from xlbench.fewshot.results import Group, Row
 from xlbench.metrics import tagging
 from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'source_learning_rates')
+_LANE = ('bucket', 'learning_rate', 'seed')
+_RESULT = ('score', 'dev_score', 'best_epoch', 'epochs', 'examples')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,9 +181,9 @@ class Adapt(Block):
         check_keys(self.adam, ('b1', 'b2', 'eps'), 'config.adapt.adam')
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
 
-    def groups(self, language: str, start: str) -> list['Group']:
+    def groups(self, language: str, start: str) -> list[Group]:
         """Returns the groups of a language that start alike, in their order."""
-        return [Group(language, start, method, k) for method in self.methods for k in self.shots]
+        return [Group(language, k, method, start) for method in self.methods for k in self.shots]
 
     @property
     def numbers(self) -> range:
@@ -207,44 +210,18 @@ class Adapt(Block):
         ]
 
 
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """The lanes that one compiled program adapts."""
-
-    language: str
-    start: str
-    method: str
-    shots: int
-
-    @property
-    def name(self) -> str:
-        """Its name in plan.json and in the folders of kept parameters."""
-        return f'{self.language}-{self.shots}-{self.method}-{self.start}'
-
-    def row(self, task: str, lane: Lane | None = None) -> results.Row:
-        """Makes a row of this group, or the one without adaptation, without its result."""
-        return results.Row(
-            task=task,
-            language=self.language,
-            shots=self.shots,
-            bucket=lane and lane.bucket,
-            method=self.method,
-            start=self.start,
-            learning_rate=lane and lane.learning_rate,
-            seed=lane and lane.seed,
-            score=None,
-            metric=topics.main_score(task),
-            dev_score=None,
-            best_epoch=None,
-            epochs=None,
-            examples=None,
-            status='done',
-        )
+def row_of(task: str, group: Group, lane: Lane | None = None) -> Row:
+    """Makes a row of a group, or without a lane the one without adaptation; its result is None."""
+    of_lane = dataclasses.asdict(lane) if lane else dict.fromkeys(_LANE)
+    return Row(
+        task=task, **group._asdict(), **of_lane, metric=topics.main_score(task), status='done',
+        **dict.fromkeys(_RESULT),
+    )  # fmt: skip
 
 
 def zero_shot(language: str, start: str) -> Group:
     """Returns the model without adaptation, as a group of one row."""
-    return Group(language, start, results.ZERO_SHOT, 0)
+    return Group(language, 0, results.ZERO_SHOT, start)
 
 
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
@@ -264,7 +241,7 @@ def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndar
 
 def planned(
     task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
-) -> list[results.Row]:
+) -> list[Row]:
     """Lists every row that there will be, without its result.
 
     Args:
@@ -279,9 +256,9 @@ def planned(
         for language in languages or adapt.languages
         for start in starts or adapt.starts
         for row in (
-            zero_shot(language, start).row(task),
+            row_of(task, zero_shot(language, start)),
             *(
-                group.row(task, lane)
+                row_of(task, group, lane)
                 for group in adapt.groups(language, start)
                 for lane in lanes[group.method]
             ),
@@ -289,11 +266,11 @@ def planned(
     ]
 
 
-def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
+def in_order(rows: Iterable[Row]) -> list[Row]:
     """Sorts rows as results.csv has them, which is the same however a sweep came about."""
     methods = (results.ZERO_SHOT, *METHODS)
 
-    def place(row: results.Row) -> tuple:
+    def place(row: Row) -> tuple:
         named = (
             (row.language, topics.languages(row.task)),
             (row.start, STARTS),

@@ -1,5 +1,4 @@
-'use strict';
-// What all pages share: elements, moving from item to item, what the browser keeps, and files. The
+// What judges' pages share: moving from item to item, what the browser keeps, and files. The
 // script of a page says what it shows:
 //   state  {at, started, ...}: the item that is shown, the guidelines' end, and what is answered
 //   page   words: `what` is saved, of which `items`, that are `done`; the `kind` of page that a file
@@ -12,19 +11,11 @@
 let keeps = true;  // Whether the browser keeps the state.
 let isSaved = true;
 
-const find = (id) => document.getElementById(id);
-
 // What does nothing without a script is hidden until there is one.
 for (const part of document.querySelectorAll('header [hidden], nav')) part.hidden = false;
 
 // What the page shows, as Python wrote it.
 const content = () => JSON.parse(find('study').textContent);
-
-function make(tag, props, ...children) {
-  const element = Object.assign(document.createElement(tag), props);
-  element.append(...children);
-  return element;
-}
 
 function textOf(text, lang, dir) {
   const isEmpty = !text.trim();
@@ -46,7 +37,7 @@ const keyOfPage = () => `xlbench ${page.id}`;
 
 function restore() {
   try {
-    const kept = JSON.parse(localStorage.getItem(keyOfPage()) ?? 'null');
+    const kept = JSON.parse(stored(keyOfPage()) ?? 'null');
     if (kept) page.restore(kept);
     state.started = Boolean(kept?.started);
     if (Number.isInteger(kept?.at) && kept.at >= 0 && kept.at <= page.length) state.at = kept.at;
@@ -56,11 +47,7 @@ function restore() {
 }
 
 function keep() {
-  try {
-    localStorage.setItem(keyOfPage(), JSON.stringify(state));
-  } catch {
-    keeps = false;
-  }
+  keeps &&= store(keyOfPage(), JSON.stringify(state));
   find('warning').hidden = keeps;
   if (!keeps) {
     find('warning').textContent =
@@ -133,9 +120,7 @@ function download() {
     checksum: crc32([page.id, ...entries.map(page.line)].join('\n')),
   };
   const text = `${JSON.stringify(file, null, 1)}\n`;
-  const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
-  make('a', {href: url, download: page.file}).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  saveFile(page.file, text, 'application/json');
   isSaved = true;
   const left = page.length - countDone();
   (find('result') ?? find('count')).textContent = left

@@ -1,21 +1,12 @@
-"""A judge's page: one HTML file that loads nothing and sends nothing.
+"""A judge's page: one HTML file that loads nothing and sends nothing, see page/template.py."""
 
-The page's own policy (CSP) lets only the script and the style run whose hashes it names, and no
-request leave. Texts stand in it as JSON, and its script shows them as text.
-"""
-
-import functools
-import html
-import importlib.resources
 import re
-import string
 from collections.abc import Mapping
 
 from xlbench.benchmarks import languages
 from xlbench.judgement import studies
 from xlbench.judgement.studies import Sheet, Study
-from xlbench.reporting.page import markup
-from xlbench.reporting.tables import clean
+from xlbench.reporting.page import template
 from xlbench.system.errors import UserError
 
 
@@ -38,15 +29,8 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
         title: At its top.
         name: Whose it is, beside the title.
     """
-    style, script = _part('page.css'), f'{_part("page.common.js")}\n{_part(script_name)}'
-    return string.Template(_part('page.html')).substitute(
-        policy=markup.policy(script, style),
-        title=html.escape(clean(title)),
-        judge=html.escape(clean(name)),
-        style=style,
-        script=script,
-        data=markup.json_text(data),
-    )
+    scripts = ('page.common.js', script_name)
+    return template.render(__package__, scripts, data, title=title, judge=name)
 
 
 def page_name(sheet: Sheet) -> str:
@@ -69,9 +53,3 @@ def language(code: str) -> tuple[str, str]:
         return code, languages.get(code).direction
     except UserError:
         return '', 'auto'
-
-
-@functools.cache
-def _part(name: str) -> str:
-    # The hash is of what stands between the tags, with the line ends of the page.
-    return importlib.resources.files(__package__).joinpath(name).read_text(encoding='utf-8')

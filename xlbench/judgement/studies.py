@@ -18,7 +18,7 @@ import msgspec
 
 from xlbench.judgement.scales import Scale
 from xlbench.judgement.sources import Prediction, Source
-from xlbench.reporting import predictions as predictions_lib
+from xlbench.reporting.results import task_name
 from xlbench.system import files
 from xlbench.system.errors import UserError, shortened
 
@@ -233,7 +233,7 @@ def _chosen(
 def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list[Item]:
     """The examples of a task that all systems have, in the order of the first one."""
     rows = [source.tasks[task] for source in sources]
-    known = predictions_lib.languages(task)
+    known = task_name(task)[2:]
     source_lang, lang = (named or of_task for named, of_task in zip(langs, known, strict=True))
     items = []
     for key in rows[0]:

@@ -5,9 +5,9 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench import benchmarks
 from xlbench.reporting import layout, leaderboard, notes, render, systems
 from xlbench.reporting.paper_tables import making
+from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
@@ -162,10 +162,7 @@ def _csv_row(
     section: Section, system: System, task: str, score: str, cell: Cell
 ) -> tuple[object, ...]:
     """A line, in the order of _CSV_FIELDS."""
-    try:
-        name = benchmarks.parse_task(task)
-    except errors.UserError:  # A task of the user's own.
-        name = benchmarks.TaskName('', task, '', '')
+    name = task_name(task)
     picks = [pick for pick in system.picks if task in pick.results]
     is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
     return (

@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import math
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 # Okabe and Ito's colours, which the colour-blind tell apart too.
 BLUE, ORANGE, GREEN, PINK, BLACK = '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#000000'
@@ -80,3 +82,35 @@ def encoded(drawn: Figure, kind: str) -> bytes:
 def grid(drawn: Figure, rows: int, columns: int) -> list[list[Axes]]:
     """Panels of a figure that share their scales."""
     return drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).tolist()
+
+
+def heat_map(
+    axes: Axes,
+    values: Sequence[Sequence[float]],
+    texts: Sequence[Sequence[str]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    limits: tuple[float, float] = (0.0, 1.0),
+) -> AxesImage:
+    """Draws a table of shades with a text in each cell; gives the image.
+
+    Args:
+        axes: Where it is drawn.
+        values: [rows][columns], the light ones high; NaN has no shade.
+        texts: [rows][columns].
+        rows: Their names.
+        columns: Likewise.
+        limits: The lowest and the highest value of the scale.
+    """
+    low, high = limits
+    image = axes.imshow(values, cmap=SHADES, vmin=low, vmax=high, aspect='auto')
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            share = (value - low) / (high - low) if high > low else 1.0
+            colour = SOFT if math.isnan(value) else 'white' if share < 0.5 else 'black'
+            axes.text(j, i, texts[i][j], ha='center', va='center', color=colour, fontsize='small')
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return image

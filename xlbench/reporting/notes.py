@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.reporting import systems as systems_lib
+from xlbench.reporting.results import task_name
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import clean
-from xlbench.system import errors
 from xlbench.system.files import Json
 
 # Of every table that has made-up text in it.
@@ -139,7 +139,7 @@ def provenance(pick: Pick) -> dict[str, str]:
         'versions': info.get('versions'),
         'data': info.get('data'),
         'manifests scored': hashes,
-        'manifests of the run': _short_hashes(info.get('manifests')),
+        'manifests of the run': short_hashes([info.get('manifests')]),
         'predictions from': info.get('scored'),
         'decoding': next((r.decoding for r in pick.results.values() if r.decoding), None),
     }
@@ -166,11 +166,8 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
     reasons = []
     for key, count in sorted(counts.items()):
         name, _, split = key.partition('/')
-        try:
-            parsed = benchmarks.parse_task(name)
-        except errors.UserError:
-            parsed = None
-        if parsed is None or parsed.benchmark != benchmark.name:
+        parsed = task_name(name)
+        if parsed.benchmark != benchmark.name:
             reasons.append(f'{name} is not a task of {benchmark.name}')
         elif not benchmark.is_official(parsed.task, split, count, parsed.source):
             size = benchmark.official_size(parsed.task, split, parsed.source) or 'no such split'
@@ -198,13 +195,14 @@ def _about_stages(picks: list[Pick]) -> list[str]:
 
 def _where(tasks: set[str]) -> str:
     """The target languages of tasks, which their metrics depend on; else the names of the tasks."""
-    try:
-        return ', '.join(sorted({benchmarks.parse_task(task).target for task in tasks}))
-    except errors.UserError:
-        return ', '.join(sorted(tasks))
+    targets = {task_name(task).target for task in tasks}
+    return ', '.join(sorted(tasks if '' in targets else targets))
 
 
-def _short_hashes(manifests: Json) -> Json:
-    if not isinstance(manifests, dict):
-        return manifests
-    return {name: str(value)[:12] for name, value in sorted(manifests.items())}
+def short_hashes(recorded: Iterable[Json]) -> dict[str, Json]:
+    """{'mtg_qg_en_en/train': 12 digits of its hash}, of all workdirs together."""
+    every: dict[str, set[str]] = {}
+    for of_one in recorded:
+        for name, value in of_one.items() if isinstance(of_one, dict) else ():
+            every.setdefault(name, set()).add(str(value)[:12])
+    return {name: ' or '.join(sorted(values)) for name, values in sorted(every.items())}

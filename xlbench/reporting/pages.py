@@ -41,15 +41,7 @@ class _Member(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """A table of a paper whose rows are groups of systems.
-
-    Attributes:
-        title: Of the table.
-        by: What puts a system into a group: 'paradigm', the way from a dialogue to a summary, or
-            'pretraining', its tasks.
-        groups: Name of a group -> the paper's systems in it, as (model, scenario).
-        tasks: Those that have columns.
-    """
+    """A table of a paper; `by` is what groups its rows: 'paradigm', or 'pretraining' tasks."""
 
     title: str
     by: str

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from xlbench import benchmarks
 from xlbench.reporting.results import Result
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
@@ -51,15 +50,6 @@ class _Text(msgspec.Struct):
 
 class _Suggestion(msgspec.Struct):
     text: str
-
-
-def languages(task: str) -> tuple[str, str]:
-    """The languages of a benchmark's task, (source, target); '' where its name does not say."""
-    try:
-        name = benchmarks.parse_task(task)
-    except UserError:
-        return '', ''
-    return name.source, name.target
 
 
 def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction]) -> None:

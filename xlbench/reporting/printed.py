@@ -200,20 +200,7 @@ def latex(sheet: Sheet) -> str:
         rf'  \begin{{tabular}}{{{"l" * len(form.labels)}{shapes}}}',
         r'    \toprule',
     ]
-    for level in range(sheet.depth):
-        names = [_path(column.path, sheet.depth)[: level + 1] for column in form.columns]
-        if level == sheet.depth - 1:
-            cells = [*map(tex, form.labels), *(tex(name[-1]) for name in names)]
-            lines.append(f'    {" & ".join(cells)} \\\\')
-            continue
-        spans = [(name, len(list(same))) for name, same in itertools.groupby(names)]
-        cells, rules, start = [''] * len(form.labels), [], len(form.labels) + 1
-        for name, span in spans:
-            cells.append(rf'\multicolumn{{{span}}}{{c}}{{{tex(name[-1])}}}')
-            if name[-1]:
-                rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
-            start += span
-        lines += [f'    {" & ".join(cells)} \\\\', f'    {" ".join(rules)}']
+    lines += render.latex_heads(form.labels, [column.path for column in form.columns])
     lines.append(r'    \midrule')
     section = ''
     for number, (line, cells) in enumerate(zip(form.rows, sheet.cells, strict=True)):

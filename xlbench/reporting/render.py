@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -170,21 +171,13 @@ def latex(table: Table) -> str:
     """A table with its caption; '' if it is missing."""
     if table.missing:
         return ''
-    heads, rules, start = [], [], 2
-    labels = [latex_text(column.label) for column in table.columns]
-    for group, span in table.groups:
-        heads.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(group)}}}')
-        if group:
-            rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
-        start += span
+    paths = [(column.group, column.label) for column in table.columns]
     lines = [
         r'\begin{table}',
         r'  \centering',
         rf'  \begin{{tabular}}{{l{"r" * len(table.columns)}}}',
         r'    \toprule',
-        # A table whose columns have no groups has one line of heads.
-        *([f'    & {" & ".join(heads)} \\\\', f'    {" ".join(rules)}'] if rules else []),
-        f'    {" & ".join([table.head.capitalize(), *labels])} \\\\',
+        *latex_heads([table.head.capitalize()], paths),
     ]
     kind = None
     for row in table.rows:
@@ -199,6 +192,28 @@ def latex(table: Table) -> str:
         r'\end{table}',
     ]
     return '\n'.join(lines)
+
+
+def latex_heads(labels: Sequence[str], paths: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of heads: groups over their columns, where some have a name, then the columns.
+
+    Args:
+        labels: Heads of the columns of labels, which stand at the left.
+        paths: For each other column the names of its groups, the widest first, and its own.
+    """
+    depth = max(map(len, paths), default=1)
+    whole = [('',) * (depth - len(path)) + tuple(path) for path in paths]
+    lines = []
+    for level in range(1, depth):
+        cells, rules, start = [''] * len(labels), [], len(labels) + 1
+        for path, same in itertools.groupby(path[:level] for path in whole):
+            span = len(list(same))
+            cells.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(path[-1])}}}')
+            rules += [rf'\cmidrule(lr){{{start}-{start + span - 1}}}'] * bool(path[-1])
+            start += span
+        lines += [f'    {" & ".join(cells)} \\\\', f'    {" ".join(rules)}'] if rules else []
+    names = (latex_text(name) for name in (*labels, *(path[-1] for path in whole)))
+    return [*lines, f'    {" & ".join(names)} \\\\']
 
 
 def _latex_cell(cell: Cell) -> str:

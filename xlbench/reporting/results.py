@@ -15,16 +15,16 @@ import json
 import math
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.metrics.contract import Spec
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
+_OWN = ('seed', 'workdir')  # Keys of a config in which repeated runs differ.
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
 
@@ -35,25 +35,15 @@ def main_score(headline: str, scores: Iterable[str]) -> str:
     return headline if headline in names else [*others, *names, 'loss'][0]
 
 
+def task_name(name: str) -> benchmarks.TaskName:
+    """The parts of a task's name; a user's own task has neither benchmark nor languages."""
+    try:
+        return benchmarks.parse_task(name)
+    except errors.UserError:
+        return benchmarks.TaskName('', name, '', '')
+
+
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
-
-
-class _Metrics(msgspec.Struct):
-    """A metrics.json; see `Result`. A number that is not finite is written as null."""
-
-    task: str
-    scores: dict[str, float | None]
-    split: str = 'unknown'
-    num_examples: _Count = 0
-    signatures: dict[str, str] = {}
-    metrics: list[dict] = []
-    data: str = 'unknown'
-    manifest: str = ''
-    decoding: dict | None = None
-    dropped: _Count = 0
-    candidates: _Count = 0
-    headline: str | None = None
-    note: str | None = None
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -78,8 +68,25 @@ class _Info(msgspec.Struct):
     data: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
+class _Metrics(msgspec.Struct, frozen=True):
+    """A metrics.json, see `Result`; a number that is not finite is null there."""
+
+    task: str
+    scores: dict[str, float | None]
+    split: str = 'unknown'
+    num_examples: _Count = 0
+    signatures: dict[str, str] = {}
+    metrics: list[dict] = []
+    data: str = 'unknown'
+    manifest: str = ''
+    decoding: dict | None = None
+    dropped: _Count = 0
+    candidates: _Count = 0
+    headline: str | None = None
+    note: str | None = None
+
+
+class Result(_Metrics, frozen=True, kw_only=True):
     """The scores of one system on one split of one task.
 
     Attributes:
@@ -90,6 +97,7 @@ class Result:
         signatures: Metric name to the line that identifies its variant and version.
         data: 'sample' for the embedded corpora, 'files' for the user's.
         manifest: Hash of the prepared data's manifest.
+        decoding: Of a model that writes texts.
         folder: Where the metrics.json is; predictions.jsonl lies beside it.
         dropped: How many more there are, that were left out as the official code leaves them out.
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
@@ -99,21 +107,8 @@ class Result:
         added: Scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
-    task: str
-    split: str
-    num_examples: int
-    scores: Mapping[str, float]
-    signatures: Mapping[str, str]
-    data: str
-    manifest: str
-    decoding: Mapping[str, Json] | None  # Of a model that writes texts.
     folder: pathlib.Path
-    dropped: int = 0
-    candidates: int = 0
-    headline: str = ''
-    note: str = ''
-    metrics: Sequence[Spec] = ()
-    added: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    added: Mapping[str, Mapping[str, float]] = {}
 
     @property
     def main_score(self) -> str:
@@ -266,7 +261,7 @@ class Run:
 
 def config_hash(config: Mapping[str, Json]) -> str:
     """Hashes a config without its seed: equal for runs that differ in the seed only."""
-    text = json.dumps(_without_seed(config_lib.for_hash(config)), sort_keys=True, default=str)
+    text = json.dumps(without(config_lib.for_hash(config), _OWN), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -445,10 +440,11 @@ def _lines(path: pathlib.Path) -> Iterator[bytes]:
         yield from file
 
 
-def _without_seed(value: Json) -> Json:
+def without(value: Json, keys: Collection[str]) -> Json:
+    """A config, or a part of one, without the entries of some keys, as deep as it goes."""
     if isinstance(value, dict):
-        return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
-    return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
+        return {key: without(inner, keys) for key, inner in value.items() if key not in keys}
+    return [without(inner, keys) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _choosing_split(config: Mapping[str, Json]) -> str:

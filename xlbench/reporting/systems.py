@@ -82,13 +82,9 @@ class System:
 
     def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
         """The mean of a score over tasks and runs; missing if the system lacks one of them."""
-        if not (values := self.values(score, tasks)):
-            return Cell()
         mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
-        spread = statistics.stdev(values) if len(values) > 1 else None
-        if self.has_intervals:
-            spread = half_width(values)
-        return Cell(statistics.fmean(values), spread, decimals, mark=mark)
+        cell = Cell.of(values := self.values(score, tasks), decimals, mark=mark)
+        return cell._replace(spread=half_width(values)) if self.has_intervals else cell
 
 
 def runs(picks: list[Pick]) -> list[System]:

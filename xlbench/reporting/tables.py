@@ -5,7 +5,8 @@ A figure has its numbers as a table; nothing here loads matplotlib.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 FIGURE_KINDS = ('svg', 'png', 'pdf')  # Of files.
@@ -32,6 +33,14 @@ class Cell(NamedTuple):
     mark: str = ''
     text: str = '-'
     best: bool = False
+
+    @classmethod
+    def of(cls, values: Sequence[float], decimals: int = 1, **more: str) -> 'Cell':
+        """The mean of numbers with their standard deviation; missing without any."""
+        if not values:
+            return cls()
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), spread, decimals, **more)
 
     def __str__(self) -> str:
         if self.value is None:

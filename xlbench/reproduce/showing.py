@@ -16,8 +16,8 @@ from xlbench.benchmarks.paper import Head, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Experiment, Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
-from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Group
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
 from xlbench.reporting.paper_tables import making

@@ -1,9 +1,8 @@
 """Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
 
   contract     a tracker: three methods
-  following    the trackers of a run, each in a thread of its own
+  following    the trackers that config.trackers names, each in a thread of its own
   unsent       what a tracker has not taken, until it takes it
-  choosing     finds the trackers that config.trackers names
   tensorboard  event files in the workdir
   wandb        Weights & Biases
   mlflow       MLflow
@@ -12,9 +11,8 @@ A new one is a file: `comet.py` with the class `CometTracker`. A user's own trac
 tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
 """
 
-from xlbench.tracking.choosing import check, find
 from xlbench.tracking.contract import Run, Sample, Tracked, Tracker
-from xlbench.tracking.following import Trackers, open_log, send_left
+from xlbench.tracking.following import Trackers, check, find, open_log, send_left
 
 __all__ = [
     'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log', 'send_left',

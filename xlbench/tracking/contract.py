@@ -76,17 +76,6 @@ class Tracker:
         raise NotImplementedError
 
 
-def flat(config: Mapping[str, Json], prefix: str = '') -> dict[str, Json]:
-    """A config without blocks. Example: {'mesh': {'data': -1}} -> {'mesh.data': -1}"""
-    values: dict[str, Json] = {}
-    for key, value in config.items():
-        if isinstance(value, dict) and value:
-            values |= flat(value, f'{prefix}{key}.')
-        else:
-            values[f'{prefix}{key}'] = value
-    return values
-
-
 def markdown(samples: Sequence[Sample]) -> str:
     """A table of samples, as TensorBoard and MLflow show it."""
     lines = ['| input | target | prediction |', '|---|---|---|']

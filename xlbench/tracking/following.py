@@ -8,6 +8,7 @@ and is the first that it gets when the same command is run again; see xlbench/tr
 import collections
 import contextlib
 import dataclasses
+import importlib.util
 import pathlib
 import queue
 import threading
@@ -18,12 +19,12 @@ from typing import Annotated
 import msgspec
 from ml_collections import ConfigDict
 
+from xlbench.metrics import specs
 from xlbench.settings import blocks
 from xlbench.system import files, locks, logs, untrusted
-from xlbench.system.errors import located
+from xlbench.system.errors import UserError, located
 from xlbench.system.files import Json
 from xlbench.tracking import unsent
-from xlbench.tracking.choosing import find
 from xlbench.tracking.contract import Run, Samples, Tracked, Tracker
 from xlbench.tracking.unsent import Row, Unsent
 
@@ -34,6 +35,42 @@ MOST_BEHIND = 20_000
 # Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
 PATIENCE, SILENCE = 10.0, 1.0
 _Identity = Annotated[str, msgspec.Meta(pattern=r'^[\w.:/-]{0,200}$')]
+
+
+def find(name: str) -> type[Tracker]:
+    """The class of a tracker.
+
+    Args:
+      name: of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the user's own,
+        by the rules of metrics (see metrics/specs.py).
+
+    Raises:
+      UserError: there is none, or it may not be imported.
+    """
+    return specs.subclass(name, Tracker, __package__, 'tracker in config.trackers')
+
+
+def check(names: Sequence[str]) -> None:
+    """Raises UserError for a tracker that cannot work on this machine."""
+    for name in names:
+        tracker = find(name)
+        if missing := [module for module in tracker.modules if not _is_installed(module)]:
+            raise UserError(
+                f'config.trackers has {name!r}, which needs the package {missing[0]}: '
+                f'{tracker.install}; or leave {name!r} out'
+            )
+        try:
+            tracker.check()
+        except UserError:
+            raise
+        except Exception as error:  # Whatever another's library makes of this machine.
+            raise UserError(f'the tracker {name!r} does not work here: {located(error)}') from error
+
+
+def _is_installed(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    # Without an origin it is a mere folder, such as the wandb/ that W&B makes.
+    return spec is not None and spec.origin is not None
 
 
 class Trackers:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
+from xlbench.settings.blocks import leaves
 from xlbench.system.errors import shortened
 from xlbench.system.files import Json
-from xlbench.tracking.contract import Run, Samples, Tracked, Tracker, flat, markdown
+from xlbench.tracking.contract import Run, Samples, Tracked, Tracker, markdown
 
 EXPERIMENT = 'xlbench'  # Unless MLFLOW_EXPERIMENT_NAME says another one.
 _AT_ONCE = 100  # Parameters, and metrics, that a server takes in one call.
@@ -85,7 +86,7 @@ class MlflowTracker(Tracker):
         from mlflow.entities import Param
 
         params = [
-            Param(_key(key), shortened(value, _LONGEST)) for key, value in flat(config).items()
+            Param(_key(key), shortened(value, _LONGEST)) for key, value in leaves(config)
         ]
         for start in range(0, len(params), _AT_ONCE):
             self._client.log_batch(self._id, params=params[start : start + _AT_ONCE])

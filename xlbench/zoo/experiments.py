@@ -83,15 +83,6 @@ def common(values: Iterable[Json]) -> str:
     return '; '.join(dict.fromkeys(notes.plain_fact(fact) for fact in values if _is_known(fact)))
 
 
-def short_hashes(recorded: Iterable[Json]) -> dict[str, Json]:
-    """{'mtg_qg_en_en/train': 12 digits of its hash}, of all workdirs together."""
-    every: dict[str, set[str]] = {}
-    for of_one in recorded:
-        for name, value in of_one.items() if isinstance(of_one, dict) else ():
-            every.setdefault(name, set()).add(str(value)[:12])
-    return {name: ' or '.join(sorted(values)) for name, values in sorted(every.items())}
-
-
 def without_notes(table: Table, notes_above: Sequence[str]) -> Table:
     """A table without the notes that stand above it on the page."""
     own = tuple(note for note in table.notes if note not in notes_above)

@@ -4,14 +4,14 @@ import dataclasses
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xlbench.fewshot.analysis import systems as systems_lib, tables as tables_lib
-from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
-from xlbench.fewshot.results import ZERO_SHOT, Row
-from xlbench.reporting import costs
+from xlbench.fewshot.results import ZERO_SHOT, Group, Row
+from xlbench.reporting import costs, notes
+from xlbench.reporting.results import without
 from xlbench.reporting.tables import Cell, Table
 from xlbench.system.files import Json
 from xlbench.zoo import experiments
@@ -23,14 +23,8 @@ _LEFT_OUT = ('seed', 'seeds', 'root', 'vocabulary', 'source_workdir')
 
 def key(sweep: Sweep) -> str:
     """The same of sweeps that differ in the seed only."""
-    text = json.dumps(_without(sweep.config, _LEFT_OUT), sort_keys=True, default=str)
+    text = json.dumps(without(sweep.config, _LEFT_OUT), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _without(value: Json, keys: Sequence[str]) -> Json:
-    if isinstance(value, Mapping):
-        return {key: _without(inner, keys) for key, inner in value.items() if key not in keys}
-    return value
 
 
 def entry(sweeps: Sequence[Sweep]) -> Entry:
@@ -50,7 +44,7 @@ def entry(sweeps: Sequence[Sweep]) -> Entry:
         'source model': ', '.join(dict.fromkeys(s.source_workdir.resolve().name for s in sweeps)),
         'starts from': experiments.common(sweep.source_config.get('init_from') for sweep in sweeps),
         'data': experiments.common(sweep.about.data for sweep in sweeps),
-        'data hashes': experiments.short_hashes(sweep.about.contents for sweep in sweeps),
+        'data hashes': notes.short_hashes(sweep.about.contents for sweep in sweeps),
         'config hash': key(first)[:12],
         'code': experiments.common(sweep.about.git for sweep in sweeps),
         'versions': experiments.common(sweep.about.versions for sweep in sweeps),
@@ -160,5 +154,4 @@ def _mean_cell(cells: Sequence[Cell]) -> Cell:
     values = [cell.value for cell in cells]
     if len(cells) == 1 or None in values:
         return cells[0] if len({str(cell) for cell in cells}) == 1 else Cell()
-    spread = statistics.stdev(values)
-    return cells[0]._replace(value=statistics.fmean(values), spread=spread, best=False)
+    return Cell.of(values, cells[0].decimals, sign=cells[0].sign, mark=cells[0].mark)

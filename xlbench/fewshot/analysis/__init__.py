@@ -2,15 +2,14 @@
 
 A sweep need not be finished; nothing here trains.
 
-  sweeps       reads the workdir of a sweep
-  groups       adaptations that differ in the bucket alone, and their scores
-  systems      sweeps that adapt one source-trained model, how that was trained, and when the
-               paper's scores compare
+  sweeps       reads the workdir of a sweep, and that of its source training
+  groups       adaptations that differ in the bucket alone, their scores, and cells of tables
+  systems      sweeps that adapt one source-trained model: their tables, and when the paper's scores
+               compare
   paper        what arXiv:2012.15682 prints
   lexical      overlap of vocabularies, and correlations
   factors      what the gains of transfer go with: tables 3 and 14
   findings     whether the paper's findings hold
-  parts        what tables are made of
   tables       the paper's other tables
   figure_data  the numbers of the figures
   figures      the paper's figures
@@ -24,7 +23,6 @@ __all__ = [
     'groups',
     'lexical',
     'paper',
-    'parts',
     'sweeps',
     'systems',
     'tables',

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.fewshot.analysis import lexical, paper, parts
-from xlbench.fewshot.analysis.groups import Group
+from xlbench.fewshot.analysis import groups, lexical, paper
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
+from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Cell, Table
 from xlbench.system import errors
 
@@ -41,7 +41,7 @@ def correlations(
     system: System,
 ) -> Iterator[tuple[int | None, Factor, lexical.Correlation | str]]:
     """Yields K of the gains (None: their mean), a factor, their correlation or why none."""
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     for k in (None, *shots):
         of_units = [Factor(unit, n) for unit in lexical.UNITS for n in shots if k in (None, n)]
         for factor in (Factor('features'), *of_units):
@@ -69,15 +69,15 @@ def table(system: System) -> Table:
             left_out.setdefault(value, []).append(factor)
     reasons = [f'No correlation with {_joined(of)}: {why}.' for why, of in left_out.items()]
     made = {factor: value for factor, value in of_means if not isinstance(value, str)}
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     if not shots:
-        return Table(title, missing=parts.UNFINISHED)
+        return Table(title, missing=groups.UNFINISHED)
     if not made:
         return Table(title, missing=' '.join(reasons).removesuffix('.'))
     columns = {
         ('', 'Spearman'): [Cell(value.spearman, decimals=2) for value in made.values()],
         ('', 'Pearson'): [Cell(value.pearson, decimals=2) for value in made.values()],
-        ('', 'languages'): [parts.text(value.languages) for value in made.values()],
+        ('', 'languages'): [groups.text(value.languages) for value in made.values()],
     }
     notes = [
         f'Gain: mean score with K shots minus the zero-shot score, averaged over '
@@ -90,14 +90,14 @@ def table(system: System) -> Table:
         }
         for i, name in enumerate(('Spearman', 'Pearson')):
             both = [printed.get(factor, ('-', '-')) for factor in made]
-            columns['paper', name] = [parts.text(numbers[i]) for numbers in both]
+            columns['paper', name] = [groups.text(numbers[i]) for numbers in both]
         notes.append(paper.CORRELATIONS_K)
     unknown = [lang for lang in system.languages if languages.shared_features(lang) is None]
     if unknown:
         notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
     notes += [*reasons, *about_gaps(system, method='full', start='source')]
     names = [(str(factor), 'factor') for factor in made]
-    return parts.build(title, system, columns, notes, names, 'factor')
+    return system.pivot(title, columns, notes, names, 'factor')
 
 
 def overlap_table(system: System) -> Table:
@@ -112,7 +112,7 @@ def overlap_table(system: System) -> Table:
     for unit in lexical.UNITS:
         for k in shots:
             of_unit = [overlaps.percent.get((unit, lang, k)) for lang in system.languages]
-            columns[f'{unit}s', f'K={k}'] = [*map(parts.number, of_unit)]
+            columns[f'{unit}s', f'K={k}'] = [*map(groups.number, of_unit)]
     printed = {
         (lang, k): paper.overlaps().get((system.task, lang, k))
         for lang in system.languages
@@ -121,7 +121,7 @@ def overlap_table(system: System) -> Table:
     }
     if any(printed.values()):
         for k in shots:
-            cells = [parts.text(printed.get((lang, k)) or '-') for lang in system.languages]
+            cells = [groups.text(printed.get((lang, k)) or '-') for lang in system.languages]
             columns['paper', f'K={k}'] = cells
     notes = [
         'Share of the distinct words, or wordpieces, of the English training examples that occur '
@@ -129,7 +129,7 @@ def overlap_table(system: System) -> Table:
         'Words are separated by spaces, so languages without spaces have long ones.',
         *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
     ]
-    return parts.build(title, system, columns, notes, metric=False)
+    return system.pivot(title, columns, notes, metric=False)
 
 
 def _joined(factors: Sequence[Factor]) -> str:

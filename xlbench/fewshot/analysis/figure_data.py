@@ -61,46 +61,6 @@ def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptatio
     return (seeds, buckets) if min(len(seeds.by_seed), len(buckets.by_bucket)) > 1 else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Means:
-    """Test scores of one task, 0 to 100; NaN where there is none.
-
-    Attributes:
-        languages: By zero-shot score, the highest first.
-        shots: Numbers of shots, rising.
-        zero_shot: [languages].
-        mean: [languages, shots], over buckets.
-        deviation: [languages, shots], of the sample; NaN for a single bucket.
-        buckets: [languages, shots], how many.
-    """
-
-    languages: tuple[str, ...]
-    shots: tuple[int, ...]
-    zero_shot: np.ndarray
-    mean: np.ndarray
-    deviation: np.ndarray
-    buckets: np.ndarray
-
-
-def means(system: System) -> Means:
-    """Returns the scores of all languages and numbers of shots of a task."""
-    largest = system.adapted
-    zero = {language: group.zero_shot for (language, _), group in largest.items()}
-    # Those without a zero-shot score come last.
-    languages = sorted(
-        zero, key=lambda language: (-np.nan_to_num(zero[language], nan=-1), language)
-    )
-    shots = sorted({shots for _, shots in largest})
-    shape = (len(languages), len(shots))
-    mean, deviation, buckets = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, int)
-    for (language, k), group in largest.items():
-        at = languages.index(language), shots.index(k)
-        mean[at], buckets[at] = group.scores.mean(), len(group.scores)
-        deviation[at] = np.nan if group.deviation is None else group.deviation
-    zeros = np.array([zero[language] for language in languages])
-    return Means(tuple(languages), tuple(shots), zeros, mean, deviation, buckets)
-
-
 def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Compares labels: where the zero-shot model is wrong and an adapted one right.
 

@@ -19,9 +19,10 @@ from matplotlib.ticker import MaxNLocator
 from xlbench.benchmarks import topics
 from xlbench.fewshot.analysis import figure_data, systems
 from xlbench.fewshot.analysis.figure_data import Drawn
-from xlbench.fewshot.analysis.groups import Adaptations, Group
+from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
+from xlbench.fewshot.results import Group
 from xlbench.reporting import drawing, render
 from xlbench.system import files
 from xlbench.system.errors import UserError
@@ -167,30 +168,36 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
 
 
 def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
-    table = figure_data.means(system)
-    one = next(iter(system.adapted.values()))
+    adapted, one = system.adapted, next(iter(system.adapted.values()))
+    zero = {lang: group.zero_shot for (lang, _), group in adapted.items()}
+    # Those without a zero-shot score come last.
+    langs = sorted(zero, key=lambda lang: (-np.nan_to_num(zero[lang], nan=-1), lang))
+    every = sorted({shots for _, shots in adapted})
     rows = []
-    for i, language in enumerate(table.languages):
-        rows.append((one.task, language, 0, table.zero_shot[i], '', ''))
-        for j, shots in enumerate(table.shots):
-            numbers = table.mean[i, j], table.deviation[i, j], table.buckets[i, j]
-            rows.append((one.task, language, shots, *numbers))
+    for lang in langs:
+        rows.append((one.task, lang, 0, zero[lang], '', ''))
+        for shots in every:
+            group = adapted.get((lang, shots))
+            numbers = (group.mean, group.deviation, len(group.scores)) if group else ('', '', 0)
+            rows.append((one.task, lang, shots, *numbers))
     _write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
-    places = np.arange(len(table.languages))
+    places = np.arange(len(langs))
     with drawing.figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
         axes = figure.subplots()
         for place in places[1::2]:
             axes.axvspan(place - 0.5, place + 0.5, color='0.94', linewidth=0)
         axes.hlines(
-            table.zero_shot, places - 0.4, places + 0.4, color=drawing.BLACK, linewidth=1.5,
-            label='zero-shot', zorder=3,
+            [zero[lang] for lang in langs], places - 0.4, places + 0.4, color=drawing.BLACK,
+            linewidth=1.5, label='zero-shot', zorder=3,
         )  # fmt: skip
-        for j, shots in enumerate(table.shots):
+        for j, shots in enumerate(every):
             colour, marker = drawing.SHOTS[j % len(drawing.SHOTS)]
+            there = [(i, adapted.get((lang, shots))) for i, lang in enumerate(langs)]
+            there = [(i, group) for i, group in there if group]
             axes.errorbar(
-                places + 0.2 * (j - (len(table.shots) - 1) / 2),
-                table.mean[:, j],
-                np.nan_to_num(table.deviation[:, j]),
+                [i + 0.2 * (j - (len(every) - 1) / 2) for i, _ in there],
+                [group.mean for _, group in there],
+                [group.deviation or 0.0 for _, group in there],
                 color=colour,
                 marker=marker,
                 markersize=4,
@@ -198,13 +205,13 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
                 linewidth=1,
                 label=f'{shots}-shot',
             )
-        axes.set_xticks(places, table.languages)
+        axes.set_xticks(places, langs)
         axes.set(title=one.task, ylabel=f'test {one.rows[0].metric}')
         axes.set_xlim(-0.5, len(places) - 0.5)
         axes.grid(axis='y', alpha=0.3)
         figure.legend(loc='outside lower center', ncols=5, frameon=False)
-    there = table.buckets[table.buckets > 0]
-    count = str(there.max()) if there.min() == there.max() else f'{there.min()} to {there.max()}'
+    counts = {len(group.scores) for group in adapted.values()}
+    count = ' to '.join(map(str, sorted({min(counts), max(counts)})))
     caption = (
         f'test {one.rows[0].metric} by language, sorted by that of zero-shot transfer; K-shot '
         f'transfer by its mean and standard deviation (of the sample) over {count} buckets.'
@@ -330,15 +337,11 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
 
 def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> None:
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    axes.imshow(shares, cmap=drawing.SHADES, vmin=0, vmax=1)
-    for (i, j), count in np.ndenumerate(table):
-        colour = 'black' if shares[i, j] > 0.5 else 'white'
-        axes.text(j, i, f'{count:.0f}', ha='center', va='center', color=colour, fontsize='small')
-    long = max(map(len, labels)) > 5
-    axes.set_xticks(
-        range(len(labels)), labels, rotation=30 * long, ha='right' if long else 'center'
-    )
-    axes.set_yticks(range(len(labels)), labels)
+    texts = [[f'{count:.0f}' for count in row] for row in table]
+    drawing.heat_map(axes, shares, texts, labels, labels)
+    axes.set_aspect('equal')
+    if max(map(len, labels)) > 5:
+        axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.benchmarks import languages, topics
-from xlbench.fewshot.analysis import factors, figure_data, parts
-from xlbench.fewshot.analysis.groups import Adaptations, Group
+from xlbench.fewshot.analysis import factors, figure_data, groups
+from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains, pair
+from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Column, Row, Table
 from xlbench.system.errors import UserError
 
@@ -41,13 +42,7 @@ class Estimate(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding of the paper, and what the results say.
-
-    Attributes:
-        claim: The finding in a sentence.
-        outcome: HOLDS, FAILS or OPEN.
-        figures: The estimates; or why there are none.
-    """
+    """A claim of the paper, HOLDS, FAILS or OPEN, and the estimates or why there are none."""
 
     claim: str
     outcome: str
@@ -83,7 +78,7 @@ def table(system: System) -> Table:
     if not system.shots():
         return Table(title, missing='no adaptation is finished')
     rows = [
-        Row(one.claim, 'finding', (parts.text(one.outcome), parts.text(one.figures)))
+        Row(one.claim, 'finding', (groups.text(one.outcome), groups.text(one.figures)))
         for one in findings(system)
     ]
     notes = [
@@ -95,7 +90,7 @@ def table(system: System) -> Table:
         *about_gaps(system, method='full', start='source'),
     ]
     columns = [Column('', 'here'), Column('', 'figures')]
-    return parts.finish(title, system, columns, rows, notes, 'finding')
+    return system.table(title, columns, rows, notes, 'finding')
 
 
 def _known(estimates: Iterable[Estimate], otherwise: str) -> list[Estimate]:
@@ -137,21 +132,22 @@ def _less(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(name, one.value - other.value, math.hypot(one.error, other.error))
 
 
-def _shots(system: System, start: str = 'source') -> tuple[int, ...]:
-    """Lists the numbers of shots that the whole model is adapted to."""
-    return system.shots(method='full', start=start)
+def _of_each(system: System, *groups: tuple[int, str, str]) -> list[_Pair]:
+    """Pairs the adaptations with two (K, method, start) in each language."""
+    return [tuple(system.groups.get(Group(lang, *g)) for g in groups) for lang in system.languages]
 
 
 def _gain(system: System) -> list[Estimate]:
-    of_shots = (
-        (k, [pair(system, lang, 0, k) for lang in system.languages]) for k in _shots(system)
+    named = (
+        (f'K={k}', [pair(system, lang, 0, k) for lang in system.languages])
+        for k in system.full_shots
     )
-    return _known(_differences((f'K={k}', pairs) for k, pairs in of_shots), parts.UNFINISHED)
+    return _known(_differences(named), groups.UNFINISHED)
 
 
-def _steps(system: System, at_least: int = 1) -> list[Estimate]:
+def _steps(system: System) -> list[Estimate]:
     """Estimates the gain of each K over the K before, over the languages that have all."""
-    every = (0, *_shots(system))
+    every = (0, *system.full_shots)
     known = [
         lang for lang in system.languages if all(all(pair(system, lang, 0, k)) for k in every[1:])
     ]
@@ -159,28 +155,20 @@ def _steps(system: System, at_least: int = 1) -> list[Estimate]:
         (f'K={low} to {high}', [pair(system, lang, low, high) for lang in known])
         for low, high in itertools.pairwise(every)
     )
-    steps = _known(_differences(named), parts.UNFINISHED)
-    if len(steps) < at_least:
+    steps = _known(_differences(named), groups.UNFINISHED)
+    if len(steps) < 2:
         raise UserError('it needs two numbers of shots')
     return steps
 
 
 def _first_step(system: System) -> list[Estimate]:
-    first, *others = _steps(system, 2)
+    first, *others = _steps(system)
     return [_less(first, max(others, key=lambda step: step.value))]
-
-
-def _growth(system: System) -> list[Estimate]:
-    return _steps(system, 2)[1:]
-
-
-def _diminishing(system: System) -> list[Estimate]:
-    return [_less(low, high) for low, high in itertools.pairwise(_steps(system, 2))]
 
 
 def _scripts(system: System) -> list[Estimate]:
     made = []
-    for k in _shots(system):
+    for k in system.full_shots:
         halves: list[list[_Pair]] = [[], []]
         for lang in gains(system, k):
             halves[languages.get(lang).script == 'latin'].append(pair(system, lang, 0, k))
@@ -190,15 +178,10 @@ def _scripts(system: System) -> list[Estimate]:
     return _known(made, 'it needs languages in Latin script and in others')
 
 
-def _of_each(system: System, *fields: tuple[int, str, str]) -> list[_Pair]:
-    """Pairs the adaptations with two (K, method, start) in each language."""
-    return [tuple(system.groups.get(Group(lang, *f)) for f in fields) for lang in system.languages]
-
-
 def _source_training(system: System) -> list[Estimate]:
     named = (
         (f'K={k}', _of_each(system, (k, 'full', 'none'), (k, 'full', 'source')))
-        for k in _shots(system, 'none')
+        for k in system.shots(method='full', start='none')
     )
     why = "no adaptation with the start 'none' is finished that can be compared"
     return _known(_differences(named), why)
@@ -207,11 +190,14 @@ def _source_training(system: System) -> list[Estimate]:
 def _methods(system: System) -> list[Estimate]:
     """Compares each method with the next better one, at the largest K that both have."""
     shots = {name: {*system.shots(method=name, start='source')} for name in _SEPARATE}
-    named = []
-    for better, worse in itertools.pairwise(name for name in _SEPARATE if shots[name]):
-        for k in sorted(shots[better] & shots[worse])[-1:]:
-            pairs = _of_each(system, (k, worse, 'source'), (k, better, 'source'))
-            named.append((f'{better} over {worse}, K={k}', pairs))
+    named = [
+        (
+            f'{better} over {worse}, K={k}',
+            _of_each(system, (k, worse, 'source'), (k, better, 'source')),
+        )
+        for better, worse in itertools.pairwise(name for name in _SEPARATE if shots[name])
+        for k in sorted(shots[better] & shots[worse])[-1:]
+    ]
     return _known(_differences(named), 'it needs two methods')
 
 
@@ -234,7 +220,7 @@ def _log_ratio(name: str, pairs: Iterable[tuple[Sequence[float], Sequence[float]
 
 
 def _spread(system: System) -> list[Estimate]:
-    shots = _shots(system)
+    shots = system.full_shots
     if len(shots) < 2:
         raise UserError('it needs two numbers of shots')
     pairs = [pair(system, lang, shots[0], shots[-1]) for lang in system.languages]
@@ -256,7 +242,7 @@ def _seeds(system: System) -> list[Estimate]:
 
 def _early(system: System) -> list[Estimate]:
     if not system.adapted:
-        raise UserError(parts.UNFINISHED)
+        raise UserError(groups.UNFINISHED)
     rows = [row for group in figure_data.fewest_shots(system) for row in group.by_bucket]
     if any(row.dev_score is None for row in rows):
         raise UserError('it needs dev scores')
@@ -267,10 +253,11 @@ def _early(system: System) -> list[Estimate]:
 
 def _factors(system: System) -> list[Estimate]:
     """Estimates negative correlations by Fisher's transformation, whose error is known."""
-    wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in _shots(system))]
+    first = system.full_shots[:1]
+    wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in first)]
     made, reasons = [], []
     for k, factor, value in factors.correlations(system):
-        if k is not None or factor not in wanted[:2]:
+        if k is not None or factor not in wanted:
             continue
         if isinstance(value, str) or value.languages < 4:
             reasons.append(value if isinstance(value, str) else 'it needs four languages')
@@ -279,13 +266,13 @@ def _factors(system: System) -> list[Estimate]:
         name = f'{factor}: rank correlation {value.spearman:+.2f} of {value.languages} languages,'
         error = 1 / math.sqrt(value.languages - 3)
         made.append(Estimate(f'{name} transformed', math.atanh(negative), error))
-    return _known(made, next(iter(reasons), parts.UNFINISHED))
+    return _known(made, next(iter(reasons), groups.UNFINISHED))
 
 
 def _words(system: System) -> list[Estimate]:
     """Compares the Jaccard indices of figure 3 on the diagonal with the others of their row."""
     if not system.adapted:
-        raise UserError(parts.UNFINISHED)
+        raise UserError(groups.UNFINISHED)
     means, squares = [], []
     for group in figure_data.with_words(system)[0]:
         words = figure_data.read_words(group)
@@ -306,8 +293,12 @@ def _words(system: System) -> list[Estimate]:
 _CLAIMS: tuple[tuple[str, Callable[[System], Sequence[Estimate]], str], ...] = (
     ('few shots improve on zero-shot transfer (5.2)', _gain, ''),
     ('the first shot brings the largest improvement (5.2)', _first_step, ''),
-    ('scores grow with K (5.2)', _growth, ''),
-    ('with diminishing returns (5.2)', _diminishing, ''),
+    ('scores grow with K (5.2)', lambda system: _steps(system)[1:], ''),
+    (
+        'with diminishing returns (5.2)',
+        lambda system: [_less(*both) for both in itertools.pairwise(_steps(system))],
+        '',
+    ),
     ('the spread over buckets shrinks as K grows (5.2)', _spread, ''),
     ('buckets move scores more than seeds do (5.2, figure 1)', _seeds, ''),
     ('some adaptations to the fewest shots are best after one epoch (5.2)', _early, ''),

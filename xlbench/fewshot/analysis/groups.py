@@ -9,21 +9,15 @@ import dataclasses
 import functools
 import statistics
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Row
+from xlbench.fewshot.results import Group, Row
+from xlbench.reporting.tables import Cell
 
-
-class Group(NamedTuple):
-    """The adaptations that a mean is over: Row.group without the task."""
-
-    language: str
-    shots: int
-    method: str = 'full'
-    start: str = 'source'
+DECIMALS = 2
+UNFINISHED = 'no adaptation of the whole model is finished'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +96,8 @@ class Adaptations:
         """Returns the number of buckets that the sweep still has to adapt to."""
         if not self.shots:
             return 0
-        asked = self.sweep.buckets(self.language, self.shots, self.method, self.start)
+        group = Group(self.language, self.shots, self.method, self.start)
+        asked = self.sweep.buckets(group)
         return len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
 
     @functools.cached_property
@@ -120,10 +115,10 @@ def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
     rows: dict[Group, list[Row]] = {}
     for row in sweep.rows:
         if row.task == task:
-            rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
+            rows.setdefault(row.group, []).append(row)
     made = {}
     for group, of_group in rows.items():
-        rate = sweep.learning_rate(task, *group) if group.shots else None
+        rate = sweep.learning_rate(task, group) if group.shots else None
         done = (row for row in of_group if row.status == 'done' and row.learning_rate == rate)
         empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
         made[group] = Adaptations(sweep, task, *group, tuple(done), tuple(empty), rate)
@@ -138,3 +133,33 @@ def _most(
     for row in sorted(rows, key=lambda row: (same(row), order(row))):
         groups[same(row)].append(row)
     return tuple(max(groups.values(), key=len, default=()))
+
+
+# -----------------------------------------------------------------------------------------------
+# Cells of tables.
+
+
+def score(stats: Adaptations | None) -> Cell:
+    """Returns mean and standard deviation over buckets."""
+    return Cell.of(stats.scores.tolist() if stats else (), DECIMALS)
+
+
+def printed(of_paper: tuple[str, str] | None) -> Cell:
+    """Returns a mean and a standard deviation, as the paper prints them."""
+    return Cell() if of_paper is None else text(' ±'.join(filter(None, of_paper)))
+
+
+def number(value: float | None, sign: str = '') -> Cell:
+    """Returns a number; '+' as the sign also writes that of positive ones."""
+    return Cell(value, decimals=DECIMALS, sign=sign)
+
+
+def text(value: str | int) -> Cell:
+    """Returns a text, or a whole number."""
+    return Cell(text=str(value))
+
+
+def difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
+    """Subtracts one mean from another."""
+    known = one and other and one.rows and other.rows
+    return number(one.mean - other.mean if known else None, '+')

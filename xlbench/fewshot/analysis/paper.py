@@ -3,11 +3,11 @@
 The numbers are in benchmarks/paper_scores/fewshot_*.csv.
 """
 
-import csv
 import functools
-import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from xlbench import benchmarks
+from xlbench.benchmarks.paper import printed_rows
 
 CHECKPOINT = 'bert-base-multilingual-cased'
 BUCKETS = 40  # Of each language and K.
@@ -31,72 +31,37 @@ CORRELATIONS_K = (
 )
 
 
-def _rows(name: str, *keys: str) -> dict[tuple[str | int, ...], dict[str, str]]:
-    """Returns the lines of a CSV file by some of their columns; shots are numbers."""
-    path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
-    with path.open(encoding='utf-8', newline='') as file:
-        return {
-            tuple(int(row[key]) if key == 'shots' else row[key] for key in keys): row
-            for row in csv.DictReader(file)
-        }
+Value = TypeVar('Value')
+Line = Mapping[str, str]  # Of a CSV file.
 
 
-@functools.cache
-def scores() -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """Returns the scores of tables 2, 6, 11, 12 and 13 by task and Group; 6 repeats a part of 2."""
-    rows = _rows('scores', 'task', 'language', 'shots', 'method', 'start')
-    return {key: (row['mean'], row['deviation']) for key, row in rows.items()}
+def _printed(
+    name: str, keys: Sequence[str], value: Callable[[Line], Value]
+) -> Callable[[], dict[tuple[str | int, ...], Value]]:
+    """Reads printed rows once, when it is called: columns -> a value; shots are numbers."""
+
+    @functools.cache
+    def read() -> dict[tuple[str | int, ...], Value]:
+        rows = printed_rows(f'fewshot_{name}')
+        return {tuple(int(r[k]) if k == 'shots' else r[k] for k in keys): value(r) for r in rows}
+
+    return read
 
 
-@functools.cache
-def gaps() -> dict[tuple[str, str, int], str]:
-    """Returns the gaps by task, language and K: table 4, with a ? at what table 11 contradicts."""
-    rows = _rows('gaps', 'task', 'language', 'shots')
-    return {key: row['difference'] + '?' * bool(row['doubtful']) for key, row in rows.items()}
-
-
-@functools.cache
-def correlations() -> dict[tuple[str, str], tuple[str, str]]:
-    """Returns the correlations by task and factor: table 3, Spearman and Pearson."""
-    rows = _rows('correlations', 'task', 'factor')
-    return {key: (row['spearman'], row['pearson']) for key, row in rows.items()}
-
-
-@functools.cache
-def overlaps() -> dict[tuple[str, str, int], str]:
-    """Returns the overlaps by task, language and K: table 14."""
-    rows = _rows('overlap', 'task', 'language', 'shots')
-    return {key: row['overlap'] for key, row in rows.items()}
-
-
-@functools.cache
-def tasks() -> dict[str, dict[str, str]]:
-    """Returns the tasks of table 1: metric, labels, target_training_sets and languages."""
-    return {task: row for (task,), row in _rows('tasks', 'task').items()}
-
-
-@functools.cache
-def source() -> dict[str, tuple[str, str]]:
-    """Returns the English dev score of the source model and its learning rate, by task: table 7."""
-    rows = _rows('source', 'task')
-    return {task: (row['dev_score'], row['learning_rate']) for (task,), row in rows.items()}
-
-
-@functools.cache
-def scripts() -> dict[tuple[str, int], tuple[str, str]]:
-    """Returns the mean gains in Latin script and in others, by task and K: section 5.2."""
-    rows = _rows('scripts', 'task', 'shots')
-    return {key: (row['latin'], row['other']) for key, row in rows.items()}
-
-
-@functools.cache
-def sizes() -> dict[tuple[str, str, str], int]:
-    """Returns the official numbers of examples by task, language and split, where known.
-
-    Of XNLI, PAWS-X, MLDoc and MARC as published; of UD POS and PAN-X as in XTREME, from the copy at
-    huggingface.co/datasets/xtreme. That copy mixes Old French, Classical Chinese, Swiss German and
-    Ancient Greek into four languages of UD POS: of these, German is the largest test set of
-    arXiv:2003.11080, table 1, Greek is UD_Greek-GDT, and the others are left out.
-    """
-    rows = _rows('sizes', 'task', 'language', 'split')
-    return {key: int(row['examples']) for key, row in rows.items()}
+_OF_SHOTS = ('task', 'language', 'shots')
+# Tables 2, 6, 11, 12 and 13 by task and Group: mean and deviation; 6 repeats a part of 2.
+scores = _printed('scores', (*_OF_SHOTS, 'method', 'start'), lambda r: (r['mean'], r['deviation']))
+# Table 4: the difference without source training, with a ? at what table 11 contradicts.
+gaps = _printed('gaps', _OF_SHOTS, lambda row: row['difference'] + '?' * bool(row['doubtful']))
+# Table 3 by task and factor: Spearman and Pearson.
+correlations = _printed(
+    'correlations', ('task', 'factor'), lambda row: (row['spearman'], row['pearson'])
+)
+# Table 14.
+overlaps = _printed('overlap', _OF_SHOTS, lambda row: row['overlap'])
+# Table 1 by task: metric, labels, target_training_sets and languages.
+tasks = _printed('tasks', ('task',), dict)
+# Table 7 by task: English dev score of the source model, and its learning rate.
+source = _printed('source', ('task',), lambda row: (row['dev_score'], row['learning_rate']))
+# Section 5.2 by task and K: the mean gains in Latin script and in others.
+scripts = _printed('scripts', ('task', 'shots'), lambda row: (row['latin'], row['other']))

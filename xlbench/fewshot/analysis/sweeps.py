@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from xlbench.benchmarks import topics
+from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
 from xlbench.fewshot import results
-from xlbench.fewshot.results import ZERO_SHOT, Key, Row, TestSet
+from xlbench.fewshot.results import ZERO_SHOT, Group, Key, Row, TestSet
+from xlbench.reporting import results as runs_results
+from xlbench.reporting.tables import clean
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -34,10 +36,10 @@ class _Adapt(msgspec.Struct):
     lengths: dict[str, int] = {}
     test_examples: int = 0
 
-    def asks_for(self, language: str, shots: int, method: str, start: str) -> bool:
+    def asks_for(self, group: Group) -> bool:
         """Returns whether the filters include a group."""
         named = (self.languages, self.shots, self.methods, self.starts)
-        pairs = zip(named, (language, shots, method, start), strict=True)
+        pairs = zip(named, group, strict=True)
         return all(values is None or value in values for values, value in pairs)
 
 
@@ -144,6 +146,11 @@ class Sweep:
     # ------------------------------------------------------------------------- what it is about
 
     @property
+    def name(self) -> str:
+        """Returns the name of the workdir."""
+        return clean(self.workdir.resolve().name)
+
+    @property
     def task(self) -> str:
         """Returns the task: of the benchmark, or a user's own."""
         return self.about.config.task
@@ -162,12 +169,12 @@ class Sweep:
         """Returns the numbers of the predicted examples of a prepared test set of that size."""
         return results.drawn(size, self.about.config.adapt.test_examples)
 
-    def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
+    def buckets(self, group: Group) -> set[int]:
         """Returns the numbers of the buckets that a group is to be adapted to."""
         return {
             number
             for asked in self.about.asked or [self.about.config.adapt]
-            if asked.asks_for(language, shots, method, start)
+            if asked.asks_for(group)
             for number in results.bucket_numbers(asked.buckets)
         }
 
@@ -251,23 +258,22 @@ class Sweep:
 
     # ------------------------------------------------------------------------------ its results
 
-    def learning_rate(
-        self, task: str, language: str, shots: int, method: str = 'full', start: str = 'source'
-    ) -> float | None:
+    def learning_rate(self, task: str, group: Group) -> float | None:
         """Chooses the learning rate of a group's scores; None if nothing of it is finished.
 
         It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
         those compete that have the most finished buckets: means over other buckets do not compare.
         Without a dev set it is the smallest.
         """
-        return self._rates.get((task, language, shots, method, start))
+        return self._rates.get((task, group))
 
     @functools.cached_property
-    def _rates(self) -> dict[tuple[str, str, int, str, str], float]:
-        groups: dict[tuple[str, str, int, str, str], dict[float, list[Row]]] = {}
+    def _rates(self) -> dict[tuple[str, Group], float]:
+        groups: dict[tuple[str, Group], dict[float, list[Row]]] = {}
         for row in self.rows:
             if row.status == 'done' and row.learning_rate is not None:
-                groups.setdefault(row.group, {}).setdefault(row.learning_rate, []).append(row)
+                of_group = groups.setdefault((row.task, row.group), {})
+                of_group.setdefault(row.learning_rate, []).append(row)
         chosen = {}
         for group, rates in groups.items():
             most = max(map(len, rates.values()))
@@ -313,3 +319,80 @@ def _mean_dev(rows: Sequence[Row]) -> float:
 
 def _sortable(key: Key) -> tuple[tuple[bool, str | float], ...]:
     return tuple((value is not None, 0 if value is None else value) for value in key)
+
+
+# -----------------------------------------------------------------------------------------------
+# Source training.
+
+
+class _Optimizer(msgspec.Struct):
+    learning_rate: float | None = None
+
+
+class _Stage(msgspec.Struct):
+    num_steps: int = 0
+    optimizer: _Optimizer = msgspec.field(default_factory=_Optimizer)
+
+
+class _Batches(msgspec.Struct):
+    batch_size: int = 0
+
+
+class _Training(msgspec.Struct):
+    """The part of the config of a source training that is read."""
+
+    stages: dict[str, _Stage] = {}
+    batches: _Batches = msgspec.field(default_factory=_Batches)
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceTraining:
+    """One source training in English, as far as its workdir tells.
+
+    Attributes:
+        workdir: Of the training.
+        learning_rate: Of the last stage, at its highest; None if the config does not say.
+        batch_size: Likewise.
+        epochs: Over the training examples; None if their number is not known.
+        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
+            or a sentence on why that is not known.
+        test: Likewise, on the English test set.
+    """
+
+    workdir: pathlib.Path
+    learning_rate: float | None
+    batch_size: int | None
+    epochs: float | None
+    dev: tuple[float, int] | str
+    test: tuple[float, int] | str
+
+
+def read_source(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+    """Reads a workdir of source training for a task; a sentence on why if it cannot be read."""
+    try:
+        run = runs_results.read_run(workdir)
+        config = files.check_type(run.config, _Training, f'{workdir}/config.json')
+    except errors.UserError as error:
+        return str(error)
+    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
+
+    def score(split: str) -> tuple[float, int] | str:
+        try:
+            result = run.at(run.choose_step('best', split, metric), split).get(name)
+        except errors.UserError as error:
+            return str(error)
+        if result is None or metric not in result.scores:
+            return f'{workdir} has no {metric} of {name} on the split {split!r}'
+        return result.scores[metric], result.num_examples
+
+    stages = list(config.stages.values())
+    examples = (run.info.get('examples') or {}).get(f'{name}/train')
+    rows = config.batches.batch_size * sum(stage.num_steps for stage in stages)
+    return SourceTraining(
+        workdir,
+        stages[-1].optimizer.learning_rate if stages else None,
+        config.batches.batch_size or None,
+        rows / examples if examples else None,
+        score('validation'),
+        score('test'),
+    )

@@ -17,17 +17,17 @@ import statistics
 from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
-from xlbench.fewshot.analysis import factors, findings, paper, parts
-from xlbench.fewshot.analysis.groups import Group
+from xlbench.fewshot.analysis import factors, findings, groups, paper
+from xlbench.fewshot.analysis.sweeps import read_source
 from xlbench.fewshot.analysis.systems import (
     System,
     about_gaps,
     about_groups,
     gains,
     pair,
-    read_source,
+    rows_of,
 )
-from xlbench.fewshot.results import ZERO_SHOT
+from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import tagging
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
@@ -76,12 +76,12 @@ def about(system: System) -> Table:
     columns, sources = [Column('', 'here')], [facts]
     if system.data == 'official':
         columns.append(Column('', 'paper'))
-        sources.append(paper.tasks()[system.task])
+        sources.append(paper.tasks()[(system.task,)])
     rows = [
-        Row(names.get(key, key), 'fact', tuple(parts.text(source[key]) for source in sources))
+        Row(names.get(key, key), 'fact', tuple(groups.text(source[key]) for source in sources))
         for key in facts
     ]
-    return parts.finish(title, system, columns, rows, [], 'property', metric=False)
+    return system.table(title, columns, rows, [], 'property', metric=False)
 
 
 def source(system: System) -> Table:
@@ -97,14 +97,14 @@ def source(system: System) -> Table:
     rows = []
     for path, run in runs.items():
         numbers = (run.learning_rate, run.batch_size, run.epochs)
-        cells = [Cell() if number is None else parts.text(f'{number:.4g}') for number in numbers]
-        cells += [parts.number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
+        cells = [Cell() if number is None else groups.text(f'{number:.4g}') for number in numbers]
+        cells += [groups.number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
         name = clean(path).removesuffix('/source')
-        rows.append(Row(name, 'run', (*cells, parts.text('yes' if path == mine else 'no'))))
+        rows.append(Row(name, 'run', (*cells, groups.text('yes' if path == mine else 'no'))))
     if system.data == 'official':
-        dev, rate = paper.source()[system.task]
+        dev, rate = paper.source()[(system.task,)]
         printed = (rate, '128', '10', dev, '-', 'yes')
-        rows.append(Row('paper', 'paper', tuple(map(parts.text, printed))))
+        rows.append(Row('paper', 'paper', tuple(map(groups.text, printed))))
     notes = [f'Without {path}: {why}.' for path, why in read.items() if isinstance(why, str)]
     missing = [run.dev for run in runs.values() if isinstance(run.dev, str)]
     notes += [f'No dev score: {why}.' for why in missing]
@@ -116,13 +116,13 @@ def source(system: System) -> Table:
         'config.adapt.source_learning_rates tries several; runs of xlbench.train are shown with '
         '--searched WORKDIR.'
     )
-    return parts.finish(title, system, columns, rows, notes, 'source training')
+    return system.table(title, columns, rows, notes, 'source training')
 
 
 def scores(system: System) -> Table:
     """Makes tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     columns, notes = {}, []
     names = system.every_language
     from_source = FEWSHOT.pivot not in names  # What source training says of English.
@@ -138,39 +138,39 @@ def scores(system: System) -> Table:
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [parts.score(system.groups.get(group)) for group in of_k]
+        columns[head] = [groups.score(system.groups.get(group)) for group in of_k]
         if names != system.every_language and not k:
-            columns[head][0] = parts.number(system.english[0])
+            columns[head][0] = groups.number(system.english[0])
         if has_paper:
-            columns[f'K={k}', 'paper'] = [parts.printed(system.paper(group)) for group in of_k]
+            columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, method='full', start='source')
-    return parts.build(title, system, columns, notes, parts.languages_of(names))
+    return system.pivot(title, columns, notes, rows_of(names))
 
 
 def ranges(system: System) -> Table:
     """Returns smallest and largest score and the number of buckets, by language and K."""
     title = 'Smallest and largest score, and number of buckets'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     if not shots:
-        return Table(title, missing=parts.UNFINISHED)
-    columns: parts.Columns = {}
+        return Table(title, missing=groups.UNFINISHED)
+    columns: dict[tuple[str, str], list[Cell]] = {}
     for k in shots:
         stats = [system.groups.get(Group(lang, k)) for lang in system.every_language]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
-                parts.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
+                groups.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
             ]
-        columns[f'K={k}', 'buckets'] = [parts.text(len(s.scores)) if s else Cell() for s in stats]
+        columns[f'K={k}', 'buckets'] = [groups.text(len(s.scores)) if s else Cell() for s in stats]
     notes = about_groups(system, method='full', start='source')
-    return parts.build(title, system, columns, notes, parts.languages_of(system.every_language))
+    return system.pivot(title, columns, notes, rows_of(system.every_language))
 
 
 def growth(system: System) -> Table:
     """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     if not shots:
-        return Table(title, missing=parts.UNFINISHED)
+        return Table(title, missing=groups.UNFINISHED)
     columns = {}
     steps = [*zip((0, *shots), shots, strict=False)]
     for group, value, of in (
@@ -182,39 +182,39 @@ def growth(system: System) -> Table:
             answers = [_grows(*map(value, both)) if all(both) else None for both in pairs]
             known = [answer for answer in answers if answer is not None]
             columns[group, f'K={low} to {high}'] = [
-                *(parts.text({True: 'yes', False: 'no', None: '-'}[answer]) for answer in answers),
-                parts.text(f'{sum(known)} of {len(known)}'),
+                *(groups.text({True: 'yes', False: 'no', None: '-'}[answer]) for answer in answers),
+                groups.text(f'{sum(known)} of {len(known)}'),
             ]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
         *about_gaps(system, method='full', start='source'),
     ]
-    names = parts.languages_of((*system.languages, 'yes in'))
-    return parts.build(title, system, columns, notes, names)
+    names = rows_of((*system.languages, 'yes in'))
+    return system.pivot(title, columns, notes, names)
 
 
 def scripts(system: System) -> Table:
     """Compares mean gains of languages in Latin script with those of others: section 5.2."""
     title = 'Mean gains by script (paper: section 5.2)'
-    shots = system.shots(method='full', start='source')
+    shots = system.full_shots
     every = {k: gains(system, k) for k in shots}
     is_latin = {
         lang: languages.get(lang).script == _LATIN for of_k in every.values() for lang in of_k
     }
     if len({*is_latin.values()}) < 2:
         what = 'in Latin script' if any(is_latin.values()) else 'in other scripts'
-        why = f'all languages that are adapted to are {what}' if is_latin else parts.UNFINISHED
+        why = f'all languages that are adapted to are {what}' if is_latin else groups.UNFINISHED
         return Table(title, missing=why)
-    columns: parts.Columns = {}
+    columns: dict[tuple[str, str], list[Cell]] = {}
     for k in shots:
         halves = [[gain for lang, gain in every[k].items() if is_latin[lang] == x] for x in (1, 0)]
         columns[f'K={k}', 'gain'] = [
-            parts.number(statistics.fmean(half), '+') if half else Cell() for half in halves
+            groups.number(statistics.fmean(half), '+') if half else Cell() for half in halves
         ]
-        columns[f'K={k}', 'languages'] = [parts.text(len(half)) for half in halves]
+        columns[f'K={k}', 'languages'] = [groups.text(len(half)) for half in halves]
         if system.data == 'official' and (system.task, k) in paper.scripts():
             printed = paper.scripts()[system.task, k]
-            columns[f'K={k}', 'paper'] = [parts.text(f'+{gain}') for gain in printed]
+            columns[f'K={k}', 'paper'] = [groups.text(f'+{gain}') for gain in printed]
     notes = [
         'Gain: mean score with K shots minus the zero-shot score, averaged over languages.',
         *about_gaps(system, method='full', start='source'),
@@ -222,7 +222,7 @@ def scripts(system: System) -> Table:
     if system.data == 'official' and system.task == 'panx':
         notes.append(paper.SCRIPTS_OF_PANX)
     names = [('Latin script', 'count'), ('other scripts', 'count')]
-    return parts.build(title, system, columns, notes, names)
+    return system.pivot(title, columns, notes, names)
 
 
 def starts(system: System) -> Table:
@@ -237,9 +237,9 @@ def starts(system: System) -> Table:
     for k in shots:
         none = [system.groups.get(Group(lang, k, 'full', 'none')) for lang in langs]
         source = [system.groups.get(Group(lang, k)) for lang in langs]
-        columns[f'K={k}', 'none'] = [*map(parts.score, none)]
-        columns[f'K={k}', 'source'] = [*map(parts.score, source)]
-        columns[f'K={k}', 'difference'] = [*map(parts.difference, none, source)]
+        columns[f'K={k}', 'none'] = [*map(groups.score, none)]
+        columns[f'K={k}', 'source'] = [*map(groups.score, source)]
+        columns[f'K={k}', 'difference'] = [*map(groups.difference, none, source)]
         gaps = [
             paper.gaps().get((system.task, lang, k))
             if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
@@ -247,12 +247,12 @@ def starts(system: System) -> Table:
             for lang in langs
         ]
         if any(gaps):
-            columns[f'K={k}', 'paper'] = [parts.text(gap or '-') for gap in gaps]
+            columns[f'K={k}', 'paper'] = [groups.text(gap or '-') for gap in gaps]
     notes = ['Difference: the mean without source training minus that with it.']
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
     notes += about_groups(system, method='full')
-    return parts.build(title, system, columns, notes, parts.languages_of(langs))
+    return system.pivot(title, columns, notes, rows_of(langs))
 
 
 def methods(system: System) -> Table:
@@ -267,18 +267,18 @@ def methods(system: System) -> Table:
         for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [parts.score(system.zero_shot(lang)) for lang in langs]}
+    columns = {('zero-shot', 'K=0'): [groups.score(system.zero_shot(lang)) for lang in langs]}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            cells = [parts.score(system.groups.get(group)) for group in of_k]
+            cells = [groups.score(system.groups.get(group)) for group in of_k]
             columns[METHODS[name], f'K={k}'] = cells
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
-                printed = [parts.printed(system.paper(group)) for group in of_k]
+                printed = [groups.printed(system.paper(group)) for group in of_k]
                 columns[METHODS[name], f'K={k} paper'] = printed
     notes = about_groups(system, start='source')
-    return parts.build(title, system, columns, notes, parts.languages_of(langs))
+    return system.pivot(title, columns, notes, rows_of(langs))
 
 
 def comma_separated(systems: Iterable[System]) -> str:

@@ -1,26 +1,13 @@
 """The report as one HTML page.
 
-  document  the page and its plots
-  markup    elements of HTML that escape what is in them
-  overview  what was compared, and the answer
-  tables    a table, with tools to sort, compare and save it
-  style     the order, colours and markers of systems; plots of matplotlib in the page
+  document  the page, its tables and its plots
+  template  fills a page's template; judges' pages are made by it, too
+  overview  what was compared, the answer, and the ranks of systems
+  style     the order, colours and markers of systems; plots of matplotlib
   curves    losses and scores by step
   heatmaps  scores by languages and tasks
-  distributions  ranks, scores and lengths
   examples  the texts that the browser of examples shows
   origins   speed, cost and provenance of runs
 """
 
-__all__ = [
-    'curves',
-    'distributions',
-    'document',
-    'examples',
-    'heatmaps',
-    'markup',
-    'origins',
-    'overview',
-    'style',
-    'tables',
-]
+__all__ = ['curves', 'document', 'examples', 'heatmaps', 'origins', 'overview', 'style', 'template']

@@ -9,10 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks import languages
-from xlbench.data import statistics as lengths_lib
-from xlbench.reporting import predictions
 from xlbench.reporting.page.style import Style
-from xlbench.reporting.results import Result, read_predictions
+from xlbench.reporting.results import Result, read_predictions, task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import clean
@@ -54,40 +52,12 @@ class Example:
         return sum(map(len, (self.input, *self.references, *self.texts.values())))
 
 
-@dataclasses.dataclass(frozen=True)
-class Examples:
-    """The examples of a section.
+def content(section: Section, style: Style) -> dict[str, Json] | None:
+    """The examples of a section as the page's script reads them; None without any.
 
-    Attributes:
-        systems: Whose texts they have, in the order of their ranks.
-        score: Of which the examples have numbers; '' if they have none.
-        all: The examples, by task and in their order.
+    They are read from the predictions of its runs: of each system those of the first seed. Where
+    there are too many, they are chosen evenly.
     """
-
-    systems: tuple[System, ...]
-    score: str
-    all: tuple[Example, ...]
-
-    def score_values(self) -> dict[str, list[float]]:
-        """System -> the score of each example, for those that have some."""
-        values = {s.name: [e.scores[s.name] for e in self.all if s.name in e.scores]
-                  for s in self.systems}  # fmt: skip
-        return {name: numbers for name, numbers in values.items() if numbers}
-
-    def lengths(self) -> dict[str, list[float]]:
-        """'references' and system -> the length of each text, in words, or characters."""
-        measured: dict[str, list[float]] = {'references': [], **{s.name: [] for s in self.systems}}
-        for example in self.all:
-            lang = predictions.languages(example.task)[1]
-            texts = {'references': example.references[0], **example.texts} \
-                if example.references else example.texts  # fmt: skip
-            for name, text in texts.items():
-                measured[name].append(len(text.split()) if _in_words(lang) else len(text))
-        return {name: numbers for name, numbers in measured.items() if numbers}
-
-
-def of_section(section: Section, style: Style) -> Examples:
-    """Reads the predictions of a section's runs: of each system those of the first seed."""
     with_texts: list[System] = []
     score = _score(section)
     examples: dict[tuple[str, str], Example] = {}
@@ -100,23 +70,18 @@ def of_section(section: Section, style: Style) -> Examples:
         added = [_add(examples, system, result, score) for _, result in sorted(results.items())]
         if any(added):
             with_texts.append(system)
+    if not examples:
+        return None
     order = {task: i for i, task in enumerate(t for c in section.columns for t in c.tasks)}
     every = sorted(examples.values(), key=lambda example: order.get(example.task, len(order)))
-    return Examples(tuple(with_texts), score, tuple(every))
-
-
-def content(examples: Examples, style: Style) -> dict[str, Json]:
-    """The examples as the page's script reads them: evenly chosen where they are too many."""
-    shown = _chosen(examples.all)
+    shown = _chosen(every)
     tasks = list(dict.fromkeys(example.task for example in shown))
-    names = [system.name for system in examples.systems]
+    names = [system.name for system in with_texts]
     return {
-        'score': examples.score,
-        'systems': [
-            {'name': system.name, 'mark': style.mark(system)} for system in examples.systems
-        ],
+        'score': score,
+        'systems': [{'name': system.name, 'mark': style.mark(system)} for system in with_texts],
         'tasks': [_task(task) for task in tasks],
-        'total': len(examples.all),
+        'total': len(every),
         'examples': [
             [
                 tasks.index(example.task),
@@ -193,7 +158,7 @@ def _chosen(every: Sequence[Example]) -> list[Example]:
 
 def _task(task: str) -> dict[str, Json]:
     """A task's name and languages, each with its direction."""
-    source, target = predictions.languages(task)
+    source, target = task_name(task)[2:]
     return {
         'name': clean(task), 'source': source, 'target': target,
         'sourceDir': _direction(source), 'targetDir': _direction(target),
@@ -203,10 +168,6 @@ def _task(task: str) -> dict[str, Json]:
 def _direction(lang: str) -> str:
     """HTML's dir; unless the language says it, the browser finds that of each text itself."""
     return 'rtl' if lang and languages.get(lang).direction == 'rtl' else 'auto'
-
-
-def _in_words(lang: str) -> bool:
-    return not lang or lengths_lib.in_words(lang)
 
 
 def _shown(text: str) -> str:

@@ -4,23 +4,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import matplotlib
 from matplotlib.figure import Figure as Canvas
 
 from xlbench import benchmarks
 from xlbench.reporting import drawing
 from xlbench.reporting.page import style as style_lib
 from xlbench.reporting.page.style import Style
+from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Figure
-from xlbench.system.errors import UserError
 
 _MOST = 6  # Systems that have a map of their own.
 _MANY = 12  # Rows of a map of systems.
-# Of numbers on a shade: black and white in any theme, so they are not the house's black and white.
-_ON_LIGHT, _ON_DARK = '#101010', '#fafafa'
-_MIDDLE = 0.5  # Shades below this share of the scale are dark.
 
 
 class _Map(NamedTuple):
@@ -60,14 +56,8 @@ def plots(section: Section, style: Style, prefix: str) -> list[Figure]:
 
 def _names(section: Section) -> list[benchmarks.TaskName]:
     """The section's tasks that are of the benchmark, in the order of its columns."""
-    names = []
-    for column in section.columns:
-        if len(column.tasks) == 1:
-            try:
-                names.append(benchmarks.parse_task(column.tasks[0]))
-            except UserError:  # A user's own.
-                continue
-    return names
+    names = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
+    return [name for name in names if name.benchmark]
 
 
 def _scores(section: Section, system: System) -> dict[benchmarks.TaskName, float]:
@@ -158,33 +148,16 @@ def _plot(
     names = max(map(len, style_lib.labels(one.rows)))
     width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
     size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
-    low, high = limits
 
     def draw(canvas: Canvas) -> None:
-        axes = canvas.subplots()
+        axes, sign = canvas.subplots(), direction(score) or 1  # A lower loss has the lighter shade.
         table = [[one.cells.get((r, c), math.nan) for c in one.columns] for r in one.rows]
-        # The same scale on all maps of a section; a lower loss has the lighter shade.
-        shades = matplotlib.colormaps[drawing.SHADES]
-        shades = shades if direction(score) >= 0 else shades.reversed()
-        axes.pcolormesh(
-            table, cmap=shades, vmin=low, vmax=high, edgecolor='white', linewidth=1.5,
-        )  # fmt: skip
-        for i, row in enumerate(table):
-            for j, value in enumerate(row):
-                share = (value - low) / (high - low) if high > low else 1.0
-                share = share if direction(score) >= 0 else 1 - share
-                is_known = not math.isnan(value)
-                colour = (
-                    drawing.SOFT if not is_known else _ON_DARK if share < _MIDDLE else _ON_LIGHT
-                )
-                text = f'{value:.{decimals}f}' if is_known else '–'
-                axes.text(j + 0.5, i + 0.5, text, ha='center', va='center', color=colour)
-        axes.invert_yaxis()
-        axes.set_xticks([i + 0.5 for i in range(len(one.columns))], one.columns)
-        axes.set_yticks([i + 0.5 for i in range(len(one.rows))], style_lib.labels(one.rows))
+        texts = [['–' if math.isnan(x) else f'{x:.{decimals}f}' for x in row] for row in table]
+        shades = [[sign * x for x in row] for row in table]
+        # The same scale on all maps of a section.
+        scale = tuple(sorted(sign * x for x in limits))
+        drawing.heat_map(axes, shades, texts, style_lib.labels(one.rows), one.columns, scale)
         axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
         axes.set_xlabel(one.axes[1], color=drawing.SOFT)
         axes.set_ylabel(one.axes[0], color=drawing.SOFT)
 

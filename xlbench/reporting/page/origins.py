@@ -6,14 +6,11 @@ import warnings
 
 from xlbench.reporting import command_lines, costs, notes
 from xlbench.reporting.page.curves import training_series
-from xlbench.reporting.page.markup import Markup, element, join, preformatted
-from xlbench.reporting.page.tables import Tables
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 from xlbench.system import errors, sessions
-from xlbench.system.files import Json
 from xlbench.system.progress import duration
 
 _COLUMNS = (
@@ -23,31 +20,21 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def section(section: Section, name: str, title: str, tables: Tables) -> Markup:
-    """Speed and cost of all runs as a table, then everything that is known of each run.
-
-    Args:
-        section: Whose runs.
-        name: Of the part of the page.
-        title: Its heading.
-        tables: Of the page.
-    """
-    picks = list({id(pick.run): pick for pick in section.picks}.values())
-    if not picks:
-        return Markup()
-    rows = tuple(Row(_name(pick.run), 'run', _speed(pick.run)) for pick in picks)
+def costs_table(section: Section) -> Table:
+    """Speed and cost of all runs of a section."""
+    rows = tuple(Row(_name(pick.run), 'run', _speed(pick.run)) for pick in _picks(section))
     columns = tuple(Column(*pair) for pair in _COLUMNS)
     said = ('Speeds are medians over the steps that were logged.',)
-    table = Table('Speed and cost', columns, rows, 'run', said)
-    return element(
-        'details',
-        element('summary', title),
-        tables.table(table, 4),
-        element('h4', 'Runs'),
-        *map(_of_run, picks),
-        class_='origins',
-        id=name,
-    )
+    return Table('Speed and cost', columns, rows, 'run', said)
+
+
+def runs(section: Section) -> list[dict[str, str | dict[str, str]]]:
+    """The facts that are known of each run: its name, facts, commands, signatures and config."""
+    return [_of_run(pick) for pick in _picks(section)]
+
+
+def _picks(section: Section) -> list[Pick]:
+    return list({id(pick.run): pick for pick in section.picks}.values())
 
 
 def _name(run: Run) -> str:
@@ -88,7 +75,7 @@ def _median(run: Run, name: str) -> Cell:
     return Cell(statistics.median(values), decimals=0) if values else Cell()
 
 
-def _of_run(pick: Pick) -> Markup:
+def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
     run = pick.run
     signatures = {
         f'{task}, {metric}': signature
@@ -98,35 +85,13 @@ def _of_run(pick: Pick) -> Markup:
     facts = notes.provenance(pick)
     if recorded := _sessions(run):
         facts |= costs.facts([run.workdir])
-    commands = [
-        command_lines.command(one.command, str(run.info.get('cwd') or '')) for one in recorded
-    ]
-    parts = [element('dl', *_pairs(facts))]
-    if commands := list(dict.fromkeys(filter(None, commands))):
-        parts += [_block('Commands', '\n'.join(commands))]
-    if signatures:
-        parts += [_folded('Signatures of metrics', element('dl', *_pairs(signatures)))]
-    parts += [_folded('Config', _pre(_as_json(dict(run.config))))]
-    return _folded(_name(run), join(parts))
-
-
-def _as_json(value: Json) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True, default=str)
-
-
-def _pairs(facts: dict[str, str]) -> list[Markup]:
-    return [
-        part for key, fact in facts.items() for part in (element('dt', key), element('dd', fact))
-    ]
-
-
-def _block(title: str, text: str) -> Markup:
-    return join([element('h5', title), _pre(text)])
-
-
-def _pre(text: str) -> Markup:
-    return element('pre', preformatted(text), tabindex=0)
-
-
-def _folded(title: str, content: str) -> Markup:
-    return element('details', element('summary', title), content)
+    cwd = str(run.info.get('cwd') or '')
+    commands = dict.fromkeys(command_lines.command(one.command, cwd) for one in recorded)
+    config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
+    return {
+        'name': _name(run),
+        'facts': facts,
+        'commands': '\n'.join(filter(None, commands)),
+        'signatures': signatures,
+        'config': config,
+    }

@@ -1,23 +1,14 @@
-'use strict';
 // The whole page: its theme, its tables (sorted, compared, saved) and its plots (saved).
 
-const data = JSON.parse(document.getElementById('data').textContent);
-
-function make(tag, props, ...children) {
-  const element = Object.assign(document.createElement(tag), props);
-  element.append(...children);
-  return element;
-}
+const data = JSON.parse(find('data').textContent);
 
 // What a screen reader says.
 function say(text) {
-  document.getElementById('status').textContent = text;
+  find('status').textContent = text;
 }
 
 function save(name, text, type) {
-  const url = URL.createObjectURL(new Blob([text], {type}));
-  make('a', {href: url, download: name}).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  saveFile(name, text, type);
   say(`${name} is saved.`);
 }
 
@@ -25,36 +16,20 @@ function save(name, text, type) {
 
 const THEME = 'xlbench report theme';
 
-// A browser may refuse to keep anything, as it does for files; then the choice lasts for the visit.
-function kept(key) {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function keep(key, value) {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    say('This browser does not keep the theme.');
-  }
-}
-
 function isDark() {
   const {theme} = document.documentElement.dataset;
   return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
 function setUpTheme() {
-  const button = document.getElementById('theme');
+  const button = find('theme');
   const show = () => button.setAttribute('aria-pressed', isDark());
-  const chosen = kept(THEME);
+  const chosen = stored(THEME);
   if (chosen === 'dark' || chosen === 'light') document.documentElement.dataset.theme = chosen;
   button.addEventListener('click', () => {
     document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
-    keep(THEME, document.documentElement.dataset.theme);
+    const {theme} = document.documentElement.dataset;
+    if (!store(THEME, theme)) say('This browser does not keep the theme.');
     show();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
@@ -158,7 +133,7 @@ function csvOf(table) {
 
 // The name of a file of a table or a plot, from its title.
 function fileName(figure, ending) {
-  const title = figure.querySelector('h4, caption, title')?.textContent ?? figure.id;
+  const title = figure.querySelector('h4, caption, figcaption')?.textContent ?? figure.id;
   return `${title.replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_|_$/g, '').slice(0, 60)}.${ending}`;
 }
 
@@ -174,29 +149,6 @@ async function copy(button, text) {
   setTimeout(() => { button.textContent = label; }, 2000);
 }
 
-// ------------------------------------------------------------------------------------- plots
-
-// A plot by itself: the page's colours, as they are now, in place of its variables.
-function standalone(svg) {
-  const single = svg.cloneNode(true);
-  const styles = getComputedStyle(svg);
-  const size = svg.viewBox.baseVal;
-  single.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  single.setAttribute('width', size.width);
-  single.setAttribute('height', size.height);
-  single.setAttribute('color', styles.color);
-  single.setAttribute('font-family', 'sans-serif');
-  const nodes = [...svg.querySelectorAll('*')];
-  [...single.querySelectorAll('*')].forEach((node, i) => {
-    for (const paint of ['fill', 'stroke']) {
-      if (node.getAttribute(paint)?.startsWith('var(')) {
-        node.setAttribute(paint, getComputedStyle(nodes[i])[paint]);
-      }
-    }
-  });
-  return new XMLSerializer().serializeToString(single);
-}
-
 function setUpButtons() {
   document.addEventListener('click', ({target}) => {
     if (!(target instanceof HTMLButtonElement)) return;
@@ -204,7 +156,7 @@ function setUpButtons() {
     const figure = target.closest('figure');
     if (csv) save(fileName(figure, 'csv'), csvOf(figure.querySelector('table')), 'text/csv');
     if (latex) copy(target, data.latex[latex]);
-    if (svg) save(fileName(figure, 'svg'), standalone(figure.querySelector('svg')), 'image/svg+xml');
+    if (svg) make('a', {href: find(svg).src, download: fileName(figure, 'svg')}).click();
   });
 }
 

@@ -14,6 +14,7 @@ from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables import board as board_lib, plots
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.paper_tables.ratings import RatedText
+from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
@@ -172,7 +173,7 @@ def _by_key(
     groups: dict[board_lib.Key, list[RatedText]] = {}
     unknown = []
     for text in rated:
-        if _task_of(text.task, board) != task:
+        if task_name(text.task)[:2] != (board.benchmark.name, task):
             continue
         key = keys.get(text.system) or _named(board, text.system)
         if key is None:
@@ -188,15 +189,6 @@ def _named(board: Board, system: str) -> board_lib.Key | None:
     titles = {title: name for name, title in SCENARIO_TITLES.items()}
     scenario = titles.get(scenario, scenario)
     return (scenario, model) if scenario in board.benchmark.scenario_names and model else None
-
-
-def _task_of(name: str, board: Board) -> str:
-    """The benchmark's task of a SeqIO task; '' for one of another benchmark."""
-    try:
-        parsed = parse_task(name)
-    except errors.UserError:
-        return ''
-    return parsed.task if parsed.benchmark == board.benchmark.name else ''
 
 
 def _mean(board: Board, texts: Sequence[RatedText], aspect: str) -> Cell:

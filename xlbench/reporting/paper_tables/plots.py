@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _PANELS = 3  # Side by side, where a figure does not say.
 _LETTER = 0.075  # Width in inches.
-_MIDDLE = 0.45  # Shades below this share of the scale are dark.
 
 
 class Bars(NamedTuple):
@@ -67,8 +66,8 @@ def settings(board: Board, paper_table: PaperTable) -> Figure:
         panels.append(Bars(task.upper(), titles, heights, marks))
     columns = [Column('', SCENARIO_TITLES[s]) for s in paper_table.values('scenario')]
     said = (f'{score}, averaged over languages.', *scores.missing_runs(board, paper_table))
-    labels = ('setting', score)
-    return _bar_figure(board, paper_table, panels, columns, rows, labels, 3, said)
+    table = _table(board, paper_table, columns, rows, said)
+    return _bars(paper_table, table, panels, ('setting', score), 3)
 
 
 def matrices(board: Board, paper_table: PaperTable) -> Figure:
@@ -128,8 +127,7 @@ def stage_bars(
         labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
     across = len({model for _, model in made})
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('setting', score), across)
-    return Figure(_name(paper_table), table, draw)
+    return _bars(paper_table, table, panels, ('setting', score), across)
 
 
 def translation(board: Board, paper_table: PaperTable) -> Figure:
@@ -165,18 +163,16 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
         *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
-    labels = ('languages', score)
-    return _bar_figure(board, paper_table, panels, columns, rows, labels, across, said)
+    table = _table(board, paper_table, columns, rows, said)
+    return _bars(paper_table, table, panels, ('languages', score), across)
 
 
 def correlations(paper_table: PaperTable, numbers: Table) -> Figure:
     """Bars of how each score correlates with ratings: figures 2 and 7."""
     groups = [column.label for column in numbers.columns]
     heights = {row.name: _numbers(row.cells) for row in numbers.rows}
-    panels = [Bars('', groups, heights)]
     labels = ('rating', 'Pearson correlation')
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, 1)
-    return Figure(_name(paper_table), numbers, draw)
+    return _bars(paper_table, numbers, [Bars('', groups, heights)], labels, 1)
 
 
 def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
@@ -185,8 +181,7 @@ def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
         Bars(column.label, [''], {row.name: _numbers([row.cells[place]]) for row in numbers.rows})
         for place, column in enumerate(numbers.columns)
     ]
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, ('', ''), len(panels))
-    return Figure(_name(paper_table), numbers, draw)
+    return _bars(paper_table, numbers, panels, ('', ''), len(panels))
 
 
 def _name(paper_table: PaperTable) -> str:
@@ -224,20 +219,16 @@ def _table(
     return Table(title, tuple(columns), tuple(rows), 'task, model', (*board.notes, *said))
 
 
-def _bar_figure(
-    board: Board,
+def _bars(
     paper_table: PaperTable,
+    numbers: Table,
     panels: Sequence[Bars],
-    columns: Sequence[Column],
-    rows: Sequence[Row],
     labels: tuple[str, str],
     across: int,
-    said: Sequence[str],
 ) -> Figure:
     """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
-    table = _table(board, paper_table, columns, rows, said)
     draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, across)
-    return Figure(_name(paper_table), table, draw)
+    return Figure(_name(paper_table), numbers, draw)
 
 
 def _draw_bars(
@@ -322,19 +313,11 @@ def _draw_matrices(
     with drawing.canvas(name, size * across + 1.0, (size + 0.25) * down) as figure:
         axes = [one for row in drawing.grid(figure, down, across) for one in row]
         for panel, table, one in zip(panels, numbers, axes, strict=False):
-            image = one.imshow(table, cmap=drawing.SHADES, vmin=low, vmax=high)
-            for i, row in enumerate(table):
-                for j, number in enumerate(row):
-                    share = (number - low) / (high - low) if high > low else 1.0
-                    text = str(panel.cells[i][j])
-                    # On dark shades white, on light ones and on the paper black.
-                    colour = 'white' if share < _MIDDLE else 'black'
-                    one.text(j, i, text, ha='center', va='center', color=colour, fontsize='small')
+            texts = [list(map(str, row)) for row in panel.cells]
+            names = panel.languages
+            image = drawing.heat_map(one, table, texts, names, names, (low, high))
+            one.set_aspect('equal')
             one.set_title(panel.title, fontsize='medium')
-            one.set_xticks(range(len(panel.languages)), panel.languages)
-            one.set_yticks(range(len(panel.languages)), panel.languages)
-            one.tick_params(length=0)
-            one.spines[:].set_visible(False)
         for one in axes[len(panels) :]:
             one.remove()
         figure.supxlabel('target language', fontsize='medium')

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import benchmarks
 from xlbench.data import readers
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions
-from xlbench.reporting.results import Result
+from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.systems import Pick
 from xlbench.system import errors, files
 
@@ -89,9 +88,7 @@ def _rated(result: Result, path: str) -> Result:
     rows = predictions.of_result(result)
     if not rows or any(row.prediction is None for row in rows.values()):
         return result  # It has no texts, or not those of a system that writes some.
-    try:
-        lang = benchmarks.parse_task(result.task).target
-    except errors.UserError:  # A task of the user's own.
+    if not (lang := task_name(result.task).target):  # A task of the user's own.
         return result
     references = [row.references or [row.target] for row in rows.values()]
     is_single = all(len(texts) == 1 for texts in references)
@@ -99,7 +96,7 @@ def _rated(result: Result, path: str) -> Result:
     rating = fitted_rating.FittedRating(path, lang)
     texts = [row.prediction or '' for row in rows.values()]
     values = [of_text['fitted_rating'] for of_text in rating.per_example(targets, texts)]
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         result,
         scores={**result.scores, 'fitted_rating': statistics.fmean(values)},
         signatures={**result.signatures, 'FittedRating': rating.signature},
