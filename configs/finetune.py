@@ -145,9 +145,9 @@ def model(size: str, objective: str) -> dict[str, object]:
     if objective == 'retrieval':
         fields = recipes.dual_encoder()
     if size == 'encoder':
-        return recipes.brought_model(**fields | dict(family=names.FAMILIES[objective]))
+        return recipes.brought_model(**fields | dict(family=names.FAMILIES[objective][0]))
     fields |= dict(
-        family=names.FAMILIES[objective],
+        family=names.FAMILIES[objective][0],
         size='sample' if tiny else MODELS[size][1],
         dtype='float32' if tiny else 'bfloat16',
     )
@@ -195,10 +195,8 @@ def _objective(size: str, objective: str) -> str:
     """Returns the objective of a model; UserError if it is neither given nor possible."""
     encoders = [name for name in names.FAMILIES if name not in (*WRITERS, 'multi_view')]
     family = '' if size == 'tiny' else MODELS[size][0]
-    # A family that an objective trains has that one; others that write texts have generation.
-    writers = [name for name, trained in names.FAMILIES.items() if trained == family]
     of_kind = {'': [*WRITERS, *encoders], 'encoder': encoders}
-    allowed = of_kind.get(family, writers or ['generation'])
+    allowed = of_kind.get(family) or names.trainers(family)
     if not objective and len(allowed) == 1:
         return allowed[0]
     if objective not in allowed:

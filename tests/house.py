@@ -16,17 +16,17 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'chains': (558, 4),
     'config': (2095, 13),
     'configs': (2129, 20),
-    'data': (12504, 52),
+    'data': (12500, 52),
     'decoding': (1228, 10),
     'evaluators': (1587, 7),
     'fewshot': (6766, 28),
-    'huggingface': (3682, 23),
-    'inference': (4097, 18),
+    'huggingface': (3675, 23),
+    'inference': (4089, 18),
     'interactive': (656, 4),
     'judgement': (1607, 9),
     'metrics': (5096, 28),
-    'models': (5264, 30),
-    'names': (1079, 7),
+    'models': (5372, 31),
+    'names': (1089, 7),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
     'plan': (1744, 7),
@@ -40,12 +40,12 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tests': (58197, 266),
     'tools': (5998, 35),
     'tracking': (771, 8),
-    'training': (4591, 27),
+    'training': (4579, 27),
     'translation': (1545, 13),
     'zoo': (644, 7),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 51, 'arrows': 293, 'class names used twice': 67}
+MOST = {'rooms': 51, 'arrows': 294, 'class names used twice': 67}
 
 
 @dataclasses.dataclass(frozen=True)

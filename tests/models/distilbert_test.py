@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models, names
-from xlbench.huggingface import checkpoint
+from xlbench.huggingface import checkpoint, mapping
 from xlbench.system.errors import UserError
 
 SIZES = dict(dim=16, hidden_dim=24, n_heads=2, n_layers=2, max_position_embeddings=20)
@@ -126,7 +126,7 @@ def test_an_export_is_read_by_the_class_of_transformers(tmp_path):
 def test_what_is_not_supported_is_told(tmp_path):
     for change in ({'sinusoidal_pos_embds': True}, {'activation': 'relu'}):
         with pytest.raises(UserError, match=f'config.json: {next(iter(change))} is'):
-            checkpoint.fields(CONFIG | change)
+            mapping.fields(CONFIG | change)
     source, _, _ = folders(tmp_path)
     config = models.config(**source.model)
     with pytest.raises(UserError, match='transformers has no encoder_decoder of this form'):

@@ -6,17 +6,20 @@ whole, with its two rows before position 0; sinusoidal ones are computed, and st
 ignored.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
-from xlbench.models.bart import BartConfig
-from xlbench.models.sizes import BART_VARIANTS, Fields
+from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
-MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
-FAMILIES = MODEL_TYPES
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.bart import BartConfig
+    from xlbench.models.families import Fields
 
 IGNORED = (
     r'model\.(encoder|decoder)\.version',  # A mark that fairseq left.
@@ -122,7 +125,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     kind = f'a {family} model'
     fields = config_keys.fields_of(config, _KEYS, _FIXED, kind)
     config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    return {'family': family, **BART_VARIANTS[family], **fields}
+    return {'family': family, **FAMILIES[family].fields, **fields}
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -131,7 +134,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
     Raises:
       UserError: transformers has no such model.
     """
-    fixed = BART_VARIANTS[family] | {'head_dim': config.emb_dim // config.num_heads}
+    fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim // config.num_heads}
     for field, value in fixed.items():
         if getattr(config, field) != value:
             raise UserError(

@@ -1,23 +1,21 @@
 """T5, T5 1.1 and mT5 as transformers stores them (T5ForConditionalGeneration and its MT5 twin)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface.mapping import Entry, Special
-from xlbench.models.sizes import Fields
-from xlbench.models.t5 import T5Config
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
-MODEL_TYPES = ('t5', 'mt5')
-FAMILIES = ('t5', 't5_1_1', 'mt5')
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.families import Fields
+    from xlbench.models.t5 import T5Config
+
 
 # Old public checkpoints hold a relative bias of cross-attention, which no T5 uses.
 IGNORED = (r'decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight',)
-
-
-def rename(name: str) -> str:
-    """The name of a stored tensor as the table below spells it."""
-    return name
 
 
 def names(family: str, config: T5Config) -> dict[str, Entry]:
@@ -102,9 +100,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
             raise UserError(f'config.json lacks {key!r}, which a T5 needs')
     if config['feed_forward_proj'] not in _MLPS:
         given = shortened(config['feed_forward_proj'])
-        raise UserError(
-            f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}'
-        )
+        raise UserError(f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}')
     if config['layer_norm_epsilon'] != 1e-6:
         raise UserError(
             f'config.json: layer_norm_epsilon is {config["layer_norm_epsilon"]}; supported: 1e-06'

@@ -7,7 +7,7 @@ has neither. Positions are absolute.
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -16,9 +16,11 @@ import jax.numpy as jnp
 from xlbench.models import transformer
 from xlbench.models.dense import Dense
 from xlbench.models.embeddings import Embedding
+from xlbench.models.families import MODEL_TYPES, variant_of
 from xlbench.models.masks import segment_mask
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
+from xlbench.system import errors
 
 INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, initializer_range.
 
@@ -37,7 +39,8 @@ class BertConfig(transformer.TransformerConfig):
       norm_epsilon: what layer norms add to the variance.
       has_pooler: whether there is a layer over the first token's state, for `pool`.
       attention_dropout_rate: on attention weights.
-      variant: whose names the parameters have in transformers; '' follows from the other fields.
+      variant: whose names the parameters have in transformers, key of families.MODEL_TYPES; ''
+        follows from the other fields.
     """
 
     num_layers: Annotated[int, '0 to 2**8']
@@ -48,13 +51,13 @@ class BertConfig(transformer.TransformerConfig):
     norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
     has_pooler: bool = True
     attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
-    variant: Literal['', 'bert', 'roberta', 'xlm', 'distilbert'] = ''
+    variant: str = ''
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.variant:  # As configs of earlier versions say it.
-            of_types = 'roberta' if self.position_offset else 'bert'
-            object.__setattr__(self, 'variant', of_types if self.type_vocab_size else 'xlm')
+        object.__setattr__(self, 'variant', variant_of(vars(self)))
+        if self.variant not in MODEL_TYPES:
+            raise errors.unknown('variant', self.variant, MODEL_TYPES)
 
 
 # ---------------------------------------------------------------------------------------- the model

@@ -3,7 +3,7 @@
 No jax is imported here, so that a misspelt size is answered at once.
 """
 
-Fields = dict[str, int | float | bool | str]  # Of a config.
+from xlbench.models.families import MODEL_TYPES, Fields, variant_of
 
 
 def _t5_sizes(*rows: tuple, **variant) -> dict[str, Fields]:
@@ -27,17 +27,6 @@ _V1_1 = (
 )
 
 
-# What makes a family of BART, whatever its size.
-BART_VARIANTS = {
-    'bart': dict(pre_norm=False, learned_positions=True, embedding_norm=True),
-    'mbart': dict(pre_norm=True, learned_positions=True, embedding_norm=True),
-    'pegasus': dict(pre_norm=True, learned_positions=False, embedding_norm=False),
-    'marian': dict(pre_norm=False, learned_positions=False, embedding_norm=False),
-}
-# Marian's own files, not those of transformers: a recurrent decoder.
-BART_VARIANTS['marian_ssru'] = BART_VARIANTS['marian'] | dict(ssru=True, norm_epsilon=1e-9)
-
-
 def _stacks(emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, **more) -> Fields:
     return dict(
         emb_dim=emb_dim,
@@ -50,8 +39,8 @@ def _stacks(emb_dim: int, num_heads: int, mlp_dim: int, num_layers: int, **more)
     )
 
 
-def _bart(name: str, sizes: dict[str, Fields], **same) -> dict[str, Fields]:
-    return {size: {**BART_VARIANTS[name], **same, **fields} for size, fields in sizes.items()}
+def _with(sizes: dict[str, Fields], **same) -> dict[str, Fields]:
+    return {size: same | fields for size, fields in sizes.items()}
 
 
 _BART_SAMPLE = _stacks(128, 4, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
@@ -95,17 +84,14 @@ SIZES: dict[str, dict[str, Fields]] = {
         ('3b', 1024, 32, 128, 16384, 24),
         ('11b', 1024, 128, 128, 65536, 24),
         vocab_size=32128,
-        gated_mlp=False,
-        tied_embeddings=True,
     ),
-    't5_1_1': _t5_sizes(*_V1_1, vocab_size=32128, gated_mlp=True, tied_embeddings=False),
+    't5_1_1': _t5_sizes(*_V1_1, vocab_size=32128),
     # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json.
-    'mt5': _t5_sizes(*_V1_1, vocab_size=250112, gated_mlp=True, tied_embeddings=False),
+    'mt5': _t5_sizes(*_V1_1, vocab_size=250112),
     # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json. Unicoder:
     # arXiv:2004.01401; microsoft/MRS, generation_rs/train.sh: fairseq's mbart_base without
     # --encoder-normalize-before, so that norms come behind. Of its rows 250,002 are XLM-R's.
-    'bart': _bart(
-        'bart',
+    'bart': _with(
         {
             'sample': _BART_SAMPLE,
             'base': _stacks(768, 12, 3072, 6),
@@ -130,8 +116,7 @@ SIZES: dict[str, dict[str, Fields]] = {
     ),
     # arXiv:2001.08210 section 2.2 and arXiv:2008.00401 section 3, which adds 27 rows for new
     # languages; huggingface.co/facebook/mbart-large-{50,cc25} config.json.
-    'mbart': _bart(
-        'mbart',
+    'mbart': _with(
         {
             'sample': _BART_SAMPLE | {'vocab_size': 250054},
             'large_50': _BART_LARGE | {'vocab_size': 250054},
@@ -142,8 +127,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         activation='gelu',
     ),
     # arXiv:1912.08777 section 6; huggingface.co/google/pegasus-large config.json.
-    'pegasus': _bart(
-        'pegasus',
+    'pegasus': _with(
         {'sample': _BART_SAMPLE, 'large': _stacks(1024, 16, 4096, 16)},
         vocab_size=96103,
         max_positions=1024,
@@ -154,8 +138,7 @@ SIZES: dict[str, dict[str, Fields]] = {
     ),
     # Transformer-base of arXiv:1706.03762; huggingface.co/Helsinki-NLP/opus-mt-en-de config.json.
     # Every pair of languages has its own vocab_size.
-    'marian': _bart(
-        'marian',
+    'marian': _with(
         {
             'sample': _BART_SAMPLE,
             'base': _TRANSFORMER_BASE,
@@ -169,8 +152,7 @@ SIZES: dict[str, dict[str, Fields]] = {
     ),
     # The "tiny" students of Mozilla and Bergamot (aclanthology.org/2020.ngt-1.26, section 3):
     # github.com/mozilla/firefox-translations-models; every pair of languages has a vocabulary.
-    'marian_ssru': _bart(
-        'marian_ssru',
+    'marian_ssru': _with(
         {
             'sample': _BART_SAMPLE,
             'tiny': _stacks(256, 8, 1536, 6) | {'num_decoder_layers': 2},
@@ -217,7 +199,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         # xlm-mlm-100-1280 config.json.
         'xlm_xnli15': _stack(95000, 1024, 8, 12, num_languages=15, **_XLM),
         'xlm_100': _stack(200000, 1280, 16, 16, **_XLM),
-    }
+    },
 }
 SIZES['mvbart'] = {size: SIZES['bart'][size] for size in ('sample', 'base', 'large')}
 SIZES['dual_encoder'] = SIZES['bert']
@@ -225,10 +207,8 @@ SIZES['dual_encoder'] = SIZES['bert']
 
 def _encoders(pooled: bool) -> dict[str, Fields]:
     """The sizes of BERT, with a pooler where `pooled` and a head has no layer of its own."""
-    own = [_ROBERTA, _DISTILBERT]  # Their heads have a layer in its place.
     return {
-        size: fields
-        | {'has_pooler': pooled and not any(fields.items() >= kind.items() for kind in own)}
+        size: fields | {'has_pooler': pooled and not MODEL_TYPES[variant_of(fields)].head}
         for size, fields in SIZES['bert'].items()
     }
 

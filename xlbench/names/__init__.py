@@ -25,6 +25,7 @@ from xlbench.names.keys import (
     is_sweep,
     objectives,
     taken,
+    trainers,
 )
 from xlbench.names.places import (
     check_places,
@@ -69,4 +70,5 @@ __all__ = [
     'optional',
     'resolve',
     'taken',
+    'trainers',
 ]

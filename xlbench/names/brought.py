@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 
 from xlbench.config.blocks import Mesh
-from xlbench.names.keys import ENCODERS, FAMILIES, family_signature, is_sweep, objective_name
+from xlbench.models.families import ENCODERS, MODEL_TYPES, variant_of
+from xlbench.names.keys import FAMILIES, family_signature, is_sweep, objective_name
 from xlbench.names.places import check_source
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -111,9 +112,10 @@ def _model(
 
 def _family(theirs: str, objective: str, where: str) -> str:
     """The family that an objective trains of a checkpoint of another."""
-    family = FAMILIES.get(objective)
-    if family is None:  # Of those that write texts, the checkpoint's own.
+    families = FAMILIES.get(objective)
+    if families is None:  # Of those that write texts, the checkpoint's own.
         return 'encoder_decoder' if theirs in ENCODERS else theirs
+    family = theirs if theirs in families else families[0]
     if family != theirs and not {family, theirs} <= set(ENCODERS):
         raise UserError(
             f'{where} is a {theirs} model, and config.objective.name={objective} trains a {family}'
@@ -140,7 +142,7 @@ def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
     """Returns whether the family's encoder has a pooler, fresh or not."""
     if family not in ENCODERS:
         return {}
-    own = block['position_offset'] or block.get('variant') == 'distilbert'  # A layer of the head.
+    own = MODEL_TYPES[variant_of(block)].head  # A layer of the head.
     return {
         'has_pooler': {
             'sequence_classifier': not own,

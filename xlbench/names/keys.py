@@ -23,8 +23,6 @@ CONFIG_KEYS = (
 )  # fmt: skip
 # Keys that a config may leave out, as those of earlier versions do.
 RUN_OPTIONS = tuple(blocks.LATER_KEYS)
-# Families that are made of encoders; a checkpoint of any of them starts any other.
-ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
 _OBJECTIVES, _EVALUATORS = 'xlbench.training.objectives', 'xlbench.evaluators'
 _TRACKERS = 'xlbench.tracking'
@@ -111,13 +109,13 @@ def check_config(config: ConfigDict) -> None:
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
     kind, family = objective_name(config), config.model.get('family')
-    if FAMILIES.get(kind) != (family if family in FAMILIES.values() else None):
-        pairs = ', '.join(f'{name} trains a {trained}' for name, trained in FAMILIES.items())
+    if kind not in trainers(family):
+        pairs = ', '.join(f'{name} trains a {" or ".join(f)}' for name, f in FAMILIES.items())
         raise UserError(
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
         )
-    if config.get('embedding_rows') == 'occurring' and family not in ENCODERS:
+    if config.get('embedding_rows') == 'occurring' and family not in models.ENCODERS:
         raise UserError(
             f"config.embedding_rows is 'occurring', which encoders take; every step moves all rows "
             f'of a {family} model, whose table gives its logits: leave it out'
@@ -144,7 +142,7 @@ def check_config(config: ConfigDict) -> None:
 def _check_positions(config: ConfigDict) -> None:
     """Raises UserError for lengths of inputs or targets beyond a model's learned positions."""
     family, size = config.model.family, config.model.get('size')
-    model = {**(models.SIZES[family][size] if size else {}), **config.model}
+    model = {**models.fields_of(family, size), **config.model}
     most = model.get('max_positions') if model.get('learned_positions', True) else None
     if most is None:
         return
@@ -255,10 +253,18 @@ def about_objective(name: str) -> Block:
     return signatures.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
 
 
-# The objectives that train models of a family of their own, and the family.
+# The objectives that train models of one kind alone, and the families of that kind.
 FAMILIES = {
-    name: family for name in objectives() if (family := about_objective(name)['family'])
+    name: tuple(family for family, row in models.FAMILIES.items() if row.kind == kind)
+    for name in objectives()
+    if (kind := about_objective(name)['trains'])
 }
+
+
+def trainers(family: str) -> list[str]:
+    """The objectives that train a family: those of its kind, else those of any encoder-decoder."""
+    of_kind = [name for name, families in FAMILIES.items() if family in families]
+    return of_kind or [name for name in objectives() if name not in FAMILIES]
 
 
 def _evaluation(config: Block, name: str) -> Signature:
@@ -303,14 +309,14 @@ def _model(block: Block) -> Signature:
     types = {'family': 'str', 'size': 'str', **fields.types}
     if 'num_labels' in types:
         types['num_labels'] = f"Annotated[int, '0 to 0'] | {types['num_labels']}"  # 0: the data's.
-    needed = frozenset({'family'}) | (frozenset() if size else fields.needed)
+    needed = frozenset({'family'}) | (fields.needed - models.fields_of(family, size).keys())
     return Signature(f'a {family} model without a size', types, needed)
 
 
 def family_signature(family: str) -> Signature:
     """The fields of the config of a family of models."""
-    module, config_class, _ = models.FAMILIES[family]
-    return signatures.of(f'xlbench.models.{module}', config_class)
+    row = models.FAMILIES[family]
+    return signatures.of(f'xlbench.models.{row.module}', row.config)
 
 
 def _optimizer(block: Block, where: str) -> Signature:

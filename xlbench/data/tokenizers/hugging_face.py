@@ -79,14 +79,10 @@ class HuggingFaceTokenizer(Tokenizer):
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
-        if family == 'bert':
-            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
-        elif family == 'unicoder':
-            known = vocabularies.UNICODER_LANGUAGES
-            names = {lang: f'[{lang}]' for lang in languages.LANGUAGES if lang in known}
-        else:
-            rows = languages.LANGUAGES.items() if family in ('mbart25', 'mbart50') else ()
-            names = {lang: row.mbart for lang, row in rows if row.mbart}
+        token_of = vocabularies.FAMILIES[family].token_of
+        names = {
+            lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))
+        }
         self._set_special(files, self._tokenizer.token_to_id, names)
         self._silent += [number for number, token in added.items() if token.special]
         self._tags_sides = _tags_sides(files, family)

@@ -78,7 +78,7 @@ class Generation:
     """
 
     view: ClassVar[str] = 'generation'
-    family: ClassVar[str] = ''
+    trains: ClassVar[str] = ''
     evaluator: ClassVar[str] = 'generation'
     writes_text: ClassVar[bool] = True
     accumulates: ClassVar[bool] = True
