@@ -13,6 +13,9 @@ The JSON files of a vocabulary folder are as transformers lays them out; `Settin
   GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
   XLM            vocab.json, merges.txt over the words of Moses: see tokenizers.XlmTokenizer
   Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
+  M2M-100        sentencepiece.bpe.model, vocab.json, then 100 languages (arXiv:2010.11125)
+  NLLB-200       sentencepiece.bpe.model in fairseq's ids, then 202 languages (arXiv:2207.04672)
+  Llama, Qwen    tokenizer.json
 
 A tokenizer.json beside them goes first, as in transformers: see tokenizers/objects.py.
 """
@@ -88,6 +91,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     separate_vocabs: bool | None = None
     do_lowercase_and_remove_accent: bool | None = None
     lang2id: dict[str, Id] | None = None
+    language_codes: str | None = None
     tokenizer_class: str | None = None
     words: str | None = None
     language_tags: str | None = None
@@ -176,6 +180,8 @@ class Family:
       tokenizer_class: of transformers, which reads these files.
       settings: keys of tokenizer_config.json that change what the class makes.
       unk_id: of unknown text in its SentencePiece models.
+      bpe: whether these are of byte-pair encoding, and not unigram models.
+      pad_is_end: whether the end pads where the files name no padding.
       named: special tokens, by their keys in tokenizer_config.json.
       source, target: what stands before the ids of inputs and of targets: 'bos', 'source_lang',
         'target_lang', 'closing'.
@@ -196,6 +202,8 @@ class Family:
     tokenizer_class: str = ''
     settings: tuple[str, ...] = ()
     unk_id: int = 0
+    bpe: bool = False
+    pad_is_end: bool = False
     named: Mapping[str, str] = dataclasses.field(default_factory=dict)
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
@@ -253,6 +261,14 @@ _CODES = """
     tl tr tt uk ur uz vi war wuu yi zh zh_classical zh_min_nan zh_yue
 """
 UNICODER_LANGUAGES = tuple(_CODES.split())
+# Likewise (fairseq, examples/m2m_100/language_pairs.txt; WMT 2021's models: arXiv:2108.03265).
+_M2M = """
+    af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu
+    ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr
+    ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk
+    ur uz vi wo xh yi yo zh zu
+"""
+M2M_LANGUAGES = {'m2m100': tuple(_M2M.split()), 'wmt21': tuple('en ha is ja cs ru zh de'.split())}
 _UNICODER_END = '[EOS]'
 
 FAMILIES = {
@@ -330,6 +346,9 @@ FAMILIES = {
         named=_GPT2,
         start='eos',
     ),
+    # Llama, Mistral and Gemma, whose texts begin with <s>; Qwen's do not.
+    'llama': Family(source=('bos',), start='eos', pad_is_end=True),
+    'qwen2': Family(start='eos', pad_is_end=True),
     'xlm': Family(
         _BPE,
         named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),
@@ -342,6 +361,16 @@ FAMILIES = {
         source=('target_lang',),
         needs_languages=True,
     ),
+    'm2m_100': Family(
+        ('sentencepiece.bpe.model', 'vocab.json'),
+        **_MBART | dict(token_of=lambda language: f'__{language.code}__'),
+    ),
+    'nllb': Family(
+        _XLMR,
+        'NllbTokenizer',
+        bpe=True,
+        **_MBART | dict(token_of=lambda language: language.flores),
+    ),
     'other': Family(same_class=False),  # A tokenizer.json of no known family: no prefixes.
 }
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see `Settings`.
@@ -351,7 +380,7 @@ _CLASSES = {
     f'{kind.replace("-", "")}tokenizer': row.vocabulary
     for kind, row in MODEL_TYPES.items()
     if row.vocabulary
-} | {'mbarttokenizer': 'mbart25', 'mbart50tokenizer': 'mbart50'}
+} | {'mbarttokenizer': 'mbart25', 'mbart50tokenizer': 'mbart50', 'nllbtokenizer': 'nllb'}
 _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
 
 
@@ -387,6 +416,8 @@ def family_of(files: Files) -> str:
     family = (of_model and of_model.vocabulary) or of_class
     if family == 'bert':
         family = _of_bert(files, of_class)
+    if family == 'm2m_100':  # NLLB is of the same type.
+        return family if files.has(*FAMILIES[family].files) else 'nllb'
     if family in ('mbart25', 'mbart50'):
         return _of_mbart(of_class, model.vocab_size)
     if family:

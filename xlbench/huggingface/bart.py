@@ -1,7 +1,7 @@
-"""BART, mBART, PEGASUS and Marian as transformers stores them.
+"""BART, mBART, PEGASUS, M2M-100, NLLB-200 and Marian as transformers stores them.
 
 One table of names serves the classes BartForConditionalGeneration, MBartForConditionalGeneration,
-PegasusForConditionalGeneration and MarianMTModel. A learned table of positions passes through
+PegasusForConditionalGeneration, M2M100ForConditionalGeneration and MarianMTModel. A learned table of positions passes through
 whole, with its two rows before position 0; sinusoidal ones are computed, and stored copies are
 ignored.
 """
@@ -46,9 +46,10 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
     tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
     table = {
         'token_embedder/embedding': Entry(('model.shared.weight',), tied=(*tied, *_HEADS)),
-        # Not stored without the head of logits.
-        'final_logits_bias': Entry(('final_logits_bias',), form='row', default=0.0),
     }
+    if config.logits_bias:  # Not stored without the head of logits.
+        entry = Entry(('final_logits_bias',), form='row', default=0.0)
+        table['final_logits_bias'] = entry
     depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
     for stack, depth in depths.items():
         if config.learned_positions:
@@ -123,7 +124,10 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     family = config['model_type']
     kind = f'a {family} model'
-    fields = config_keys.fields_of(config, _KEYS, _FIXED, kind)
+    fixed = _FIXED
+    if family == 'm2m_100':  # Its public files say how it was trained; no layer is dropped here.
+        fixed = {key: value for key, value in _FIXED.items() if not key.endswith('layerdrop')}
+    fields = config_keys.fields_of(config, _KEYS, fixed, kind)
     config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
     return {'family': family, **FAMILIES[family].fields, **fields}
 
@@ -146,6 +150,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'mbart': 'MBartForConditionalGeneration',
         'pegasus': 'PegasusForConditionalGeneration',
         'marian': 'MarianMTModel',
+        'm2m_100': 'M2M100ForConditionalGeneration',
     }[family]
     return {
         'architectures': [architecture],

@@ -46,22 +46,36 @@ def _bart(
     return ModelFamily('bart', 'BartConfig', 'Bart', tensors, fields=fields | more)
 
 
+def _llama(**fields: bool | str) -> ModelFamily:
+    return ModelFamily('llama', 'LlamaConfig', 'Llama', 'llama', 'decoder_only', fields=fields)
+
+
 _BART = _bart(False, True, True)
+_GEMMA = dict(activation='gelu_tanh', tied_embeddings=True, scaled_embeddings=True, unit_norms=True)
 
 FAMILIES = {
     't5': _t5(gated_mlp=False, tied_embeddings=True),
     't5_1_1': _t5(gated_mlp=True, tied_embeddings=False),
     'mt5': _t5(gated_mlp=True, tied_embeddings=False),
+    'umt5': _t5(gated_mlp=True, tied_embeddings=False, relpos_each_layer=True),
     'bart': _BART,
     'mbart': _bart(True, True, True),
     'pegasus': _bart(True, False, False),
     'marian': _bart(False, False, False),
+    'm2m_100': _bart(True, False, False, position_offset=2, logits_bias=False),
     # Marian's own files, not those of transformers: a recurrent decoder.
     'marian_ssru': _bart(False, False, False, 'marian_ssru', ssru=True, norm_epsilon=1e-9),
     'mvbart': ModelFamily(
         'multi_view', 'MultiViewConfig', 'MultiViewBart', '', 'multi_view', _BART.fields
     ),
     'gpt2': ModelFamily('gpt2', 'Gpt2Config', 'Gpt2', 'gpt2', 'decoder_only'),
+    'llama': _llama(),
+    'mistral': _llama(),
+    'qwen2': _llama(qkv_bias=True),
+    'qwen3': _llama(qk_norm=True),
+    'gemma': _llama(**_GEMMA),
+    'gemma2': _llama(**_GEMMA, post_norms=True),
+    'gemma3': _llama(**_GEMMA, post_norms=True, qk_norm=True),
     'bert': ModelFamily('bert', 'BertConfig', 'Bert', 'bert', 'encoder', encoders=('',)),
     'encoder_decoder': ModelFamily(
         'encoder_decoder', 'EncoderDecoderConfig', 'EncoderDecoder', 'bert',
@@ -105,12 +119,17 @@ class ModelType:
 MODEL_TYPES = {
     't5': ModelType('t5', 't5'),
     'mt5': ModelType('t5', 't5'),
+    'umt5': ModelType('t5', 't5'),
     'bart': ModelType('bart', 'bart'),
     'mbart': ModelType('bart', 'mbart50'),
     'pegasus': ModelType('bart', 'pegasus'),
     'marian': ModelType('bart', 'marian'),
     'marian_ssru': ModelType('marian_ssru'),
+    'm2m_100': ModelType('bart', 'm2m_100'),
     'gpt2': ModelType('gpt2', 'gpt2'),
+    **{f'{x}': ModelType('llama', 'llama') for x in ('llama', 'mistral', 'gemma', 'gemma2')},
+    'gemma3_text': ModelType('llama', 'llama'),
+    **{f'{x}': ModelType('llama', 'qwen2') for x in ('qwen2', 'qwen3')},
     # Encoders; they are also the variants of BertConfig.
     'bert': ModelType('bert', 'bert'),
     'roberta': ModelType('bert', 'roberta', head='tanh'),

@@ -10,8 +10,8 @@ def _t5_sizes(*rows: tuple, **variant) -> dict[str, Fields]:
     fields = ('emb_dim', 'num_heads', 'head_dim', 'mlp_dim', 'num_encoder_layers')
     table = {}
     for name, *numbers in rows:
-        row = dict(zip(fields, numbers, strict=True)) | variant
-        table[name] = row | {'num_decoder_layers': row['num_encoder_layers']}
+        row = dict(zip(fields, numbers, strict=False)) | variant
+        table[name] = row | {'num_decoder_layers': numbers[-1]}
     return table
 
 
@@ -70,6 +70,35 @@ def _gpt2(emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
     return _stack(50257, emb_dim, num_heads, num_layers, **{'max_positions': 1024} | more)
 
 
+def _llama(
+    vocab_size: int,
+    emb_dim: int,
+    num_heads: int,
+    num_kv_heads: int,
+    head_dim: int,
+    mlp_dim: int,
+    num_layers: int,
+    **more,
+) -> Fields:
+    fields = _stack(vocab_size, emb_dim, num_heads, num_layers, mlp_dim=mlp_dim, head_dim=head_dim)
+    return fields | dict(num_kv_heads=num_kv_heads, max_positions=8192) | more
+
+
+_LLAMA_3_2 = dict(
+    max_positions=131072, norm_epsilon=1e-5, rope_theta=500000.0, rope_form='llama3',
+    rope_factor=32.0,
+)  # fmt: skip
+_QWEN = dict(max_positions=32768, rope_theta=1000000.0)
+_QWEN3 = _QWEN | dict(max_positions=40960)
+_GEMMA2 = dict(
+    query_scale=256.0, attention_softcap=50.0, logits_softcap=30.0, window=4096, full_every=2
+)
+_GEMMA3 = dict(
+    query_scale=256.0, window=512, full_every=6, rope_theta=1000000.0, local_rope_theta=10000.0,
+    max_positions=32768,
+)  # fmt: skip
+
+
 _GPT2_SMALL, _GPT2_MEDIUM = _gpt2(768, 12, 12), _gpt2(1024, 16, 24)
 _GPT2_LARGE = _gpt2(1280, 20, 36)
 
@@ -85,9 +114,20 @@ SIZES: dict[str, dict[str, Fields]] = {
         ('11b', 1024, 128, 128, 65536, 24),
         vocab_size=32128,
     ),
-    't5_1_1': _t5_sizes(*_V1_1, vocab_size=32128),
-    # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json.
+    't5_1_1': _t5_sizes(*_V1_1, vocab_size=32128)
+    # ByT5, arXiv:2105.13626 table 1; huggingface.co/google/byt5-{small,...,xxl} config.json.
+    | _t5_sizes(
+        ('byt5_small', 1472, 6, 64, 3584, 12, 4),
+        ('byt5_base', 1536, 12, 64, 3968, 18, 6),
+        ('byt5_large', 1536, 16, 64, 3840, 36, 12),
+        ('byt5_xl', 2560, 32, 64, 6720, 36, 12),
+        ('byt5_xxl', 4672, 64, 64, 12352, 36, 12),
+        vocab_size=384,
+    ),
+    # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json. mT0 has the same.
     'mt5': _t5_sizes(*_V1_1, vocab_size=250112),
+    # arXiv:2304.09151; huggingface.co/google/umt5-{small,base,xl,xxl} config.json.
+    'umt5': _t5_sizes(*(row for row in _V1_1 if row[0] != 'large'), vocab_size=256384),
     # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json. Unicoder:
     # arXiv:2004.01401; microsoft/MRS, generation_rs/train.sh: fairseq's mbart_base without
     # --encoder-normalize-before, so that norms come behind. Of its rows 250,002 are XLM-R's.
@@ -150,6 +190,23 @@ SIZES: dict[str, dict[str, Fields]] = {
         scaled_embeddings=True,
         activation='swish',
     ),
+    # arXiv:2010.11125 section 5.1 and arXiv:2207.04672 section 8.6;
+    # huggingface.co/facebook/m2m100_{418M,1.2B} and nllb-200-{distilled-600M,1.3B,3.3B} config.json.
+    'm2m_100': _with(
+        {
+            'sample': _BART_SAMPLE,
+            '418m': _BART_LARGE,
+            '1.2b': _stacks(1024, 16, 8192, 24),
+            'nllb_600m': _BART_LARGE | {'vocab_size': 256206},
+            'nllb_1.3b': _stacks(1024, 16, 8192, 24, vocab_size=256206),
+            'nllb_3.3b': _stacks(2048, 16, 8192, 24, vocab_size=256206),
+        },
+        vocab_size=128112,
+        max_positions=1024,
+        scaled_embeddings=True,
+        activation='relu',
+        attention_dropout_rate=0.1,
+    ),
     # The "tiny" students of Mozilla and Bergamot (aclanthology.org/2020.ngt-1.26, section 3):
     # github.com/mozilla/firefox-translations-models; every pair of languages has a vocabulary.
     'marian_ssru': _with(
@@ -177,6 +234,47 @@ SIZES: dict[str, dict[str, Fields]] = {
         'dialogpt_medium': _GPT2_MEDIUM,
         'dialogpt_large': _GPT2_LARGE,
     },
+    # Sizes of public models: arXiv:2407.21783 table 3 and huggingface.co/meta-llama/Llama-3.2-{1B,3B}
+    # and Llama-3.1-8B, mistralai/Mistral-7B-v0.1, Qwen/Qwen2.5-{0.5B,1.5B}, Qwen/Qwen3-{0.6B,1.7B,4B},
+    # google/gemma-2b, gemma-2-2b and gemma-3-{270m,1b-pt}, config.json.
+    'llama': {
+        # Ours: learns the sample corpora in minutes on a CPU.
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2),
+        '3.2_1b': _llama(128256, 2048, 32, 8, 64, 8192, 16, tied_embeddings=True, **_LLAMA_3_2),
+        '3.2_3b': _llama(128256, 3072, 24, 8, 128, 8192, 28, tied_embeddings=True, **_LLAMA_3_2),
+        '3.1_8b': _llama(128256, 4096, 32, 8, 128, 14336, 32, **_LLAMA_3_2 | {'rope_factor': 8.0}),
+    },
+    'mistral': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, window=64),
+        '7b': _llama(
+            32000, 4096, 32, 8, 128, 14336, 32,
+            window=4096, max_positions=32768, norm_epsilon=1e-5,
+        ),
+    },
+    'qwen2': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2),
+        '2.5_0.5b': _llama(151936, 896, 14, 2, 64, 4864, 24, tied_embeddings=True, **_QWEN),
+        '2.5_1.5b': _llama(151936, 1536, 12, 2, 128, 8960, 28, tied_embeddings=True, **_QWEN),
+    },
+    'qwen3': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2),
+        '0.6b': _llama(151936, 1024, 16, 8, 128, 3072, 28, tied_embeddings=True, **_QWEN3),
+        '1.7b': _llama(151936, 2048, 16, 8, 128, 6144, 28, tied_embeddings=True, **_QWEN3),
+        '4b': _llama(151936, 2560, 32, 8, 128, 9728, 36, tied_embeddings=True, **_QWEN3),
+    },
+    'gemma': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2),
+        '2b': _llama(256000, 2048, 8, 1, 256, 16384, 18),
+    },
+    'gemma2': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA2 | {'window': 64}),
+        '2b': _llama(256000, 2304, 8, 4, 256, 9216, 26, **_GEMMA2),
+    },
+    'gemma3': {
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA3 | {'query_scale': 32.0, 'window': 64}),
+        '270m': _llama(262144, 640, 4, 1, 256, 2048, 18, **_GEMMA3),
+        '1b': _llama(262144, 1152, 4, 1, 256, 6912, 26, **_GEMMA3),
+    },
     'bert': {
         # Ours, with mBERT's vocabulary: learns the sample corpora in minutes on a CPU.
         'sample': _stack(119547, 128, 4, 2, mlp_dim=256),
@@ -185,6 +283,8 @@ SIZES: dict[str, dict[str, Fields]] = {
         'base': _stack(30522, 768, 12, 12),
         'large': _stack(30522, 1024, 16, 24),
         'mbert': _stack(119547, 768, 12, 12),
+        # arXiv:2007.01852 section 3; huggingface.co/sentence-transformers/LaBSE config.json.
+        'labse': _stack(501153, 768, 12, 12),
         # arXiv:1910.01108 section 3; huggingface.co/distilbert/distilbert-base-uncased and
         # distilbert-base-multilingual-cased, config.json.
         'distilbert': _stack(30522, 768, 12, 6, **_DISTILBERT),
