@@ -285,6 +285,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         data = sentencepiece_model('fairseq', normalizer)
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
     elif family == 'nllb':
+        listed = [f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')]
+        options['additional_special_tokens'] = [*listed, 'rus_Cyrl', 'zho_Hans']
         data = sentencepiece_model('fairseq', normalizer, model_type='bpe')
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
     elif family == 'm2m_100':

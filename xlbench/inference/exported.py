@@ -197,7 +197,7 @@ def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -
             langs += sorted({task['source_lang'] for task in tasks.values()} - {None, *langs})
         tokens = [known[lang] for lang in langs if lang in known]
         return {'additional_special_tokens': tokens} if tokens else {}
-    if tokenizer.family in ('mbart25', 'mbart50'):
+    if vocabularies.FAMILIES[tokenizer.family].source == ('source_lang',):
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}
         token = known.get(sources.pop()) if len(sources) == 1 else None
         return {'src_lang': token} if token else {}
