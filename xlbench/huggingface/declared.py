@@ -21,7 +21,20 @@ Positions = Annotated[int, msgspec.Meta(ge=1, le=1 << 22)] | None
 Token = Annotated[int, msgspec.Meta(ge=-1, le=1 << 28)] | None
 Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)] | None
 Factor = Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None
-Rope = dict[str, float | str | bool | list | None]
+
+
+class Rope(msgspec.Struct):
+    """How positions are rotated; of each kind of layer, where they differ."""
+
+    rope_type: str | None = None
+    type: str | None = None
+    rope_theta: Factor = None
+    factor: Factor = None
+    low_freq_factor: Factor = None
+    high_freq_factor: Factor = None
+    original_max_position_embeddings: Positions = None
+    full_attention: 'Rope | None' = None
+    sliding_attention: 'Rope | None' = None
 
 
 class Config(msgspec.Struct):
@@ -68,7 +81,7 @@ class Config(msgspec.Struct):
     sliding_window_pattern: Layers = None
     max_window_layers: Annotated[int, msgspec.Meta(ge=0, le=256)] | None = None
     layer_types: list[str] | None = None
-    rope_parameters: dict[str, float | str | bool | Rope | list | None] | None = None
+    rope_parameters: Rope | None = None
     rope_scaling: Rope | None = None
     rope_theta: Factor = None
     rope_local_base_freq: Factor = None

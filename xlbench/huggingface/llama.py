@@ -93,6 +93,7 @@ _GEMMA_KEYS = {
     'attention_softcap': 'attn_logit_softcapping',
     'logits_softcap': 'final_logit_softcapping',
 }
+_SCALED = {'rope_factor': 'factor'}
 _LLAMA3 = {
     'rope_low': 'low_freq_factor',
     'rope_high': 'high_freq_factor',
@@ -150,58 +151,59 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 def _windows(family: str, config: Mapping[str, Json]) -> Fields:
     """Which layers have a window: the file lists them, or the family's pattern says it."""
     window, count = config.get('sliding_window') or 0, config['num_hidden_layers']
-    if family in ('llama', 'gemma') or (
-        family.startswith('qwen') and not config.get('use_sliding_window')
-    ):
-        return {'window': 0, 'full_every': 0}
+    no_window: Fields = {'window': 0, 'full_every': 0}
+    is_qwen = family.startswith('qwen')
+    if family in ('llama', 'gemma') or (is_qwen and not config.get('use_sliding_window')):
+        return no_window
     pattern = {'gemma2': 2, 'gemma3': config.get('sliding_window_pattern', 6)}.get(family, 0)
     kinds = config.get('layer_types')
-    if kinds is None and family.startswith('qwen'):
+    if kinds is None and is_qwen:
         first = config.get('max_window_layers', 28)
         kinds = ['sliding_attention' if i >= first else 'full_attention' for i in range(count)]
     if kinds is not None:
         full = [kind == 'full_attention' for kind in kinds]
+        numbers = range(1, count + 1)
         fits = [
-            n
-            for n in range(count + 1)
-            if full == [n > 0 and i % n == 0 for i in range(1, count + 1)]
+            every
+            for every in (pattern, *range(count + 1))
+            if full == [every > 0 and n % every == 0 for n in numbers]
         ]
-        if len(full) != count or not fits:
+        if not fits:
             raise UserError(
                 'config.json: layer_types has full attention in no regular distance; supported: in '
                 'each n-th layer, in all or in none'
             )
-        pattern = pattern if pattern in fits else fits[0]
-    return (
-        {'window': window, 'full_every': pattern}
-        if pattern != 1
-        else {'window': 0, 'full_every': 0}
-    )
+        pattern = fits[0]
+    return {'window': window, 'full_every': pattern} if pattern != 1 else no_window
 
 
 def _rotations(family: str, config: Mapping[str, Json]) -> Fields:
-    given = config.get('rope_parameters') or {}
-    whole, local = given.get('full_attention', given), given.get('sliding_attention') or {}
-    scaling = whole | (config.get('rope_scaling') or {})
+    given = _known(config.get('rope_parameters'))
+    whole = _known(given.get('full_attention')) or given
+    local = _known(given.get('sliding_attention'))
+    scaling = whole | _known(config.get('rope_scaling'))
     form = scaling.get('rope_type', scaling.get('type', 'default'))
-    if form not in ('default', 'linear', 'llama3'):
-        raise UserError(
-            f'config.json: rope_type is {shortened(form)}; supported: default, linear, llama3'
-        )
+    keys = {'default': {}, 'linear': _SCALED, 'llama3': _SCALED | _LLAMA3}
+    if form not in keys:
+        given = shortened(form)
+        raise UserError(f'config.json: rope_type is {given}; supported: {", ".join(keys)}')
+    for key in keys[form].values():
+        if key not in scaling:
+            raise UserError(f'config.json lacks {key!r}, which rotations of type {form} need')
     usual = 1_000_000.0 if family == 'gemma3' else 10_000.0
-    fields: Fields = {
-        'rope_theta': float(whole.get('rope_theta', config.get('rope_theta', usual))),
+    fields = {
+        'rope_theta': whole.get('rope_theta', config.get('rope_theta', usual)),
         'rope_form': form,
+        **{ours: scaling[key] for ours, key in keys[form].items()},
     }
     if family == 'gemma3':
-        base = local.get('rope_theta', config.get('rope_local_base_freq', 10_000.0))
-        fields['local_rope_theta'] = float(base)
-    if form != 'default':
-        fields['rope_factor'] = float(scaling['factor'])
-    if form == 'llama3':
-        fields |= {ours: float(scaling[key]) for ours, key in _LLAMA3.items()}
-        fields['rope_original'] = int(fields['rope_original'])
+        base = config.get('rope_local_base_freq', 10_000.0)
+        fields['local_rope_theta'] = local.get('rope_theta', base)
     return fields
+
+
+def _known(values: Mapping[str, Json] | None) -> dict[str, Json]:
+    return {key: value for key, value in (values or {}).items() if value is not None}
 
 
 def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]:
