@@ -17,13 +17,20 @@ GPT2 = dict(
 )  # fmt: skip
 
 
-def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root):
+LLAMA = {key: value for key, value in GPT2.items() if key != 'num_layers'} | dict(
+    family='gemma2', num_layers=2, num_kv_heads=1, window=8, scaled_embeddings=True
+)
+
+
+@pytest.mark.parametrize('family', ['gpt2', 'llama', 'gemma2'])
+def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root, family):
     batches = tiny.packed_batches(tiny_root, 1, view='language_model')
     assert batches[0]['decoder_segment_ids'].max() > 1
-    objective = dict(name='language_model', loss_on='everything')
-    one = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]), objective=objective)
+    fields = dict(objective=dict(name='language_model', loss_on='everything'))
+    fields['model'] = dict(family=family) | ({} if family == 'gpt2' else dict(num_kv_heads=1))
+    one = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]), **fields)
     mesh = partitioning.make_mesh(data=1, fsdp=2, sequence=2, tensor=2)
-    many = tiny.Training(mesh, objective=objective).run(batches)
+    many = tiny.Training(mesh, **fields).run(batches)
     one.run(batches)
     np.testing.assert_allclose(one.losses(), many.losses(), rtol=1e-5)
     for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
@@ -36,9 +43,10 @@ def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root):
         np.testing.assert_allclose(left[name], right[name], rtol=1e-4, atol=floor, err_msg=name)
 
 
-def test_a_run_is_scored_and_its_folder_gives_the_same_answers(tiny_root, tmp_path):
+@pytest.mark.parametrize('model', [GPT2, LLAMA], ids=lambda model: model['family'])
+def test_a_run_is_scored_and_its_folder_gives_the_same_answers(tiny_root, tmp_path, model):
     config = tiny.brief_config(tiny_root, lora__rank=2)
-    config.model = GPT2
+    config.model = model
     config.objective = dict(name='language_model', loss_on='everything')
     del config.evals['dev']
     config.best.score = ''

@@ -20,7 +20,15 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import bert, declared, hub, marian_files, marian_ssru, tensors
+from xlbench.huggingface import (
+    bert,
+    declared,
+    hub,
+    marian_files,
+    marian_ssru,
+    sentence_files,
+    tensors,
+)
 from xlbench.huggingface.mapping import Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
@@ -83,6 +91,12 @@ class Checkpoint:
             if name in self._stored and not self._stored[name].equals(stored):
                 raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
             self._stored[name] = stored
+        if (layer := sentence_files.pooler(folder)) and found is None:
+            of_layer = tensors.find(layer)
+            for leaf in ('weight', 'bias'):
+                if f'linear.{leaf}' not in of_layer:
+                    raise UserError(f'{layer} lacks the tensor linear.{leaf}')
+                self._stored[f'pooler.dense.{leaf}'] = of_layer[f'linear.{leaf}']
         # Only the tensors show if there is a pooler: no config.json has a key for it.
         if self.family in ('bert', 'encoder_decoder'):
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)

@@ -85,7 +85,7 @@ class Config(msgspec.Struct):
     rope_scaling: Rope | None = None
     rope_theta: Factor = None
     rope_local_base_freq: Factor = None
-    query_pre_attn_scalar: Factor = None
+    query_pre_attn_scalar: Size = None
     attn_logit_softcapping: Factor = None
     final_logit_softcapping: Factor = None
     relative_attention_num_buckets: Annotated[int, msgspec.Meta(ge=4, le=1 << 16)] | None = None

@@ -141,10 +141,8 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         bias = bool(config.get('attention_bias', False))
         fields |= {'qkv_bias': bias, 'out_bias': bias, 'mlp_bias': bool(config.get('mlp_bias'))}
     if family in ('gemma2', 'gemma3'):
-        defaults = dict(query_pre_attn_scalar=256)
-        fields |= {
-            ours: float(config.get(key, defaults.get(key, 0))) for ours, key in _GEMMA_KEYS.items()
-        }
+        fields |= {ours: config.get(key, 0) for ours, key in _GEMMA_KEYS.items()}
+        fields['query_scale'] = fields['query_scale'] or 256
     return fields
 
 

@@ -82,7 +82,7 @@ class LlamaConfig(gpt2.Gpt2Config):
     qkv_bias: bool = False
     out_bias: bool = False
     mlp_bias: bool = False
-    query_scale: Annotated[float, '0 or more'] = 0.0
+    query_scale: Annotated[int, '0 to 2**24'] = 0
     attention_softcap: Annotated[float, '0 or more'] = 0.0
     logits_softcap: Annotated[float, '0 or more'] = 0.0
     window: Annotated[int, '0 to 2**24'] = 0

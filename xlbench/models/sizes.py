@@ -91,10 +91,10 @@ _LLAMA_3_2 = dict(
 _QWEN = dict(max_positions=32768, rope_theta=1000000.0)
 _QWEN3 = _QWEN | dict(max_positions=40960)
 _GEMMA2 = dict(
-    query_scale=256.0, attention_softcap=50.0, logits_softcap=30.0, window=4096, full_every=2
+    query_scale=256, attention_softcap=50.0, logits_softcap=30.0, window=4096, full_every=2
 )
 _GEMMA3 = dict(
-    query_scale=256.0, window=512, full_every=6, rope_theta=1000000.0, local_rope_theta=10000.0,
+    query_scale=256, window=512, full_every=6, rope_theta=1000000.0, local_rope_theta=10000.0,
     max_positions=32768,
 )  # fmt: skip
 
@@ -271,7 +271,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         '2b': _llama(256000, 2304, 8, 4, 256, 9216, 26, **_GEMMA2),
     },
     'gemma3': {
-        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA3 | {'query_scale': 32.0, 'window': 64}),
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA3 | {'query_scale': 32, 'window': 64}),
         '270m': _llama(262144, 640, 4, 1, 256, 2048, 18, **_GEMMA3),
         '1b': _llama(262144, 1152, 4, 1, 256, 6912, 26, **_GEMMA3),
     },

@@ -105,9 +105,9 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
 
     def add_chunk(carry, chunk):
         sums, d_output = carry
-        more, d_logits = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
+        more, (d_logits, d_products) = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
         part = {} if bias is None else {'bias': jnp.sum(d_logits, axis=1)}
-        d_logits = d_logits.astype(table.dtype)
+        d_logits = d_products.astype(table.dtype)
         d_hidden = _dot(d_logits, table, (2, 0))
         part['table'] = _dot_tokens(d_logits, chunk[0].astype(table.dtype))
         d_output = part if d_output is None else jax.tree.map(jnp.add, d_output, part)
@@ -213,7 +213,10 @@ def _logits(hidden, table, bias, softcap):
 
 
 def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=False):
-    """The sums of one chunk, and its loss's gradient for the logits [groups, size, vocab]."""
+    """The sums of one chunk, and its loss's gradients [groups, size, vocab].
+
+    Those for the logits, and for the products that a cap and a bias make them of.
+    """
     logits = _logits(hidden, table, bias, options.softcap)
     vocab = logits.shape[-1]
     top = jnp.max(logits, axis=-1)
@@ -243,9 +246,11 @@ def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=Fa
         d_logits = d_logits - (low * weights)[..., None]
     right = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1) == targets[..., None]
     d_logits = d_logits - jnp.where(right, (peak * weights)[..., None], 0.0)
-    if cap := options.softcap:  # The gradient of the tanh; a bias of padding has none either way.
-        d_logits = d_logits * (1.0 - jnp.square(jnp.clip(logits / cap, -1.0, 1.0)))
-    return sums, d_logits
+    d_products = d_logits
+    if cap := options.softcap:
+        capped = logits if bias is None else logits - bias
+        d_products = d_logits * (1.0 - jnp.square(capped / cap))
+    return sums, (d_logits, d_products)
 
 
 def token_losses(
