@@ -49,7 +49,9 @@ def relative_error(actual, expected):
 
 
 @pytest.mark.parametrize('chunk_size', [1, 8, 37, 64, None])
-@pytest.mark.parametrize('options', [{}, {'label_smoothing': 0.1, 'z_loss': 0.01}, {'softcap': 3.0}])
+@pytest.mark.parametrize(
+    'options', [{}, {'label_smoothing': 0.1, 'z_loss': 0.01}, {'softcap': 3.0}]
+)
 @pytest.mark.parametrize('with_bias', [False, True])
 def test_value_and_gradients_equal_the_definition(chunk_size, options, with_bias):
     hidden, embedding, *targets_and_weights = example()

@@ -47,7 +47,8 @@ FAMILIES = {
     ),
     'umt5': ('UMT5', 'ForConditionalGeneration', _T5),
     'byt5': (
-        'T5', 'ForConditionalGeneration', _T5 | dict(num_decoder_layers=1, decoder_start_token_id=0),
+        'T5', 'ForConditionalGeneration',
+        _T5 | dict(num_decoder_layers=1, decoder_start_token_id=0),
     ),
     'llama': (
         'Llama', 'ForCausalLM',

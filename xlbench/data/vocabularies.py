@@ -268,7 +268,10 @@ _M2M = """
     ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk
     ur uz vi wo xh yi yo zh zu
 """
-M2M_LANGUAGES = {'m2m100': tuple(_M2M.split()), 'wmt21': tuple('en ha is ja cs ru zh de'.split())}
+M2M_LANGUAGES = {
+    'm2m100': tuple(_M2M.split()),
+    'wmt21': ('en', 'ha', 'is', 'ja', 'cs', 'ru', 'zh', 'de'),
+}
 _UNICODER_END = '[EOS]'
 
 FAMILIES = {

@@ -1,9 +1,9 @@
 """BART, mBART, PEGASUS, M2M-100, NLLB-200 and Marian as transformers stores them.
 
 One table of names serves the classes BartForConditionalGeneration, MBartForConditionalGeneration,
-PegasusForConditionalGeneration, M2M100ForConditionalGeneration and MarianMTModel. A learned table of positions passes through
-whole, with its two rows before position 0; sinusoidal ones are computed, and stored copies are
-ignored.
+PegasusForConditionalGeneration, M2M100ForConditionalGeneration and MarianMTModel. A learned table
+of positions passes through whole, with its two rows before position 0; sinusoidal ones are
+computed, and stored copies are ignored.
 """
 
 from __future__ import annotations

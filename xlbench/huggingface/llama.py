@@ -1,4 +1,4 @@
-"""Llama, Mistral, Qwen 2 and 3, Gemma 1 to 3 as transformers stores them, in classes ...ForCausalLM.
+"""Llama, Mistral, Qwen 2 and 3, Gemma 1 to 3 as transformers stores them (LlamaForCausalLM, ...).
 
 One table of names serves all. Older files say rotations in other keys (rope_theta, rope_scaling,
 rope_local_base_freq) than those of transformers 5 (rope_parameters); both are read.

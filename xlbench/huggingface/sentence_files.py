@@ -23,7 +23,7 @@ Value = TypeVar('Value')
 MODULES, PROMPTS = 'modules.json', 'config_sentence_transformers.json'
 LENGTH = 'sentence_bert_config.json'
 POOLING = '1_Pooling/config.json'
-_DENSE = tuple(f'2_Dense/{name}' for name in ('config.json', 'model.safetensors', 'pytorch_model.bin'))
+_DENSE = ('2_Dense/config.json', '2_Dense/model.safetensors', '2_Dense/pytorch_model.bin')
 NAMES = (MODULES, POOLING, PROMPTS, LENGTH, *_DENSE)
 # What a retriever's sides are called among the prompts.
 _LEFT, _RIGHT = ('query',), ('document', 'passage')
@@ -118,7 +118,8 @@ def pooler(folder: pathlib.Path) -> pathlib.Path | None:
     for module in modules:
         if module.kind == 'Dense':
             if not untrusted.file(folder, f'{module.path}/config.json'):
-                raise UserError(f'{path} names the layer {shortened(module.path)}, which is not there')
+                place = shortened(module.path)
+                raise UserError(f'{path} names the layer {place}, which is not there')
             return folder / module.path
     return None
 

@@ -3,12 +3,13 @@
 BART (arXiv:1910.13461), mBART and mBART-50 (arXiv:2001.08210, arXiv:2008.00401), PEGASUS
 (arXiv:1912.08777), M2M-100 and NLLB-200 (arXiv:2010.11125, arXiv:2207.04672) and Marian
 (arXiv:1804.00344): the models of OPUS-MT as transformers has them, and Mozilla's translators as
-Marian itself stores them. Fields in families.py tell them apart; all of them share one table between the inputs of both stacks and the logits, and every product has
-a bias. Positions are absolute.
+Marian itself stores them. Fields of the rows in families.py tell them apart; all of them share one
+table between the inputs of both stacks and the logits, and every product has a bias. Positions are
+absolute.
 
-The logits have a bias `final_logits_bias`: zeros but in Marian. transformers keeps it out of
-training, as a buffer. Here it is a parameter, so that it is stored and sharded like the others, and
-no gradient reaches it but in Marian's own models, which train it.
+But in M2M-100 the logits have a bias `final_logits_bias`: zeros but in Marian. transformers keeps it
+out of training, as a buffer. Here it is a parameter, so that it is stored and sharded like the
+others, and no gradient reaches it but in Marian's own models, which train it.
 """
 
 import dataclasses

@@ -191,7 +191,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         activation='swish',
     ),
     # arXiv:2010.11125 section 5.1 and arXiv:2207.04672 section 8.6;
-    # huggingface.co/facebook/m2m100_{418M,1.2B} and nllb-200-{distilled-600M,1.3B,3.3B} config.json.
+    # huggingface.co/facebook/m2m100_{418M,1.2B}, nllb-200-{distilled-600M,1.3B,3.3B} config.json.
     'm2m_100': _with(
         {
             'sample': _BART_SAMPLE,
@@ -234,9 +234,9 @@ SIZES: dict[str, dict[str, Fields]] = {
         'dialogpt_medium': _GPT2_MEDIUM,
         'dialogpt_large': _GPT2_LARGE,
     },
-    # Sizes of public models: arXiv:2407.21783 table 3 and huggingface.co/meta-llama/Llama-3.2-{1B,3B}
-    # and Llama-3.1-8B, mistralai/Mistral-7B-v0.1, Qwen/Qwen2.5-{0.5B,1.5B}, Qwen/Qwen3-{0.6B,1.7B,4B},
-    # google/gemma-2b, gemma-2-2b and gemma-3-{270m,1b-pt}, config.json.
+    # arXiv:2407.21783 table 3; on huggingface.co, config.json of meta-llama/Llama-3.2-{1B,3B} and
+    # Llama-3.1-8B, mistralai/Mistral-7B-v0.1, Qwen/Qwen2.5-{0.5B,1.5B}, Qwen/Qwen3-{0.6B,1.7B,4B},
+    # google/gemma-2b, gemma-2-2b and gemma-3-{270m,1b-pt}.
     'llama': {
         # Ours: learns the sample corpora in minutes on a CPU.
         'sample': _llama(4000, 128, 4, 2, 32, 256, 2),
@@ -271,7 +271,7 @@ SIZES: dict[str, dict[str, Fields]] = {
         '2b': _llama(256000, 2304, 8, 4, 256, 9216, 26, **_GEMMA2),
     },
     'gemma3': {
-        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA3 | {'query_scale': 32, 'window': 64}),
+        'sample': _llama(4000, 128, 4, 2, 32, 256, 2, **_GEMMA3 | dict(query_scale=32, window=64)),
         '270m': _llama(262144, 640, 4, 1, 256, 2048, 18, **_GEMMA3),
         '1b': _llama(262144, 1152, 4, 1, 256, 6912, 26, **_GEMMA3),
     },

@@ -1,10 +1,10 @@
 """T5 (arXiv:1910.10683), T5 1.1, mT5 (arXiv:2010.11934) and umT5 (arXiv:2304.09151).
 
-The variants differ in two fields of the config: T5's MLP is ReLU and its output embedding is the
-input table scaled by emb_dim^-0.5; T5 1.1 and mT5 gate a GELU and keep an output table of their
-own. In umT5 each layer has its own bias of positions. mT0 (arXiv:2211.01786) is an mT5, and ByT5
-(arXiv:2105.13626) a T5 1.1 over bytes. Positions are relative and taken from the row index: that is right for packed rows too,
-because the tokens of an example are contiguous.
+The variants differ in fields of the config: T5's MLP is ReLU and its output embedding is the input
+table scaled by emb_dim^-0.5; T5 1.1 and mT5 gate a GELU and keep an output table of their own; in
+umT5 each layer has its own bias of positions. mT0 (arXiv:2211.01786) is an mT5, and ByT5
+(arXiv:2105.13626) a T5 1.1 over bytes. Positions are relative and taken from the row index: that is
+right for packed rows too, because the tokens of an example are contiguous.
 """
 
 import dataclasses
