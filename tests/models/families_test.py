@@ -81,7 +81,9 @@ def test_logits_equal_transformers(opened):
     expected = golden(name)['logits']
     inputs = golden(name)['inputs'][: len(expected)].astype(np.int32)
     segments = (inputs != json.loads(str(golden(name)['config']))['pad_token_id']).astype(np.int32)
-    if model.decoder_only:
+    if 'greedy' not in golden(name):  # A head over an encoder.
+        found = jax.jit(lambda p: model.apply({'params': p}, inputs, segments))(params)
+    elif model.decoder_only:
         both = lambda m, *x: m.logits(m.states(*x))  # noqa: E731
         found = jax.jit(lambda p: model.apply({'params': p}, inputs, segments, method=both))(params)
         found = np.where(segments[..., None] > 0, found, 0)
@@ -96,6 +98,8 @@ def test_logits_equal_transformers(opened):
 @pytest.mark.parametrize('case', ['greedy', 'beam5'])
 def test_texts_equal_transformers(opened, case):
     name, _, _, model, params = opened
+    if case not in golden(name):
+        pytest.skip('writes no texts')
     config = json.loads(str(golden(name)['config']))
     pad, end = config['pad_token_id'], config['eos_token_id']
     method = dict(method='greedy') if case == 'greedy' else dict(method='beam', num_beams=5)
@@ -118,7 +122,7 @@ def test_texts_equal_transformers(opened, case):
 def test_round_trip_is_bit_exact(opened, tmp_path):
     name, _, found, _, params = opened
     before = json.loads(str(golden(name)['config']))
-    ids = {ours: before.get(f'{key}_token_id') for ours, key in (
+    ids = {ours: before.get(f'{key}_token_id', 0) for ours, key in (
         ('pad_id', 'pad'), ('eos_id', 'eos'), ('bos_id', 'bos'),
         ('decoder_start_id', 'decoder_start'),
     )}  # fmt: skip

@@ -119,6 +119,10 @@ TEXTS = (
 _PIECES = {
     't5': dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
     'pegasus': dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
+    'deberta': dict(
+        pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece='[PAD]', bos_piece='[CLS]',
+        eos_piece='[SEP]', unk_piece='[UNK]',
+    ),
     'fairseq': dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1),
 }
 
@@ -268,6 +272,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         'marian': ('marian', 'MarianTokenizer'),
         'm2m_100': ('m2m_100', 'M2M100Tokenizer'),
         'nllb': ('m2m_100', 'NllbTokenizer'),
+        'deberta-v2': ('deberta-v2', 'DebertaV2Tokenizer'),
         'marian-multilingual': ('marian', 'MarianTokenizer'),
     }[family]
     options: dict = {'tokenizer_class': tokenizer_class}
@@ -284,6 +289,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         options |= {'xlbench_family': family} if family == 'unicoder' else {}
         data = sentencepiece_model('fairseq', normalizer)
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
+    elif family == 'deberta-v2':
+        (folder / 'spm.model').write_bytes(sentencepiece_model('deberta', normalizer))
     elif family == 'nllb':
         listed = [f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')]
         options['additional_special_tokens'] = [*listed, 'rus_Cyrl', 'zho_Hans']
@@ -318,6 +325,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 FAMILIES = (
     't5', 'mt5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased',
     'bart', 'roberta', 'gpt2', 'marian', 'marian-multilingual', 'm2m_100', 'nllb',
+    'deberta-v2',
     *(('xlm',) if importlib.util.find_spec('sacremoses') else ()),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ The JSON files of a vocabulary folder are as transformers lays them out; `Settin
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
   GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
+  DeBERTa v3     spm.model, with BERT's special tokens
   XLM            vocab.json, merges.txt over the words of Moses: see tokenizers.XlmTokenizer
   Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
   M2M-100        sentencepiece.bpe.model, vocab.json, then 100 languages (arXiv:2010.11125)
@@ -352,6 +353,9 @@ FAMILIES = {
     # Llama, Mistral and Gemma, whose texts begin with <s>; Qwen's do not.
     'llama': Family(source=('bos',), start='eos', pad_is_end=True),
     'qwen2': Family(start='eos', pad_is_end=True),
+    'deberta-v2': Family(
+        ('spm.model',), 'DebertaV2Tokenizer', unk_id=3, named=_BERT, source=('bos',), start='bos'
+    ),
     'xlm': Family(
         _BPE,
         named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),

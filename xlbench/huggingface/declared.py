@@ -64,7 +64,7 @@ class Config(msgspec.Struct):
     encoder_layers: Layers = None
     decoder_layers: Layers = None
     max_position_embeddings: Positions = None
-    type_vocab_size: Size = None
+    type_vocab_size: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] | None = None
     n_embd: Size = None
     emb_dim: Size = None
     n_heads: Size = None
@@ -79,6 +79,10 @@ class Config(msgspec.Struct):
     head_dim: Size = None
     sliding_window: Positions = None
     sliding_window_pattern: Layers = None
+    position_buckets: Size = None
+    max_relative_positions: Annotated[int, msgspec.Meta(ge=-1, le=1 << 22)] | None = None
+    pos_att_type: str | list[str] | None = None
+    cls_dropout: Rate = None
     max_window_layers: Annotated[int, msgspec.Meta(ge=0, le=256)] | None = None
     layer_types: list[str] | None = None
     rope_parameters: Rope | None = None

@@ -136,6 +136,7 @@ MODEL_TYPES = {
     'xlm-roberta': ModelType('bert', 'xlm-roberta', head='tanh'),
     'encoder-decoder': ModelType('bert'),
     'xlm': ModelType('xlm', 'xlm'),
+    'deberta-v2': ModelType('deberta', 'deberta-v2', head='gelu', types=False),
     'distilbert': ModelType('distilbert', 'bert', head='relu', types=False),
 }
 

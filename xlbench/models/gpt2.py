@@ -135,7 +135,7 @@ class Decoder(transformer.Decoder):
         return self.normalize(x, train)
 
     def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple:
-        """What layers read beside x of positions [batch, length] and a mask: bias and mask."""
+        """Bias and mask, as layers read them, of positions [batch, length] and a mask."""
         del positions
         return None, mask
 

@@ -110,7 +110,7 @@ class LlamaConfig(gpt2.Gpt2Config):
 
     @property
     def windowed(self) -> list[bool]:
-        """Of each layer, whether it has a window."""
+        """True for each layer that has a window."""
         every = self.full_every
         numbers = range(1, self.num_layers + 1)
         return [self.window > 0 and (not every or n % every > 0) for n in numbers]
@@ -192,7 +192,7 @@ class SharedAttention(Attention):
         return self.look(*self.project(x, by), mask, train)
 
     def look(self, q, k, v, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
-        """What `project` gives -> [batch, length, out_features]."""
+        """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
         cfg = self.config
         share = cfg.num_heads // cfg.num_kv_heads
         k, v = (constrain(jnp.repeat(y, share, 1), 'batch', 'heads', None, None) for y in (k, v))
@@ -330,7 +330,7 @@ class Decoder(gpt2.Decoder):
         return jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)
 
     def bias_step(self, cache: transformer.Cache) -> list[tuple[Rotation, jax.Array]]:
-        """Of each layer the rotation of the new tokens, and what its window hides."""
+        """The rotation of the new tokens in each layer, and what its window hides."""
         cfg, index = self.config, cache['index']
         _, beams, room = cache['origin'].shape
         now = cache['positions'] + index  # [batch]

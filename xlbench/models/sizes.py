@@ -63,6 +63,7 @@ def _stack(vocab_size: int, emb_dim: int, num_heads: int, num_layers: int, **mor
 
 _XLM = dict(variant='xlm', type_vocab_size=0, has_pooler=False)
 _DISTILBERT = _XLM | dict(variant='distilbert')
+_DEBERTA = _XLM | dict(variant='deberta-v2', relpos_buckets=256, norm_epsilon=1e-7)
 _ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
 
 
@@ -289,6 +290,9 @@ SIZES: dict[str, dict[str, Fields]] = {
         # distilbert-base-multilingual-cased, config.json.
         'distilbert': _stack(30522, 768, 12, 6, **_DISTILBERT),
         'distilmbert': _stack(119547, 768, 12, 6, **_DISTILBERT),
+        # arXiv:2111.09543 section 5; huggingface.co/microsoft/deberta-v3-base, mdeberta-v3-base.
+        'deberta_v3_base': _stack(128100, 768, 12, 12, **_DEBERTA),
+        'mdeberta_v3_base': _stack(251000, 768, 12, 12, **_DEBERTA),
         # arXiv:1907.11692 section 3.1; huggingface.co/FacebookAI/roberta-{base,large} config.json.
         'roberta_base': _stack(50265, 768, 12, 12, **_ROBERTA),
         'roberta_large': _stack(50265, 1024, 16, 24, **_ROBERTA),

@@ -84,9 +84,11 @@ class TransformerConfig:
 # ---------------------------------------------------------------------------------------- the parts
 
 
-def self_attention(cfg: TransformerConfig, **fields) -> SelfAttention:
+def self_attention(
+    cfg: TransformerConfig, kind: type[SelfAttention] = SelfAttention, **fields
+) -> SelfAttention:
     """Attention within a text in the sizes of a config; `fields` are the others of Attention."""
-    return SelfAttention(**_attention(cfg), **fields)
+    return kind(**_attention(cfg), **fields)
 
 
 def cross_attention(
@@ -358,7 +360,7 @@ class Decoder(Stack):
         return self.embed(tokens, cache['index'][None, None], train=False)
 
     def bias_step(self, cache: Cache) -> list[jax.Array | None]:
-        """What is added to a step's logits in each layer, [1 or batch, heads, 1, places] or None.
+        """The bias of a step's logits in each layer, [1 or batch, heads, 1, places] or None.
 
         Biases of relative positions, for one.
         """
