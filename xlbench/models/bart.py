@@ -7,9 +7,9 @@ Marian itself stores them. Fields of the rows in families.py tell them apart; al
 table between the inputs of both stacks and the logits, and every product has a bias. Positions are
 absolute.
 
-But in M2M-100 the logits have a bias `final_logits_bias`: zeros but in Marian. transformers keeps it
-out of training, as a buffer. Here it is a parameter, so that it is stored and sharded like the
-others, and no gradient reaches it but in Marian's own models, which train it.
+Except in M2M-100 the logits have a bias `final_logits_bias`: zeros but in Marian. transformers
+keeps it out of training, as a buffer. Here it is a parameter, so that it is stored and sharded like
+the others, and no gradient reaches it but in Marian's own models, which train it.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""The attention of DeBERTa v2 and v3 (arXiv:2006.03654, arXiv:2111.09543), for the layers of bert.py.
+"""The attention of DeBERTa (arXiv:2006.03654) v2 and v3 (arXiv:2111.09543), for layers of bert.py.
 
 A logit is the sum of three products: of the query with the key, of the query with the embedded
 distance of the two tokens, and of the key with it. Queries and keys of distances are made by the
