@@ -1,6 +1,9 @@
 """DistilBERT: a folder with the names of transformers computes what a BERT of its weights does."""
 
 import json
+import pathlib
+import sys
+import types
 
 import encoder_folders
 import jax
@@ -9,7 +12,8 @@ import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models, names
-from xlbench.huggingface import checkpoint, mapping
+from xlbench.huggingface import checkpoint, described, distilbert, mapping
+from xlbench.models import families
 from xlbench.system.errors import UserError
 
 SIZES = dict(dim=16, hidden_dim=24, n_heads=2, n_layers=2, max_position_embeddings=20)
@@ -142,3 +146,21 @@ def test_what_is_not_supported_is_told(tmp_path):
     config = models.config(**source.model)
     with pytest.raises(UserError, match='transformers has no encoder_decoder of this form'):
         checkpoint.save(tmp_path / 'x', 'encoder_decoder', config, {}, {'pad_id': 0}, ())
+
+
+def test_a_variant_is_a_row_and_a_file(tmp_path, monkeypatch):
+    """As DistilBERT's are, under another name."""
+    source = pathlib.Path(distilbert.__file__).read_text('utf-8')
+    file = types.ModuleType('xlbench.huggingface.minibert')
+    exec(source.replace('distilbert', 'minibert'), vars(file))
+    monkeypatch.setitem(sys.modules, file.__name__, file)
+    row = families.ModelType('minibert', 'bert', head='relu', types=False)
+    monkeypatch.setitem(families.MODEL_TYPES, 'minibert', row)
+    fields = dict(variant='minibert', type_vocab_size=0)
+    folder = encoder_folders.write(tmp_path / 'one', 'bert-cased', **fields)
+    assert checkpoint.open(folder).config['model_type'] == 'minibert'
+    assert described.describe(folder).model['variant'] == 'minibert'
+    convert.main(['convert', folder, str(tmp_path / 'run')])
+    convert.main(['convert', str(tmp_path / 'run'), str(tmp_path / 'two')])
+    for name in ('config.json', 'model.safetensors', 'vocab.txt'):
+        assert (tmp_path / 'two' / name).read_bytes() == (tmp_path / 'one' / name).read_bytes()
