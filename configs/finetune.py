@@ -197,6 +197,8 @@ def _objective(size: str, objective: str) -> str:
     family = '' if size == 'tiny' else MODELS[size][0]
     of_kind = {'': [*WRITERS, *encoders], 'encoder': encoders}
     allowed = of_kind.get(family) or names.trainers(family)
+    if size == 'pretrained':  # What the folder holds is not known yet.
+        allowed, objective = [*WRITERS], objective or 'generation'
     if not objective and len(allowed) == 1:
         return allowed[0]
     if objective not in allowed:

@@ -475,7 +475,7 @@ def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
 
 def test_every_size_can_be_built():
     for family in ('bert', 'encoder_decoder', *HEADS.values(), 'dual_encoder'):
-        for size, fields in models.SIZES['bert'].items():
+        for size, fields in models.SIZES[family].items():
             assert models.build(family, size).config.emb_dim == fields['emb_dim']
 
 

@@ -1,13 +1,14 @@
 """A decoder alone is trained, scored, exported and asked as the other families are."""
 
 import json
+import pathlib
 
 import jax
 import numpy as np
 import pytest
 import tiny
 
-from xlbench import convert, predict, train
+from xlbench import config as config_lib, convert, names, predict, train
 from xlbench.parallel import partitioning
 from xlbench.system import errors
 
@@ -41,6 +42,24 @@ def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root, family):
     for name in left:
         floor = 1e-4 * max(np.abs(left[name]).max(), 1e-3)
         np.testing.assert_allclose(left[name], right[name], rtol=1e-4, atol=floor, err_msg=name)
+
+
+def test_a_folder_of_a_decoder_is_fine_tuned(tmp_path):
+    """The family is the folder's, of those that the objective trains."""
+    golden = dict(np.load(pathlib.Path(__file__).parents[1] / 'goldens' / 'family_gemma3.npz'))
+    about = json.loads(str(golden['config'])) | {'max_position_embeddings': 512}
+    (tmp_path / 'config.json').write_text(json.dumps(about))
+    (tmp_path / 'tokenizer.json').write_text('{}')
+    config = 'configs/finetune.py:pretrained,mixture=news_title_en'
+    argv = ['train', f'--config.model.from={tmp_path}']
+    known = dict(doc='', fields=names.fields, resolve=names.resolve)
+    read, *_ = config_lib.parse_flags(
+        [*argv, f'--config={config},objective=language_model'], **known
+    )
+    assert (read.model.family, read.model.window, read.init_from) == ('gemma3', 4, str(tmp_path))
+    names.check_config(read)
+    with pytest.raises(errors.UserError, match='language_model trains a gpt2 or llama'):
+        names.check_config(config_lib.parse_flags([*argv, f'--config={config}'], **known)[0])
 
 
 @pytest.mark.parametrize('model', [GPT2, LLAMA], ids=lambda model: model['family'])

@@ -7,6 +7,8 @@ have names of their own; its sizes are rows of sizes.py.
 import dataclasses
 from collections.abc import Mapping
 
+from xlbench.system import errors
+
 Fields = dict[str, int | float | bool | str]  # Of a config.
 
 
@@ -142,6 +144,13 @@ MODEL_TYPES = {
 
 
 def variant_of(fields: Fields) -> str:
-    """The variant of an encoder with these fields, which those of earlier versions do not name."""
+    """The variant of an encoder with these fields, which those of earlier versions do not name.
+
+    Raises:
+      UserError: they name one that does not exist.
+    """
     of_types = 'roberta' if fields.get('position_offset') else 'bert'
-    return fields.get('variant') or (of_types if fields.get('type_vocab_size', 2) else 'xlm')
+    found = fields.get('variant') or (of_types if fields.get('type_vocab_size', 2) else 'xlm')
+    if found not in MODEL_TYPES:
+        raise errors.unknown('variant', found, MODEL_TYPES)
+    return found

@@ -317,5 +317,10 @@ def _encoders(pooled: bool) -> dict[str, Fields]:
     }
 
 
-SIZES['encoder_decoder'] = SIZES['token_classifier'] = _encoders(pooled=False)
+SIZES['token_classifier'] = _encoders(pooled=False)
+SIZES['encoder_decoder'] = {
+    size: fields
+    for size, fields in SIZES['token_classifier'].items()
+    if 'relpos_buckets' not in fields
+}
 SIZES['sequence_classifier'] = _encoders(pooled=True)
