@@ -46,7 +46,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import Scenario
-from xlbench.config import epochs, recipes, trained_families
+from xlbench.config import epochs, recipes, trained_families, trainers
 from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
@@ -145,9 +145,9 @@ def model(size: str, objective: str) -> dict[str, object]:
     if objective == 'retrieval':
         fields = recipes.dual_encoder()
     if size == 'encoder':
-        return recipes.brought_model(**fields | dict(family=trained_families()[objective]))
+        return recipes.brought_model(**fields | dict(family=trained_families()[objective][0]))
     fields |= dict(
-        family=trained_families()[objective],
+        family=trained_families()[objective][0],
         size='sample' if tiny else MODELS[size][1],
         dtype='float32' if tiny else 'bfloat16',
     )
@@ -195,10 +195,10 @@ def _objective(size: str, objective: str) -> str:
     """Returns the objective of a model; UserError if it is neither given nor possible."""
     encoders = [name for name in trained_families() if name not in (*WRITERS, 'multi_view')]
     family = '' if size == 'tiny' else MODELS[size][0]
-    # A family that an objective trains has that one; others that write texts have generation.
-    writers = [name for name, trained in trained_families().items() if trained == family]
     of_kind = {'': [*WRITERS, *encoders], 'encoder': encoders}
-    allowed = of_kind.get(family, writers or ['generation'])
+    allowed = of_kind.get(family) or trainers(family)
+    if size == 'pretrained':  # What the folder holds is not known yet.
+        allowed, objective = [*WRITERS], objective or 'generation'
     if not objective and len(allowed) == 1:
         return allowed[0]
     if objective not in allowed:

@@ -200,8 +200,7 @@ def parameters(block) -> int:
     from xlbench.training import objectives, train_step
 
     family = block['family']
-    kinds = {family: kind for kind, family in config_lib.trained_families().items()}
-    objective = objectives.build(kinds.get(family, 'generation'))
+    objective = objectives.build(config_lib.trainers(family)[0])
     model = models.build(**block)
     if family == 'bert':
         shapes = jax.eval_shape(

@@ -12,22 +12,22 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (3671, 23),
+    'benchmarks': (3689, 23),
     'chains': (758, 5),
-    'config': (1945, 9),
+    'config': (1958, 9),
     'configs': (2129, 20),
-    'data': (12601, 53),
+    'data': (12677, 53),
     'decoding': (1228, 10),
     'dialogues': (480, 4),
     'evaluators': (1584, 7),
     'fewshot': (6565, 26),
-    'huggingface': (3682, 23),
-    'inference': (4082, 18),
+    'huggingface': (4170, 25),
+    'inference': (4075, 18),
     'interactive': (656, 4),
     'jobs': (556, 6),
     'judgement': (1585, 9),
     'metrics': (5096, 28),
-    'models': (5403, 31),
+    'models': (6181, 34),
     'parallel': (1109, 8),
     'pipeline': (3535, 14),
     'plan': (1721, 7),
@@ -39,15 +39,15 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'settings': (1076, 7),
     'system': (2742, 13),
     'tasks': (7396, 45),
-    'tests': (58529, 269),
-    'tools': (6085, 36),
+    'tests': (58890, 271),
+    'tools': (6272, 37),
     'tracking': (750, 7),
-    'training': (4589, 27),
+    'training': (4593, 27),
     'translation': (1568, 13),
     'zoo': (620, 6),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 48, 'arrows': 278, 'class names used twice': 66}
+MOST = {'rooms': 48, 'arrows': 279, 'class names used twice': 66}
 
 
 @dataclasses.dataclass(frozen=True)

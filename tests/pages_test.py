@@ -70,7 +70,7 @@ def test_config_has_every_block():
     page = pages.FILES['config.md'].read_text('utf-8')
     tables = set(re.findall(r'^<!-- from the code: block (\S+)', page, re.MULTILINE))
     modules = {re.search(r'models\.(\w+):|$', path)[1] for path in tables}
-    assert {module for module, _, _ in FAMILIES.values()} <= modules
+    assert {family.module for family in FAMILIES.values()} <= modules
     for name, kind in OPTIMIZERS.items():
         assert f'xlbench.settings.optimizer:{kind.__name__}' in tables and f'`{name}`' in page
     for package, ending in (('training.objectives', ''), ('evaluators', 'Evaluator')):

@@ -4,13 +4,16 @@ import json
 import pathlib
 import shutil
 
+import encoder_folders
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 import tiny_replies
 
-from xlbench import evaluate, predict
-from xlbench.data import prepared
+from xlbench import evaluate, models, predict
+from xlbench.data import prepared, tokenizers
+from xlbench.huggingface import checkpoint
 from xlbench.inference import retriever as retriever_lib
 from xlbench.inference.answering import Example, Prediction
 from xlbench.system.errors import UserError
@@ -384,3 +387,32 @@ def test_wrong_flags(call, arguments, message):
     with pytest.raises(UserError) as error:
         call(*arguments)
     assert message in str(error.value) and '\n' not in str(error.value)
+
+
+def test_a_layer_over_the_first_state_is_a_pooler(tmp_path):
+    """LaBSE's form: first state, layer, tanh, length 1."""
+    folder = encoder_folders.make_sentences(
+        encoder_folders.write(tmp_path / 'labse', 'bert-cased', has_pooler=True),
+        prompts={}, steps=('Pooling', 'Dense', 'Normalize'), pooling_mode_cls_token=True,
+    )  # fmt: skip
+    layer, rng = tmp_path / 'labse' / '2_Dense', np.random.default_rng(0)
+    layer.mkdir()
+    weights = {'linear.weight': (16, 16), 'linear.bias': (16,)}
+    weights = {name: rng.normal(size=shape).astype('f4') for name, shape in weights.items()}
+    safetensors.numpy.save_file(weights, layer / 'model.safetensors')
+    about = {'in_features': 16, 'activation_function': 'torch.nn.modules.activation.Tanh'}
+    (layer / 'config.json').write_text(json.dumps(about))
+    model, texts = predict.load(folder), ['Wo ist Anna?', 'rain']
+    bert = models.build(**checkpoint.open(folder).model)
+    params = {'params': checkpoint.load_params(checkpoint.open(folder))}
+    vectors = []
+    for ids in tokenizers.load(folder, '').encode_inputs(texts):
+        state = bert.apply(params, ids[None])[0, 0]
+        vector = np.tanh(weights['linear.weight'] @ state + weights['linear.bias'])
+        vectors.append(vector / np.linalg.norm(vector))
+    expected = np.array(vectors) @ np.array(vectors).T
+    found = [model.relevance([text] * 2, texts) for text in texts]
+    np.testing.assert_allclose(np.array(found) / found[0][0], expected, atol=1e-5)  # A scale.
+    (layer / 'config.json').write_text('{"activation_function": "torch.nn.Identity"}')
+    with pytest.raises(UserError, match='no layer and tanh'):
+        predict.load(folder)

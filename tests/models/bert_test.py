@@ -345,7 +345,7 @@ def test_configs_survive_the_round_trip(name, family):
         more = dict(num_labels=5, classifier_dropout_rate=0.25, has_pooler=pooled)
     config = tiny(name, family, **more).config
     content = bert_names.to_config(family, config, IDS)
-    assert content['model_type'] in bert_names.MODEL_TYPES
+    assert content['model_type'] in models.MODEL_TYPES
     fields = bert_names.from_config(content)
     assert fields['family'] == family
     assert models.build(**fields).config == config
@@ -475,7 +475,7 @@ def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
 
 def test_every_size_can_be_built():
     for family in ('bert', 'encoder_decoder', *HEADS.values(), 'dual_encoder'):
-        for size, fields in models.SIZES['bert'].items():
+        for size, fields in models.SIZES[family].items():
             assert models.build(family, size).config.emb_dim == fields['emb_dim']
 
 

@@ -1,6 +1,9 @@
 """DistilBERT: a folder with the names of transformers computes what a BERT of its weights does."""
 
 import json
+import pathlib
+import sys
+import types
 
 import encoder_folders
 import jax
@@ -9,7 +12,8 @@ import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models
-from xlbench.huggingface import checkpoint
+from xlbench.huggingface import checkpoint, described, distilbert, mapping
+from xlbench.models import families
 from xlbench.system.errors import UserError
 
 SIZES = dict(dim=16, hidden_dim=24, n_heads=2, n_layers=2, max_position_embeddings=20)
@@ -86,9 +90,18 @@ def test_the_head_over_a_text_has_a_relu(tmp_path):
     np.testing.assert_allclose(states(found), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_folder_describes_the_model_of_a_config(tmp_path):
-    fields = dict(variant='distilbert', type_vocab_size=0)
-    folder = encoder_folders.write(tmp_path / 'one', 'bert-cased', **fields)
+# Variant -> (vocabulary, its file, fields of the config).
+VARIANTS = {
+    'distilbert': ('bert-cased', 'vocab.txt', {}),
+    'deberta-v2': ('deberta-v2', 'spm.model', dict(relpos_buckets=8, norm_epsilon=1e-7)),
+}
+
+
+@pytest.mark.parametrize('variant', VARIANTS)
+def test_a_folder_describes_the_model_of_a_config(tmp_path, variant):
+    vocabulary, _, fields = VARIANTS[variant]
+    fields = dict(variant=variant, type_vocab_size=0) | fields
+    folder = encoder_folders.write(tmp_path / 'one', vocabulary, **fields)
     for config, family in (
         ('fewshot_source.py:encoder', 'token_classifier'),
         ('fewshot_source.py:encoder,task=xnli', 'sequence_classifier'),
@@ -98,7 +111,7 @@ def test_a_folder_describes_the_model_of_a_config(tmp_path):
         read, *_ = config_lib.parse_command(argv)
         labels = {} if family == 'dual_encoder' else {'num_labels': 3}
         model = models.config(**{**read.model, 'vocab_size': 99} | labels)
-        assert (read.model.family, model.variant, model.has_pooler) == (family, 'distilbert', False)
+        assert (read.model.family, model.variant, model.has_pooler) == (family, variant, False)
 
 
 def test_variants_follow_from_configs_of_earlier_versions():
@@ -110,14 +123,16 @@ def test_variants_follow_from_configs_of_earlier_versions():
     assert pooled == [True, False, True, False]
 
 
-def test_an_export_is_read_by_the_class_of_transformers(tmp_path):
+@pytest.mark.parametrize('variant', VARIANTS)
+def test_an_export_is_read_by_the_class_of_transformers(tmp_path, variant):
     """Which takes no types: there and back, and the tokeniser gives none."""
+    vocabulary, file, fields = VARIANTS[variant]
     folder = encoder_folders.write(
-        tmp_path / 'one', 'bert-cased', variant='distilbert', type_vocab_size=0
+        tmp_path / 'one', vocabulary, variant=variant, type_vocab_size=0, **fields
     )
     convert.main(['convert', folder, str(tmp_path / 'run')])
     convert.main(['convert', str(tmp_path / 'run'), str(tmp_path / 'two')])
-    for name in ('config.json', 'model.safetensors', 'vocab.txt'):
+    for name in ('config.json', 'model.safetensors', file):
         assert (tmp_path / 'two' / name).read_bytes() == (tmp_path / 'one' / name).read_bytes()
     about = json.loads((tmp_path / 'two' / 'tokenizer_config.json').read_text())
     assert about['model_input_names'] == ['input_ids', 'attention_mask']
@@ -126,8 +141,26 @@ def test_an_export_is_read_by_the_class_of_transformers(tmp_path):
 def test_what_is_not_supported_is_told(tmp_path):
     for change in ({'sinusoidal_pos_embds': True}, {'activation': 'relu'}):
         with pytest.raises(UserError, match=f'config.json: {next(iter(change))} is'):
-            checkpoint.fields(CONFIG | change)
+            mapping.fields(CONFIG | change)
     source, _, _ = folders(tmp_path)
     config = models.config(**source.model)
     with pytest.raises(UserError, match='transformers has no encoder_decoder of this form'):
         checkpoint.save(tmp_path / 'x', 'encoder_decoder', config, {}, {'pad_id': 0}, ())
+
+
+def test_a_variant_is_a_row_and_a_file(tmp_path, monkeypatch):
+    """As DistilBERT's are, under another name."""
+    source = pathlib.Path(distilbert.__file__).read_text('utf-8')
+    file = types.ModuleType('xlbench.huggingface.minibert')
+    exec(source.replace('distilbert', 'minibert'), vars(file))
+    monkeypatch.setitem(sys.modules, file.__name__, file)
+    row = families.ModelType('minibert', 'bert', head='relu', types=False)
+    monkeypatch.setitem(families.MODEL_TYPES, 'minibert', row)
+    fields = dict(variant='minibert', type_vocab_size=0)
+    folder = encoder_folders.write(tmp_path / 'one', 'bert-cased', **fields)
+    assert checkpoint.open(folder).config['model_type'] == 'minibert'
+    assert described.describe(folder).model['variant'] == 'minibert'
+    convert.main(['convert', folder, str(tmp_path / 'run')])
+    convert.main(['convert', str(tmp_path / 'run'), str(tmp_path / 'two')])
+    for name in ('config.json', 'model.safetensors', 'vocab.txt'):
+        assert (tmp_path / 'two' / name).read_bytes() == (tmp_path / 'one' / name).read_bytes()

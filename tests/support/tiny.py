@@ -176,13 +176,13 @@ def tiny_retriever(**overrides):
     return models.build('dual_encoder', **fields | overrides)
 
 
-def tiny_language_model(**overrides):
-    """A GPT-2 of two layers, 128 ids."""
+def tiny_language_model(family='gpt2', **overrides):
+    """A decoder of two layers, 128 ids."""
     fields = dict(
         vocab_size=128, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=2,
         max_positions=64, dropout_rate=0.0, attention_dropout_rate=0.0,
     )  # fmt: skip
-    return models.build('gpt2', 'sample', **fields | overrides)
+    return models.build(family, 'sample', **fields | overrides)
 
 
 def pair_batches(count: int, num_rows: int = 32, seed: int = 0) -> list[dict[str, np.ndarray]]:

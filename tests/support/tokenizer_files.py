@@ -101,6 +101,7 @@ SPECIAL = (
     'a[summarize]b',
     '<extra_id_0> bridge <extra_id_99><extra_id_100>',
     'de_DE en_XX xx_XX zh_CN text',
+    'deu_Latn __de__ __br__ text',
     '>>deu<< die Brücke >>fra<< le pont',
     '>>xyz<< bridge',
     '>>deu',
@@ -118,6 +119,10 @@ TEXTS = (
 _PIECES = {
     't5': dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
     'pegasus': dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),
+    'deberta': dict(
+        pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece='[PAD]', bos_piece='[CLS]',
+        eos_piece='[SEP]', unk_piece='[UNK]',
+    ),
     'fairseq': dict(unk_id=0, bos_id=1, eos_id=2, pad_id=-1),
 }
 
@@ -130,6 +135,7 @@ def sentencepiece_model(
     size: int = 900,
     byte_fallback: bool = False,
     symbols: tuple[str, ...] = (),
+    model_type: str = 'unigram',
 ) -> bytes:
     """A model trained on the sentences of some languages (default: all)."""
     lines = [SENTENCES[lang] for lang in langs or SENTENCES]
@@ -137,8 +143,9 @@ def sentencepiece_model(
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines * 3),
         model_writer=model,
+        model_type=model_type,
         vocab_size=size,
-        hard_vocab_limit=False,
+        hard_vocab_limit=model_type == 'bpe',
         normalization_rule_name=normalizer,
         byte_fallback=byte_fallback,
         user_defined_symbols=list(symbols),
@@ -222,6 +229,16 @@ def _write_marian(folder: pathlib.Path, codes: tuple[str, ...], normalizer: str)
     (folder / 'vocab.json').write_text(json.dumps(vocab, ensure_ascii=False))
 
 
+def _write_m2m(folder: pathlib.Path, normalizer: str) -> None:
+    """A model and the ids of its pieces, which another order than its own gives them."""
+    data = sentencepiece_model('fairseq', normalizer, model_type='bpe')
+    (folder / 'sentencepiece.bpe.model').write_bytes(data)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = sorted(processor.id_to_piece(i) for i in range(3, len(processor)))
+    vocab = {token: i for i, token in enumerate(['<s>', '<pad>', '</s>', '<unk>', *pieces])}
+    (folder / 'vocab.json').write_text(json.dumps(vocab, ensure_ascii=False))
+
+
 def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **files) -> str:
     """Writes a family's ordinary files.
 
@@ -253,6 +270,9 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         'gpt2': ('gpt2', 'GPT2Tokenizer'),
         'xlm': ('xlm', 'XLMTokenizer'),
         'marian': ('marian', 'MarianTokenizer'),
+        'm2m_100': ('m2m_100', 'M2M100Tokenizer'),
+        'nllb': ('m2m_100', 'NllbTokenizer'),
+        'deberta-v2': ('deberta-v2', 'DebertaV2Tokenizer'),
         'marian-multilingual': ('marian', 'MarianTokenizer'),
     }[family]
     options: dict = {'tokenizer_class': tokenizer_class}
@@ -269,6 +289,16 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         options |= {'xlbench_family': family} if family == 'unicoder' else {}
         data = sentencepiece_model('fairseq', normalizer)
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
+    elif family == 'deberta-v2':
+        (folder / 'spm.model').write_bytes(sentencepiece_model('deberta', normalizer))
+    elif family == 'nllb':
+        listed = [f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')]
+        options['additional_special_tokens'] = [*listed, 'rus_Cyrl', 'zho_Hans']
+        data = sentencepiece_model('fairseq', normalizer, model_type='bpe')
+        (folder / 'sentencepiece.bpe.model').write_bytes(data)
+    elif family == 'm2m_100':
+        _write_m2m(folder, normalizer)
+        options['tgt_lang'] = 'de'
     elif model_type == 'bert':
         options['do_lower_case'] = family == 'bert-uncased'
         (folder / 'vocab.txt').write_text('\n'.join(_wordpiece(options['do_lower_case'])) + '\n')
@@ -294,7 +324,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 
 FAMILIES = (
     't5', 'mt5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased',
-    'bart', 'roberta', 'gpt2', 'marian', 'marian-multilingual',
+    'bart', 'roberta', 'gpt2', 'marian', 'marian-multilingual', 'm2m_100', 'nllb',
+    'deberta-v2',
     *(('xlm',) if importlib.util.find_spec('sacremoses') else ()),
 )  # fmt: skip
 

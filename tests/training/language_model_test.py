@@ -1,13 +1,14 @@
 """A decoder alone is trained, scored, exported and asked as the other families are."""
 
 import json
+import pathlib
 
 import jax
 import numpy as np
 import pytest
 import tiny
 
-from xlbench import convert, predict, train
+from xlbench import config as config_lib, convert, predict, train
 from xlbench.parallel import partitioning
 from xlbench.system import errors
 
@@ -17,13 +18,20 @@ GPT2 = dict(
 )  # fmt: skip
 
 
-def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root):
+LLAMA = {key: value for key, value in GPT2.items() if key != 'num_layers'} | dict(
+    family='gemma2', num_layers=2, num_kv_heads=1, window=8, scaled_embeddings=True
+)
+
+
+@pytest.mark.parametrize('family', ['gpt2', 'llama', 'gemma2'])
+def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root, family):
     batches = tiny.packed_batches(tiny_root, 1, view='language_model')
     assert batches[0]['decoder_segment_ids'].max() > 1
-    objective = dict(name='language_model', loss_on='everything')
-    one = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]), objective=objective)
+    fields = dict(objective=dict(name='language_model', loss_on='everything'))
+    fields['model'] = dict(family=family) | ({} if family == 'gpt2' else dict(num_kv_heads=1))
+    one = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]), **fields)
     mesh = partitioning.make_mesh(data=1, fsdp=2, sequence=2, tensor=2)
-    many = tiny.Training(mesh, objective=objective).run(batches)
+    many = tiny.Training(mesh, **fields).run(batches)
     one.run(batches)
     np.testing.assert_allclose(one.losses(), many.losses(), rtol=1e-5)
     for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
@@ -36,9 +44,27 @@ def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root):
         np.testing.assert_allclose(left[name], right[name], rtol=1e-4, atol=floor, err_msg=name)
 
 
-def test_a_run_is_scored_and_its_folder_gives_the_same_answers(tiny_root, tmp_path):
+def test_a_folder_of_a_decoder_is_fine_tuned(tmp_path):
+    """The family is the folder's, of those that the objective trains."""
+    golden = dict(np.load(pathlib.Path(__file__).parents[1] / 'goldens' / 'family_gemma3.npz'))
+    about = json.loads(str(golden['config'])) | {'max_position_embeddings': 512}
+    (tmp_path / 'config.json').write_text(json.dumps(about))
+    (tmp_path / 'tokenizer.json').write_text('{}')
+    config = 'configs/finetune.py:pretrained,mixture=news_title_en'
+    argv = ['train', f'--config.model.from={tmp_path}']
+    read, *_ = config_lib.parse_flags(
+        [*argv, f'--config={config},objective=language_model'], **known
+    )
+    assert (read.model.family, read.model.window, read.init_from) == ('gemma3', 4, str(tmp_path))
+    config_lib.check_config(read)
+    with pytest.raises(errors.UserError, match='language_model trains a gpt2 or llama'):
+        config_lib.check_config(config_lib.parse_command([*argv, f'--config={config}'])[0])
+
+
+@pytest.mark.parametrize('model', [GPT2, LLAMA], ids=lambda model: model['family'])
+def test_a_run_is_scored_and_its_folder_gives_the_same_answers(tiny_root, tmp_path, model):
     config = tiny.brief_config(tiny_root, lora__rank=2)
-    config.model = GPT2
+    config.model = model
     config.objective = dict(name='language_model', loss_on='everything')
     del config.evals['dev']
     config.best.score = ''

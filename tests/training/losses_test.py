@@ -11,9 +11,12 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 from xlbench.training import losses
 
 
-def plain(hidden, embedding, targets, weights, bias=0.0, label_smoothing=0.0, z_loss=0.0):
+def plain(
+    hidden, embedding, targets, weights, bias=0.0, label_smoothing=0.0, z_loss=0.0, softcap=0.0
+):
     """The definition, with all logits and target probabilities written out."""
-    logits = hidden @ embedding.T + bias
+    logits = hidden @ embedding.T
+    logits = (softcap * jnp.tanh(logits / softcap) if softcap else logits) + bias
     vocab = embedding.shape[0]
     log_z = jax.nn.logsumexp(logits, axis=-1)
     low = label_smoothing / (vocab - 1)
@@ -46,7 +49,9 @@ def relative_error(actual, expected):
 
 
 @pytest.mark.parametrize('chunk_size', [1, 8, 37, 64, None])
-@pytest.mark.parametrize('options', [{}, {'label_smoothing': 0.1, 'z_loss': 0.01}])
+@pytest.mark.parametrize(
+    'options', [{}, {'label_smoothing': 0.1, 'z_loss': 0.01}, {'softcap': 3.0}]
+)
 @pytest.mark.parametrize('with_bias', [False, True])
 def test_value_and_gradients_equal_the_definition(chunk_size, options, with_bias):
     hidden, embedding, *targets_and_weights = example()

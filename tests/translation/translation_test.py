@@ -13,6 +13,7 @@ import time
 import types
 
 import far_engine
+import many_languages
 import partners
 import pytest
 import shouting
@@ -20,7 +21,8 @@ import tiny
 import warm
 from shouting import asked
 
-from xlbench import jobs as jobs_lib, translate
+from xlbench import convert, jobs as jobs_lib, translate
+from xlbench.data import tokenizers
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
@@ -258,6 +260,35 @@ def test_a_model(tiny_run, tmp_path):
     assert other.identity(source, target) != engine.identity(source, target)
     with pytest.raises(UserError, match='does not know the target language'):
         jobs.Job(engine, source, next(x for x in ('fi', 'sw') if x not in model.languages.allowed))
+
+
+@pytest.mark.parametrize(
+    ('vocabulary', 'token'), [('nllb', 'deu_Latn'), ('m2m_100', '__de__'), ('mbart50', 'de_DE')]
+)
+def test_a_folder_of_many_languages_is_told_both(tmp_path, vocabulary, token):
+    """As it is downloaded; the target's token is what decoding begins with."""
+    from xlbench import predict
+
+    folder = many_languages.write(tmp_path / vocabulary, vocabulary)
+    texts = ['Die alte Brücke', 'der Fluss', 'rain']
+    model = predict.load(folder)
+    tokenizer = tokenizers.load(folder, '')
+    assert tokenizer.language_tokens()['de'] == token
+    ((source,), (target,)) = tokenizer.prefix_ids('en', 'de')
+    assert source != target == tokenizer.forced_first('de')
+    engine = neural.Neural(folder, max_length=5)
+    found = jobs.translate(texts, engine, 'en', 'de')
+    assert found == model.generate(texts, source_lang='en', target_lang='de', max_length=5)
+    assert found != jobs.translate(texts, engine, 'en', 'fr')
+    assert engines.find(folder).check('en', 'de') is None  # By its name.
+    with pytest.raises(UserError, match="does not know the target language 'pcm'"):
+        jobs.Job(engine, 'en', 'pcm')
+    convert.main(['convert', folder, f'{tmp_path}/run'])
+    convert.main(['convert', f'{tmp_path}/run', f'{tmp_path}/again'])
+    for name in ('model.safetensors', 'sentencepiece.bpe.model'):
+        assert (tmp_path / 'again' / name).read_bytes() == pathlib.Path(folder, name).read_bytes()
+    again = neural.Neural(f'{tmp_path}/again', max_length=5)
+    assert found == jobs.translate(texts, again, 'en', 'de')
 
 
 def test_a_model_warns_of_texts_that_it_cuts(tiny_run):

@@ -46,6 +46,24 @@ class Language:
     spaces: bool
     segmenter: str = ''
 
+    @property
+    def flores(self) -> str:
+        """Its code in FLORES-200 and NLLB (arXiv:2207.04672, table 1): 'deu_Latn' of German."""
+        return f'{_FLORES.get(self.code, self.alpha3)}_{_SCRIPTS.get(self.script, self.script)}'
+
+
+# Where FLORES-200 has a language of a macrolanguage; and what ISO 15924 calls scripts.
+_FLORES = dict(
+    ar='arb', az='azj', fa='pes', lv='lvs', mn='khk', ms='zsm', ne='npi', no='nob', ps='pbt',
+    sw='swh', om='gaz',
+)  # fmt: skip
+_SCRIPTS = dict(
+    latin='Latn', arabic='Arab', cyrillic='Cyrl', bengali='Beng', greek='Grek', gujarati='Gujr',
+    hebrew='Hebr', devanagari='Deva', japanese='Jpan', georgian='Geor', khmer='Khmr', hangul='Hang',
+    malayalam='Mlym', myanmar='Mymr', sinhala='Sinh', tamil='Taml', telugu='Telu', thai='Thai',
+    han='Hans', ethiopic='Ethi',
+)  # fmt: skip
+
 
 _RIGHT_TO_LEFT = ('arabic', 'hebrew')  # Scripts.
 _NO_SPACES = ('zh', 'ja', 'th', 'my', 'km')  # Korean and Vietnamese do write spaces.

@@ -27,6 +27,7 @@ from xlbench.config.checks import (
     is_sweep,
     objectives,
     trained_families,
+    trainers,
 )
 from xlbench.config.flags import Command, config_files, parse_command, variant
 from xlbench.config.places import (
@@ -74,5 +75,5 @@ __all__ = [
     'config_files', 'data_root', 'declared_labels', 'defaults', 'facts', 'for_hash', 'is_sweep',
     'leaves', 'needed_splits', 'new_vocabulary_size', 'objectives', 'open_task',
     'optional_splits', 'parse_command', 'read_about', 'read_config', 'read_run', 'refuse_sweep',
-    'split_step', 'stage_pairs', 'to_dict', 'trained_families', 'upgrade', 'variant',
+    'split_step', 'stage_pairs', 'to_dict', 'trained_families', 'trainers', 'upgrade', 'variant',
 ]  # fmt: skip

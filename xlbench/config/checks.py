@@ -29,8 +29,6 @@ from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block
 
-# Families that are made of encoders; a checkpoint of any of them starts any other.
-ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 # The blocks of which there is one kind.
 BLOCKS = {
     'data': blocks.Data, 'mesh': blocks.Mesh, 'batches': blocks.Batches, 'best': blocks.Best,
@@ -158,14 +156,14 @@ def check_config(config: ConfigDict) -> None:
 def _check_objective(config: ConfigDict) -> None:
     """Raises UserError for a model, or a way to train, that the objective does not have."""
     kind, family = objective_name(config), config.model.get('family')
-    families = trained_families()
-    if families.get(kind) != (family if family in families.values() else None):
-        pairs = ', '.join(f'{name} trains a {trained}' for name, trained in families.items())
+    if kind not in trainers(family):
+        families = trained_families().items()
+        pairs = ', '.join(f'{name} trains a {" or ".join(trained)}' for name, trained in families)
         raise UserError(
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
         )
-    if config.get('embedding_rows') == 'occurring' and family not in ENCODERS:
+    if config.get('embedding_rows') == 'occurring' and family not in models.ENCODERS:
         raise UserError(
             f"config.embedding_rows is 'occurring', which encoders take; every step moves all rows "
             f'of a {family} model, whose table gives its logits: leave it out'
@@ -186,7 +184,7 @@ def _check_objective(config: ConfigDict) -> None:
 def _check_positions(config: ConfigDict) -> None:
     """Raises UserError for lengths of inputs or targets beyond a model's learned positions."""
     family, size = config.model.family, config.model.get('size')
-    model = {**(models.SIZES[family][size] if size else {}), **config.model}
+    model = {**models.fields_of(family, size), **config.model}
     most = model.get('max_positions') if model.get('learned_positions', True) else None
     if most is None:
         return
@@ -292,14 +290,25 @@ def objectives() -> Mapping[str, str]:
 
 
 def about_objective(name: str) -> Block:
-    """Gives the attributes of an objective, as family; see training/objectives/contract.py."""
+    """Gives the attributes of an objective, as view; see training/objectives/contract.py."""
     return source.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
 
 
 @functools.cache
-def trained_families() -> dict[str, str]:
-    """The objectives that train models of a family of their own, and the family."""
-    return {name: family for name in objectives() if (family := about_objective(name)['family'])}
+def trained_families() -> dict[str, tuple[str, ...]]:
+    """The objectives that train models of one kind alone, and the families of that kind."""
+    return {
+        name: tuple(family for family, row in models.FAMILIES.items() if row.kind == kind)
+        for name in objectives()
+        if (kind := about_objective(name)['trains'])
+    }
+
+
+def trainers(family: str) -> list[str]:
+    """The objectives that train a family: those of its kind, else those of any encoder-decoder."""
+    families = trained_families()
+    of_kind = [name for name, trained in families.items() if family in trained]
+    return of_kind or [name for name in objectives() if name not in families]
 
 
 def objective_name(config: Block) -> str:
@@ -349,7 +358,8 @@ def _model(block: Block) -> Fields:
     if 'num_labels' in fields:  # 0: the data's.
         fields['num_labels'] = Field(Annotated[int, Meta(ge=0, le=2**20)], 0)
     needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
-    if missing := [key for key in needed if key not in block and not size]:
+    known = models.fields_of(family, size)
+    if missing := [key for key in needed if key not in block and key not in known]:
         raise UserError(
             f'config.model lacks {missing[0]!r}, which a {family} model without a size needs; or '
             f'give one of the sizes {", ".join(models.SIZES[family])}'
@@ -360,8 +370,8 @@ def _model(block: Block) -> Fields:
 
 def family_fields(family: str) -> Fields:
     """The fields of the config of a family of models."""
-    module, config_class, _ = models.FAMILIES[family]
-    return source.fields(f'xlbench.models.{module}', config_class)
+    row = models.FAMILIES[family]
+    return source.fields(f'xlbench.models.{row.module}', row.config)
 
 
 def _optimizer(block: Block, where: str) -> Fields:

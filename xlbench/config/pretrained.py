@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 
 from xlbench.config import checks
-from xlbench.config.checks import ENCODERS, is_sweep, objective_name
+from xlbench.config.checks import is_sweep, objective_name
 from xlbench.config.places import check_source
+from xlbench.models.families import ENCODERS, MODEL_TYPES, variant_of
 from xlbench.settings.blocks import Mesh
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -112,9 +113,10 @@ def _model(
 
 def _family(theirs: str, objective: str, where: str) -> str:
     """The family that an objective trains of a checkpoint of another."""
-    family = checks.trained_families().get(objective)
-    if family is None:  # Of those that write texts, the checkpoint's own.
+    families = checks.trained_families().get(objective)
+    if families is None:  # Of those that write texts, the checkpoint's own.
         return 'encoder_decoder' if theirs in ENCODERS else theirs
+    family = theirs if theirs in families else families[0]
     if family != theirs and not {family, theirs} <= set(ENCODERS):
         raise UserError(
             f'{where} is a {theirs} model, and config.objective.name={objective} trains a {family}'
@@ -141,7 +143,7 @@ def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
     """Returns whether the family's encoder has a pooler, fresh or not."""
     if family not in ENCODERS:
         return {}
-    own = block['position_offset'] or block.get('variant') == 'distilbert'  # A layer of the head.
+    own = MODEL_TYPES[variant_of(block)].head  # A layer of the head.
     return {
         'has_pooler': {
             'sequence_classifier': not own,

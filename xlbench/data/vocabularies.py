@@ -11,19 +11,25 @@ The JSON files of a vocabulary folder are as transformers lays them out; `Settin
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
   GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
+  DeBERTa v3     spm.model, with BERT's special tokens
   XLM            vocab.json, merges.txt over the words of Moses: see tokenizers.XlmTokenizer
   Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
+  M2M-100        sentencepiece.bpe.model, vocab.json, then 100 languages (arXiv:2010.11125)
+  NLLB-200       sentencepiece.bpe.model in fairseq's ids, then 202 languages (arXiv:2207.04672)
+  Llama, Qwen    tokenizer.json
 
 A tokenizer.json beside them goes first, as in transformers: see tokenizers/objects.py.
 """
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
 
+from xlbench.benchmarks.languages import TABLE, Language
+from xlbench.models.families import MODEL_TYPES
 from xlbench.system import files as files_lib, untrusted
 
 TOKENIZER_FILE = 'tokenizer.json'
@@ -86,6 +92,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     separate_vocabs: bool | None = None
     do_lowercase_and_remove_accent: bool | None = None
     lang2id: dict[str, Id] | None = None
+    language_codes: str | None = None
     tokenizer_class: str | None = None
     words: str | None = None
     language_tags: str | None = None
@@ -172,10 +179,10 @@ class Family:
     Attributes:
       files: what it is built from, without a tokenizer.json.
       tokenizer_class: of transformers, which reads these files.
-      classes: further classes of transformers whose folders are of this family.
-      model_types: of config.json, likewise; two families may share one.
       settings: keys of tokenizer_config.json that change what the class makes.
       unk_id: of unknown text in its SentencePiece models.
+      bpe: whether these are of byte-pair encoding, and not unigram models.
+      pad_is_end: whether the end pads where the files name no padding.
       named: special tokens, by their keys in tokenizer_config.json.
       source, target: what stands before the ids of inputs and of targets: 'bos', 'source_lang',
         'target_lang', 'closing'.
@@ -183,6 +190,9 @@ class Family:
       needs_languages: whether an example without a language is an error.
       language_last: whether the models read and write the language behind the end of a text, and
         decoders begin with it. Examples have it first all the same; `features.generation` moves it.
+      token_of: gives the token of a language of the table, or None.
+      same_class: whether its class in transformers gives the ids that we give, from the files as
+        they are. PEGASUS: see tokenizers/objects.py.
       added: tokens behind those of the files, which no text becomes.
       closing: of them, the one that stands behind the end of both sides, where the language would.
       doubled_ends: whether two ends stand between the texts of a pair, which all have one type
@@ -191,16 +201,18 @@ class Family:
 
     files: tuple[str, ...] = ()
     tokenizer_class: str = ''
-    classes: tuple[str, ...] = ()
-    model_types: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     unk_id: int = 0
+    bpe: bool = False
+    pad_is_end: bool = False
     named: Mapping[str, str] = dataclasses.field(default_factory=dict)
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
     start: str = 'pad'
     needs_languages: bool = False
     language_last: bool = False
+    token_of: Callable[[Language], str | None] = lambda language: None
+    same_class: bool = True
     added: tuple[str, ...] = ()
     closing: str = ''
     doubled_ends: bool = False
@@ -232,7 +244,15 @@ _MBART = dict(
     target=('target_lang',),
     start='eos',
     needs_languages=True,
+    token_of=lambda language: language.mbart,
 )
+
+
+def _unused(language: Language) -> str | None:
+    """Returns the token of a BERT that no text becomes; it has none for registered languages."""
+    known = language.code in TABLE
+    return f'[unused{TABLE.index(language.code) + 1}]' if known else None
+
 
 # In the order of their tokens (microsoft/MRS, generation_rs/train.sh).
 _CODES = """
@@ -242,30 +262,38 @@ _CODES = """
     tl tr tt uk ur uz vi war wuu yi zh zh_classical zh_min_nan zh_yue
 """
 UNICODER_LANGUAGES = tuple(_CODES.split())
+# Likewise (fairseq, examples/m2m_100/language_pairs.txt; WMT 2021's models: arXiv:2108.03265).
+_M2M = """
+    af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu
+    ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr
+    ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk
+    ur uz vi wo xh yi yo zh zu
+"""
+M2M_LANGUAGES = {
+    'm2m100': tuple(_M2M.split()),
+    'wmt21': ('en', 'ha', 'is', 'ja', 'cs', 'ru', 'zh', 'de'),
+}
 _UNICODER_END = '[EOS]'
 
 FAMILIES = {
     't5': Family(
         ('spiece.model',),
         'T5Tokenizer',
-        classes=('MT5Tokenizer',),
-        model_types=('t5', 'mt5', 'umt5'),
         unk_id=2,
         named=_T5,
     ),
     'pegasus': Family(
         ('spiece.model',),
         'PegasusTokenizer',
-        model_types=('pegasus',),
         unk_id=2,
         named=_T5 | dict(mask_token='<mask_2>'),
+        same_class=False,
     ),
     'mbart25': Family(_XLMR, 'MBartTokenizer', **_MBART, language_last=True),
-    'mbart50': Family(_XLMR, 'MBart50Tokenizer', model_types=('mbart',), **_MBART),
+    'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
     'xlm-roberta': Family(
         _XLMR,
         'XLMRobertaTokenizer',
-        model_types=('xlm-roberta',),
         named=_FAIRSEQ,
         source=('bos',),
         start='bos',
@@ -282,25 +310,24 @@ FAMILIES = {
         start='eos',
         needs_languages=True,
         language_last=True,
+        token_of=lambda language: f'[{language.code}]',
+        same_class=False,
         added=(_UNICODER_END, *(f'[{lang}]' for lang in UNICODER_LANGUAGES)),
         closing=_UNICODER_END,
     ),
     'bert': Family(
         ('vocab.txt',),
         'BertTokenizer',
-        classes=('DistilBertTokenizer',),
-        model_types=('bert', 'distilbert'),
         settings=('unk_token', 'do_lower_case', 'strip_accents', 'tokenize_chinese_chars'),
         named=_BERT,
         source=('bos', 'target_lang'),
         target=('target_lang',),
         start='bos',
+        token_of=_unused,
     ),
     'bart': Family(
         _BPE,
         'RobertaTokenizer',
-        classes=('BartTokenizer',),
-        model_types=('bart',),
         settings=('add_prefix_space',),
         named=_FAIRSEQ,
         source=('bos',),
@@ -310,7 +337,6 @@ FAMILIES = {
     'roberta': Family(
         _BPE,
         'RobertaTokenizer',
-        model_types=('roberta',),
         settings=('add_prefix_space',),
         named=_FAIRSEQ,
         source=('bos',),
@@ -320,40 +346,49 @@ FAMILIES = {
     'gpt2': Family(
         _BPE,
         'GPT2Tokenizer',
-        model_types=('gpt2',),
         settings=('add_prefix_space',),
         named=_GPT2,
         start='eos',
     ),
+    # Llama, Mistral and Gemma, whose texts begin with <s>; Qwen's do not.
+    'llama': Family(source=('bos',), start='eos', pad_is_end=True),
+    'qwen2': Family(start='eos', pad_is_end=True),
+    'deberta-v2': Family(
+        ('spm.model',), 'DebertaV2Tokenizer', unk_id=3, named=_BERT, source=('bos',), start='bos'
+    ),
     'xlm': Family(
         _BPE,
-        classes=('XLMTokenizer',),
-        model_types=('xlm',),
         named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),
         source=('bos',),
         start='bos',
     ),
     'marian': Family(
         ('source.spm', 'target.spm', 'vocab.json'),
-        classes=('MarianTokenizer',),
-        model_types=('marian',),
         named=_T5,
         source=('target_lang',),
         needs_languages=True,
     ),
-    'other': Family(),  # A tokenizer.json of no known family: no prefixes.
+    'm2m_100': Family(
+        ('sentencepiece.bpe.model', 'vocab.json'),
+        **_MBART | dict(token_of=lambda language: f'__{language.code}__'),
+    ),
+    'nllb': Family(
+        _XLMR,
+        'NllbTokenizer',
+        bpe=True,
+        **_MBART | dict(token_of=lambda language: language.flores),
+    ),
+    'other': Family(same_class=False),  # A tokenizer.json of no known family: no prefixes.
 }
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see `Settings`.
 GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
+# Classes are called as models are: 'MT5Tokenizer' reads what a model of type mt5 does.
 _CLASSES = {
-    name: family
-    for family, row in FAMILIES.items()
-    for name in (row.tokenizer_class, *row.classes)
-    # BART's and Unicoder's vocabularies are run by the class of another family.
-    if name and (family not in ('bart', 'unicoder') or name in row.classes)
-}
+    f'{kind.replace("-", "")}tokenizer': row.vocabulary
+    for kind, row in MODEL_TYPES.items()
+    if row.vocabulary
+} | {'mbarttokenizer': 'mbart25', 'mbart50tokenizer': 'mbart50', 'nllbtokenizer': 'nllb'}
 _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
-_MODEL_TYPES = {kind: family for family, row in FAMILIES.items() for kind in row.model_types}
 
 
 def _of_bert(files: Files, of_class: str | None) -> str:
@@ -381,14 +416,17 @@ def family_of(files: Files) -> str:
     model = files.model
     if model.model_type == 'encoder-decoder' and model.encoder:
         model = model.encoder
-    name = (files.setting('tokenizer_class') or '').removesuffix('Fast')
+    of_class = _CLASSES.get((files.setting('tokenizer_class') or '').removesuffix('Fast').lower())
     # BART's tokeniser is stored under RoBERTa's name: the model decides, and the class only where
     # there is no model or where two models share a type.
-    family = _MODEL_TYPES.get(model.model_type) or _CLASSES.get(name)
+    of_model = MODEL_TYPES.get(model.model_type)
+    family = (of_model and of_model.vocabulary) or of_class
     if family == 'bert':
-        family = _of_bert(files, _CLASSES.get(name))
+        family = _of_bert(files, of_class)
+    if family == 'm2m_100':  # NLLB is of the same type.
+        return family if files.has(*FAMILIES[family].files) else 'nllb'
     if family in ('mbart25', 'mbart50'):
-        return _of_mbart(_CLASSES.get(name), model.vocab_size)
+        return _of_mbart(of_class, model.vocab_size)
     if family:
         return family
     for family in ('marian', 'bert', 't5'):

@@ -1,22 +1,25 @@
-"""BART, mBART, PEGASUS and Marian as transformers stores them.
+"""BART, mBART, PEGASUS, M2M-100, NLLB-200 and Marian as transformers stores them.
 
 One table of names serves the classes BartForConditionalGeneration, MBartForConditionalGeneration,
-PegasusForConditionalGeneration and MarianMTModel. A learned table of positions passes through
-whole, with its two rows before position 0; sinusoidal ones are computed, and stored copies are
-ignored.
+PegasusForConditionalGeneration, M2M100ForConditionalGeneration and MarianMTModel. A learned table
+of positions passes through whole, with its two rows before position 0; sinusoidal ones are
+computed, and stored copies are ignored.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
-from xlbench.models.bart import BartConfig
-from xlbench.models.sizes import BART_VARIANTS, Fields
+from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
-MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
-FAMILIES = MODEL_TYPES
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.bart import BartConfig
+    from xlbench.models.families import Fields
 
 IGNORED = (
     r'model\.(encoder|decoder)\.version',  # A mark that fairseq left.
@@ -43,9 +46,10 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
     tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
     table = {
         'token_embedder/embedding': Entry(('model.shared.weight',), tied=(*tied, *_HEADS)),
-        # Not stored without the head of logits.
-        'final_logits_bias': Entry(('final_logits_bias',), form='row', default=0.0),
     }
+    if config.logits_bias:  # Not stored without the head of logits.
+        entry = Entry(('final_logits_bias',), form='row', default=0.0)
+        table['final_logits_bias'] = entry
     depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
     for stack, depth in depths.items():
         if config.learned_positions:
@@ -120,9 +124,12 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     family = config['model_type']
     kind = f'a {family} model'
-    fields = config_keys.fields_of(config, _KEYS, _FIXED, kind)
+    fixed = _FIXED
+    if family == 'm2m_100':  # Its public files say how it was trained; no layer is dropped here.
+        fixed = {key: value for key, value in _FIXED.items() if not key.endswith('layerdrop')}
+    fields = config_keys.fields_of(config, _KEYS, fixed, kind)
     config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    return {'family': family, **BART_VARIANTS[family], **fields}
+    return {'family': family, **FAMILIES[family].fields, **fields}
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -131,7 +138,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
     Raises:
       UserError: transformers has no such model.
     """
-    fixed = BART_VARIANTS[family] | {'head_dim': config.emb_dim // config.num_heads}
+    fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim // config.num_heads}
     for field, value in fixed.items():
         if getattr(config, field) != value:
             raise UserError(
@@ -143,6 +150,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'mbart': 'MBartForConditionalGeneration',
         'pegasus': 'PegasusForConditionalGeneration',
         'marian': 'MarianMTModel',
+        'm2m_100': 'M2M100ForConditionalGeneration',
     }[family]
     return {
         'architectures': [architecture],

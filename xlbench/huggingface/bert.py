@@ -10,19 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import distilbert, xlm
-from xlbench.huggingface.mapping import Entry, Special, dense, norm
+from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig
     from xlbench.models.dual_encoder import DualEncoderConfig
-    from xlbench.models.sizes import Fields
+    from xlbench.models.families import Fields
 
-MODEL_TYPES = ('bert', 'roberta', 'xlm-roberta', 'encoder-decoder')
-FAMILIES = ('bert', 'encoder_decoder', 'sequence_classifier', 'token_classifier')
-
+_HALVES = ('bert', 'roberta', 'xlm-roberta')  # What either half of an encoder-decoder may be.
 # Buffers, and heads that the family of the checkpoint does not have.
 IGNORED = (
     r'(encoder\.|decoder\.(bert|roberta)\.)?embeddings\.(position_ids|token_type_ids)',
@@ -31,8 +28,6 @@ IGNORED = (
     r'classifier\..*',
     r'qa_outputs\..*',
 )
-
-_OTHERS = {'xlm': xlm, 'distilbert': distilbert}  # Variants with names of their own.
 
 # Family -> the class of transformers, after 'Bert', 'Roberta' or 'XLMRoberta'.
 _CLASSES = {
@@ -54,13 +49,6 @@ def rename(name: str) -> str:
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, as transformers writes them."""
-    if getattr(config, 'head', 'linear') != 'linear':
-        raise UserError(
-            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
-            'has none; heads that are linear can'
-        )
-    if other := _OTHERS.get(config.variant):
-        return other.names(family, config)
     base = 'roberta.' if _is_roberta(config) else 'bert.'
     if family == 'bert':
         return _stack('', '', config) | _pooler('', '', config)
@@ -205,11 +193,8 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     without += ['ForSequenceClassification'] if roberta else []
     fields['has_pooler'] = not architecture.endswith(tuple(without))
     if family != 'bert':
-        dropout_rate = config.get('classifier_dropout')
-        fields['num_labels'] = len(config.get('id2label') or range(config.get('num_labels') or 2))
-        fields['classifier_dropout_rate'] = (
-            fields['dropout_rate'] if dropout_rate is None else dropout_rate
-        )
+        rate = config.get('classifier_dropout')
+        fields |= head_fields(config, fields['dropout_rate'] if rate is None else rate)
     return {'family': family, **fields}
 
 
@@ -230,10 +215,10 @@ def _halves(config: Mapping[str, Json]) -> Fields:
     """The fields that encoder and decoder of an encoder-decoder have in common."""
     for half in ('encoder', 'decoder'):
         model_type = config.get(half, {}).get('model_type')
-        if model_type not in MODEL_TYPES[:3]:
+        if model_type not in _HALVES:
             raise UserError(
                 f'config.json: {half}.model_type is {shortened(model_type)}; supported: '
-                f'{", ".join(MODEL_TYPES[:3])}'
+                f'{", ".join(_HALVES)}'
             )
     if config.get('tie_encoder_decoder'):
         raise UserError('config.json: tie_encoder_decoder is True; supported: False')
@@ -293,8 +278,6 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     Raises:
       UserError: an XLM that is more than an encoder, which transformers does not have.
     """
-    if other := _OTHERS.get(config.variant):
-        return other.to_config(family, config, ids) | _labels(family, config, ids)
     model_type, prefix = 'bert', 'Bert'
     if _is_roberta(config):
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'
@@ -325,15 +308,6 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
         }
     content = {'architectures': [prefix + _CLASSES[family]], **encoder}
     if family != 'bert':
-        content |= _labels(family, config, ids)
+        content |= label_keys(config.num_labels, ids)
         content['classifier_dropout'] = config.classifier_dropout_rate
     return content
-
-
-def _labels(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The keys of config.json that name the labels of a head."""
-    if family not in ('sequence_classifier', 'token_classifier'):
-        return {}
-    names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]
-    labels = {str(i): name for i, name in enumerate(names)}
-    return {'id2label': labels, 'label2id': {label: int(i) for i, label in labels.items()}}

@@ -20,21 +20,27 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import bert, declared, hub, marian_files, marian_ssru, tensors, xlm
-from xlbench.huggingface.mapping import Entry, Special
+from xlbench.huggingface import (
+    bert,
+    declared,
+    hub,
+    marian_files,
+    marian_ssru,
+    sentence_files,
+    tensors,
+)
+from xlbench.huggingface.mapping import Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
+from xlbench.models.families import FAMILIES, MODEL_TYPES, Fields
 from xlbench.models.generator import Generator
-from xlbench.models.sizes import Fields
 from xlbench.models.transformer import TransformerConfig
-from xlbench.system import errors, files, locks, untrusted
+from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
-# Files beside this one, with families' names.
-_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm', 'distilbert', 'marian_ssru')
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
@@ -44,23 +50,6 @@ _GENERATION_KEYS = (
     'bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id',
     'forced_bos_token_id', 'forced_eos_token_id',
 )  # fmt: skip
-
-
-@functools.cache
-def _module(attribute: str, name: str) -> ModuleType:
-    """The file whose MODEL_TYPES or FAMILIES, as `attribute` says, has the name."""
-    known: list[str] = []
-    for module_name in _MODULES:
-        module = importlib.import_module(f'xlbench.huggingface.{module_name}')
-        known += getattr(module, attribute)
-        if name in getattr(module, attribute):
-            return module
-    raise errors.unknown('model_type in config.json', name, known)
-
-
-def fields(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build; see the families' files."""
-    return _module('MODEL_TYPES', config['model_type']).from_config(config)
 
 
 class Checkpoint:
@@ -91,27 +80,34 @@ class Checkpoint:
             if 'scored' in self.config:
                 why = "is of xlbench.score, so the folder holds a system's scores and no model"
             raise UserError(f'{folder / hub.CONFIG} {why}')
-        module = _module('MODEL_TYPES', self.config['model_type'])
+        module = file_of(self.config['model_type'])
         self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']
         self._ignored = module.IGNORED
+        rename = getattr(module, 'rename', str)
         self._stored: dict[str, tensors.Stored] = {}
         for name, stored in (tensors.find(folder) if found is None else found).items():
-            name = module.rename(name)
+            name = rename(name)
             if name in self._stored and not self._stored[name].equals(stored):
                 raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
             self._stored[name] = stored
+        if (layer := sentence_files.pooler(folder)) and found is None:
+            of_layer = tensors.find(layer)
+            for leaf in ('weight', 'bias'):
+                if f'linear.{leaf}' not in of_layer:
+                    raise UserError(f'{layer} lacks the tensor linear.{leaf}')
+                self._stored[f'pooler.dense.{leaf}'] = of_layer[f'linear.{leaf}']
         # Only the tensors show if there is a pooler: no config.json has a key for it.
-        if self.family in ('bert', 'encoder_decoder') and module is not xlm:
+        if self.family in ('bert', 'encoder_decoder'):
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)
         self._entries = {
             path: dataclasses.replace(
                 entry,
-                tensors=tuple(map(module.rename, entry.tensors)),
-                tied=tuple(map(module.rename, entry.tied)),
+                tensors=tuple(map(rename, entry.tensors)),
+                tied=tuple(map(rename, entry.tied)),
             )
-            for path, entry in module.names(self.family, model.config).items()
+            for path, entry in names(self.family, model.config).items()
         }
         # A model of 256 layers takes half a minute to describe; its files are to speak of it, too.
         lacking = sum(len(names) for names in self.missing().values())
@@ -312,14 +308,25 @@ def load_params(checkpoint: Checkpoint | Pair) -> Tree[np.ndarray]:
 
 def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, for a model of that family and config."""
-    return _module('FAMILIES', family).names(family, config)
+    if getattr(config, 'head', 'linear') != 'linear':
+        raise UserError(
+            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
+            'has none; heads that are linear can'
+        )
+    return _file_of(family, config).names(family, config)
+
+
+def _file_of(family: str, config: TransformerConfig) -> ModuleType:
+    """The file beside this one for a model of ours."""
+    check_family(family)
+    variant = getattr(config, 'variant', '')
+    name = MODEL_TYPES[variant].tensors if variant else FAMILIES[family].tensors
+    return importlib.import_module(f'xlbench.huggingface.{name}')
 
 
 def check_family(family: str) -> None:
     """Raises UserError for a family of ours that Hugging Face has no form of."""
-    files_of_names = (importlib.import_module(f'xlbench.huggingface.{name}') for name in _MODULES)
-    written = {'dual_encoder'}.union(*(file.FAMILIES for file in files_of_names))  # As encoders.
-    if family not in written:
+    if not FAMILIES[family].tensors:
         raise UserError(
             f'transformers has no model like {family}, so there is no form to write it in; '
             'xlbench.predict and xlbench.evaluate read the workdir itself'
@@ -403,10 +410,10 @@ def _write(
         shape = _stored_shape(entry, flat[path].shape)
         for index, name in enumerate(entry.tensors):
             specs[name] = tensors.Spec(shape, functools.partial(_part, entry, flat[path], index))
-    if family in marian_ssru.FAMILIES:
+    if family == marian_files.MODEL_TYPE:
         marian_files.write(folder / marian_files.MODEL, marian_ssru.to_config(config), specs)
         return
-    content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
+    content = _file_of(family, config).to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)
     if generation or content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}

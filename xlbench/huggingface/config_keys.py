@@ -72,6 +72,6 @@ def sizes_of(
     return {'head_dim': fields['emb_dim'] // fields['num_heads'], **fields}
 
 
-def activation_key(activation: str) -> str:
+def activation_key(activation: str, *preferred: str) -> str:
     """The name in config.json of one in models.dense.ACTIVATIONS."""
-    return next(key for key, ours in ACTIVATIONS.items() if ours == activation)
+    return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)

@@ -20,6 +20,21 @@ Layers = Annotated[int, msgspec.Meta(ge=1, le=256)] | None
 Positions = Annotated[int, msgspec.Meta(ge=1, le=1 << 22)] | None
 Token = Annotated[int, msgspec.Meta(ge=-1, le=1 << 28)] | None
 Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)] | None
+Factor = Annotated[float, msgspec.Meta(gt=0, le=1e12)] | None
+
+
+class Rope(msgspec.Struct):
+    """How positions are rotated; of each kind of layer, where they differ."""
+
+    rope_type: str | None = None
+    type: str | None = None
+    rope_theta: Factor = None
+    factor: Factor = None
+    low_freq_factor: Factor = None
+    high_freq_factor: Factor = None
+    original_max_position_embeddings: Positions = None
+    full_attention: 'Rope | None' = None
+    sliding_attention: 'Rope | None' = None
 
 
 class Config(msgspec.Struct):
@@ -49,7 +64,7 @@ class Config(msgspec.Struct):
     encoder_layers: Layers = None
     decoder_layers: Layers = None
     max_position_embeddings: Positions = None
-    type_vocab_size: Size = None
+    type_vocab_size: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] | None = None
     n_embd: Size = None
     emb_dim: Size = None
     n_heads: Size = None
@@ -60,6 +75,23 @@ class Config(msgspec.Struct):
     n_head: Size = None
     n_layer: Layers = None
     n_positions: Positions = None
+    num_key_value_heads: Size = None
+    head_dim: Size = None
+    sliding_window: Positions = None
+    sliding_window_pattern: Layers = None
+    position_buckets: Size = None
+    max_relative_positions: Annotated[int, msgspec.Meta(ge=-1, le=1 << 22)] | None = None
+    pos_att_type: str | list[str] | None = None
+    cls_dropout: Rate = None
+    max_window_layers: Annotated[int, msgspec.Meta(ge=0, le=256)] | None = None
+    layer_types: list[str] | None = None
+    rope_parameters: Rope | None = None
+    rope_scaling: Rope | None = None
+    rope_theta: Factor = None
+    rope_local_base_freq: Factor = None
+    query_pre_attn_scalar: Size = None
+    attn_logit_softcapping: Factor = None
+    final_logit_softcapping: Factor = None
     relative_attention_num_buckets: Annotated[int, msgspec.Meta(ge=4, le=1 << 16)] | None = None
     relative_attention_max_distance: Positions = None
     # Rates and forms.
@@ -78,9 +110,14 @@ class Config(msgspec.Struct):
     initializer_range: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     layer_norm_epsilon: Rate = None
     layer_norm_eps: Rate = None
+    rms_norm_eps: Rate = None
     feed_forward_proj: str | None = None
     activation_function: str | None = None
     hidden_act: str | None = None
+    hidden_activation: str | None = None
+    attention_bias: bool | None = None
+    mlp_bias: bool | None = None
+    use_sliding_window: bool | None = None
     scale_embedding: bool | None = None
     tie_word_embeddings: bool | None = None
     tie_encoder_decoder: bool | None = None

@@ -8,7 +8,8 @@ import dataclasses
 import os
 import pathlib
 
-from xlbench.huggingface import bert, declared, hub, marian_files, sentence_files
+from xlbench.huggingface import declared, hub, marian_files, sentence_files
+from xlbench.huggingface.mapping import fields
 from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -56,12 +57,3 @@ def describe(spec: str) -> Described:
         raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
     start = str(encoder) if encoder != folder else spec
     return Described(start, start, fields(config), sentences.fields() if sentences else {})
-
-
-def fields(config: dict[str, Json]) -> dict[str, Json]:
-    """The content of a config.json -> arguments of models.build, for whichever family."""
-    if config['model_type'] in bert.MODEL_TYPES:
-        return bert.from_config(config)
-    from xlbench.huggingface import checkpoint  # It imports jax, which takes a second.
-
-    return checkpoint.fields(config)

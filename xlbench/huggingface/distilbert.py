@@ -10,16 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import Entry, Special, dense, norm
+from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig
-    from xlbench.models.sizes import Fields
-
-MODEL_TYPES = ('distilbert',)
-FAMILIES = ()  # Those of bert.py, which comes here for this variant.
+    from xlbench.models.families import Fields
 
 # Heads that an encoder does not have.
 IGNORED = (r'(vocab_transform|vocab_layer_norm|vocab_projector|qa_outputs)\..*',)
@@ -93,20 +90,22 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     architecture = (config.get('architectures') or [''])[0]
     family = next((ours for ours, theirs in _CLASSES.items() if theirs == architecture), 'bert')
     if family != 'bert':
-        fields['num_labels'] = len(config.get('id2label') or range(config.get('num_labels') or 2))
-        fields['classifier_dropout_rate'] = config['seq_classif_dropout']
+        fields |= head_fields(config, config['seq_classif_dropout'])
     more = dict(variant='distilbert', type_vocab_size=0, position_offset=0, has_pooler=False)
     return {'family': family, **fields, **more}
 
 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours but for its labels; see `from_config`.
+    """The content of config.json for a model of ours; see `from_config`.
 
     Raises:
       UserError: transformers has no such model.
     """
     _check_form(family, config)
-    head = {} if family == 'bert' else {'seq_classif_dropout': config.classifier_dropout_rate}
+    head = {}
+    if family != 'bert':
+        head = {'seq_classif_dropout': config.classifier_dropout_rate}
+        head |= label_keys(config.num_labels, ids)
     return {
         'architectures': [_CLASSES[family]],
         'model_type': 'distilbert',

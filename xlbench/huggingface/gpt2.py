@@ -4,17 +4,19 @@ Its linear layers (Conv1D) hold kernels as [in, out], ours as [out, in]. Query, 
 one of them, side by side in `out`; ours are stacked.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, norm
-from xlbench.models.gpt2 import Gpt2Config
-from xlbench.models.sizes import Fields
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
-MODEL_TYPES = ('gpt2',)
-FAMILIES = MODEL_TYPES
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.families import Fields
+    from xlbench.models.gpt2 import Gpt2Config
 
 IGNORED = (
     r'transformer\.h\.\d+\.attn\.(masked_)?bias',  # The causal mask, which old versions stored.

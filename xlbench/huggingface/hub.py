@@ -26,9 +26,9 @@ ASK = 2.0  # Seconds that the hub has to say whether it has a name.
 # A download that adds less than 1 KiB a second to the cache over this time has stalled.
 _PATIENCE, _LEAST = 300.0, 300 << 10
 TOKENIZER_FILES = (
-    'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.spm',
+    'spiece.model', 'spm.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.spm',
     'vocab.json', 'vocab.txt', 'merges.txt', TOKENIZER_JSON, 'tokenizer_config.json',
-    'special_tokens_map.json', 'added_tokens.json',
+    'special_tokens_map.json', 'added_tokens.json', 'chat_template.jinja',
 )  # fmt: skip
 
 

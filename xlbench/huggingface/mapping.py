@@ -8,11 +8,19 @@ Each family's file beside this one says, for a model config, in which tensors ev
 Arrays pass through unchanged but for stacking and transposing, so a round trip is bit-exact.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Sequence
+import importlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TypedDict
 
 import numpy as np
+
+from xlbench.models.families import MODEL_TYPES, Fields
+from xlbench.system import errors
+from xlbench.system.files import Json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,3 +82,32 @@ class Special(TypedDict, total=False):
     forced_eos_id: int | None
     labels: Sequence[str]
     model_type: str  # 'roberta', where it is that and no XLM-R.
+
+
+def head_fields(config: Mapping[str, Json], dropout_rate: float) -> Fields:
+    """The fields of a head over an encoder that a config.json describes."""
+    labels = config.get('id2label') or range(config.get('num_labels') or 2)
+    return {'num_labels': len(labels), 'classifier_dropout_rate': dropout_rate}
+
+
+def label_keys(count: int, ids: Special) -> dict[str, Json]:
+    """The keys of config.json that name the labels of a head."""
+    names = ids.get('labels') or [f'LABEL_{i}' for i in range(count)]
+    labels = {str(i): name for i, name in enumerate(names)}
+    return {'id2label': labels, 'label2id': {label: int(i) for i, label in labels.items()}}
+
+
+def file_of(model_type: str) -> ModuleType:
+    """The file beside this one for a model_type of config.json.
+
+    Raises:
+      UserError: there is none.
+    """
+    if model_type not in MODEL_TYPES:
+        raise errors.unknown('model_type in config.json', model_type, MODEL_TYPES)
+    return importlib.import_module(f'xlbench.huggingface.{MODEL_TYPES[model_type].tensors}')
+
+
+def fields(config: Mapping[str, Json]) -> Fields:
+    """The content of a config.json -> arguments of models.build, for whichever family."""
+    return file_of(config['model_type']).from_config(config)

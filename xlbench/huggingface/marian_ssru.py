@@ -1,14 +1,19 @@
 """Translators with a recurrent decoder as Marian stores them; `marian_files` reads the files."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface import marian_files
 from xlbench.huggingface.mapping import Entry
-from xlbench.models.bart import BartConfig
-from xlbench.models.sizes import BART_VARIANTS, Fields
+from xlbench.models.families import FAMILIES
 from xlbench.system.files import Json
 
-MODEL_TYPES = FAMILIES = (marian_files.MODEL_TYPE,)
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.bart import BartConfig
+    from xlbench.models.families import Fields
+
 IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.
 _MAX_INPUTS = 512  # Tokens; its positions have no end.
 
@@ -18,7 +23,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     family = config['model_type']
     return {
         'family': family,
-        **BART_VARIANTS[family],
+        **FAMILIES[family].fields,
         'vocab_size': config['vocab_size'],
         'emb_dim': config['d_model'],
         'num_heads': config['num_heads'],
@@ -30,11 +35,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         'scaled_embeddings': True,
         'activation': 'relu',
     }
-
-
-def rename(name: str) -> str:
-    """The name of a stored tensor as the table below spells it: its own."""
-    return name
 
 
 def names(family: str, config: BartConfig) -> dict[str, Entry]:

@@ -3,6 +3,7 @@
   modules.json                        the steps: the encoder, pooling, the length 1
   1_Pooling/config.json               which states become the vector
   config_sentence_transformers.json   prompts: what stands before a text
+  2_Dense/config.json                 of LaBSE: a layer and tanh over the first state, BERT's pooler
 
 Older versions keep the encoder in a subfolder, which modules.json names.
 """
@@ -10,6 +11,7 @@ Older versions keep the encoder in a subfolder, which modules.json names.
 import dataclasses
 import pathlib
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -17,13 +19,16 @@ from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
+Value = TypeVar('Value')
 MODULES, PROMPTS = 'modules.json', 'config_sentence_transformers.json'
 LENGTH = 'sentence_bert_config.json'
 POOLING = '1_Pooling/config.json'
-NAMES = (MODULES, POOLING, PROMPTS, LENGTH)
+_DENSE = ('2_Dense/config.json', '2_Dense/model.safetensors', '2_Dense/pytorch_model.bin')
+NAMES = (MODULES, POOLING, PROMPTS, LENGTH, *_DENSE)
 # What a retriever's sides are called among the prompts.
 _LEFT, _RIGHT = ('query',), ('document', 'passage')
 # How versions before 6 write the ways of pooling -> how models/dual_encoder.py calls them.
+_POOLER = 'torch.nn.modules.activation.Tanh'  # The activation of a layer that is BERT's pooler.
 _POOLINGS = {'pooling_mode_cls_token': 'first', 'pooling_mode_mean_tokens': 'mean'}
 _NEW_POOLINGS = {'cls': 'first', 'mean': 'mean'}
 
@@ -39,6 +44,11 @@ class _Module(msgspec.Struct):
         return self.type.rpartition('.')[2]
 
 
+class _Dense(msgspec.Struct):
+    activation_function: str = ''
+    bias: bool = True
+
+
 class _Prompts(msgspec.Struct):
     prompts: dict[str, str] | None = None
     default_prompt_name: str | None = None
@@ -50,7 +60,7 @@ class Sentences:
 
     Attributes:
       encoder: the folder of the encoder itself.
-      pooling: 'mean' or 'first'.
+      pooling: 'mean', 'first' or 'pooler'.
       normalize: whether vectors get the length 1.
       left_prompt, right_prompt: what stands before queries, and before what they look for.
     """
@@ -77,10 +87,11 @@ def read(folder: pathlib.Path) -> Sentences | None:
         return None
     modules = files.read_json(path, list[_Module])
     kinds = [module.kind for module in modules]
-    if kinds[:2] != ['Transformer', 'Pooling'] or kinds[2:] not in ([], ['Normalize']):
+    further = [kind for kind in kinds[2:] if kind != 'Dense']
+    if kinds[:2] != ['Transformer', 'Pooling'] or further not in ([], ['Normalize']):
         raise UserError(
             f'{path} has the steps {shortened(", ".join(kinds), 200)}; supported: Transformer, '
-            'Pooling, and Normalize or nothing'
+            'Pooling, a Dense or none, and Normalize or nothing'
         )
     said = _read_if_there(folder, PROMPTS, _Prompts)
     prompts = said.prompts or {}
@@ -90,10 +101,27 @@ def read(folder: pathlib.Path) -> Sentences | None:
         for names in (_LEFT, _RIGHT)
     )
     pooling = _pooling(folder, modules[1].path, prompted=bool(left or right))
+    if layer := pooler(folder):
+        if pooling != 'first' or _read_if_there(layer, 'config.json', _Dense) != _Dense(_POOLER):
+            raise UserError(f'{layer} is no layer and tanh over the first state, as BERT has it')
+        pooling = 'pooler'
     encoder = folder / modules[0].path
     if modules[0].path and not untrusted.file(folder, f'{modules[0].path}/config.json'):
         raise UserError(f'{path} names the folder {shortened(modules[0].path)}, which has no model')
     return Sentences(encoder, pooling, 'Normalize' in kinds, left, right)
+
+
+def pooler(folder: pathlib.Path) -> pathlib.Path | None:
+    """The folder with linear.weight and linear.bias of a pooler beside an encoder; None: none."""
+    path = untrusted.file(folder, MODULES)
+    modules = files.read_json(path, list[_Module]) if path else []
+    for module in modules:
+        if module.kind == 'Dense':
+            if not untrusted.file(folder, f'{module.path}/config.json'):
+                place = shortened(module.path)
+                raise UserError(f'{path} names the layer {place}, which is not there')
+            return folder / module.path
+    return None
 
 
 def _pooling(folder: pathlib.Path, place: str, prompted: bool) -> str:
@@ -114,7 +142,7 @@ def _pooling(folder: pathlib.Path, place: str, prompted: bool) -> str:
     return known[chosen[0]]
 
 
-def _read_if_there(folder: pathlib.Path, name: str, kind: type[_Prompts]) -> _Prompts:
+def _read_if_there(folder: pathlib.Path, name: str, kind: type[Value]) -> Value:
     path = untrusted.file(folder, name)
     return files.read_json(path, kind) if path else kind()
 

@@ -1,23 +1,21 @@
-"""T5, T5 1.1 and mT5 as transformers stores them (T5ForConditionalGeneration and its MT5 twin)."""
+"""T5, T5 1.1, mT5 and umT5 as transformers stores them: T5ForConditionalGeneration and its kin."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.huggingface.mapping import Entry, Special
-from xlbench.models.sizes import Fields
-from xlbench.models.t5 import T5Config
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
-MODEL_TYPES = ('t5', 'mt5')
-FAMILIES = ('t5', 't5_1_1', 'mt5')
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.families import Fields
+    from xlbench.models.t5 import T5Config
+
 
 # Old public checkpoints hold a relative bias of cross-attention, which no T5 uses.
 IGNORED = (r'decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight',)
-
-
-def rename(name: str) -> str:
-    """The name of a stored tensor as the table below spells it."""
-    return name
 
 
 def names(family: str, config: T5Config) -> dict[str, Entry]:
@@ -38,11 +36,13 @@ def names(family: str, config: T5Config) -> dict[str, Entry]:
     }
     depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
     for stack, depth in depths.items():
-        bias = f'{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight'
-        table[f'{stack}/relpos_bias/rel_embedding'] = Entry((bias,), form='transposed')
         table[f'{stack}/{stack}_norm/scale'] = Entry((f'{stack}.final_layer_norm.weight',))
         for i in range(depth):
             ours, theirs = f'{stack}/layers_{i}', f'{stack}.block.{i}.layer'
+            if i == 0 or config.relpos_each_layer:
+                bias = f'{theirs}.0.SelfAttention.relative_attention_bias.weight'
+                place = ours if config.relpos_each_layer else stack
+                table[f'{place}/relpos_bias/rel_embedding'] = Entry((bias,), form='transposed')
             for j, (name, their_name) in enumerate(attentions[stack].items()):
                 norm = name.replace('encoder_decoder', 'cross')
                 q, k, v, o = (f'{theirs}.{j}.{their_name}.{x}.weight' for x in 'qkvo')
@@ -102,15 +102,13 @@ def from_config(config: Mapping[str, Json]) -> Fields:
             raise UserError(f'config.json lacks {key!r}, which a T5 needs')
     if config['feed_forward_proj'] not in _MLPS:
         given = shortened(config['feed_forward_proj'])
-        raise UserError(
-            f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}'
-        )
+        raise UserError(f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}')
     if config['layer_norm_epsilon'] != 1e-6:
         raise UserError(
             f'config.json: layer_norm_epsilon is {config["layer_norm_epsilon"]}; supported: 1e-06'
         )
-    if config['model_type'] == 'mt5':
-        family, tied = 'mt5', False  # Whatever the file says: transformers 5 writes True.
+    if config['model_type'] in ('mt5', 'umt5'):  # Whatever the file says: transformers 5 says True.
+        family, tied = config['model_type'], False
     else:
         # transformers 5 says in a key of its own what 'tied' has always meant for T5: the output
         # table is the input table, scaled.
@@ -120,13 +118,14 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         'family': family,
         'gated_mlp': _MLPS[config['feed_forward_proj']],
         'tied_embeddings': bool(tied),
+        'relpos_each_layer': family == 'umt5',
         **{ours: config[key] for ours, key in _SIZES.items()},
     }
 
 
 def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; the inverse of `from_config`."""
-    model_type = 'mt5' if family == 'mt5' else 't5'
+    model_type = family if family in ('mt5', 'umt5') else 't5'
     mlp = next(name for name, gated in _MLPS.items() if gated == config.gated_mlp)
     return {
         'architectures': [f'{model_type.upper()}ForConditionalGeneration'],

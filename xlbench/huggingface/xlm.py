@@ -16,10 +16,7 @@ from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bert import BertConfig
-    from xlbench.models.sizes import Fields
-
-MODEL_TYPES = ('xlm',)
-FAMILIES = ()  # Those of bert.py, which comes here for a model without types of tokens.
+    from xlbench.models.families import Fields
 
 # Heads that an encoder does not have, and a buffer.
 IGNORED = (r'(pred_layer|sequence_summary|classifier|qa_outputs)\..*', 'position_ids')

@@ -18,6 +18,7 @@ from xlbench.inference.exported import (
     target_languages,
 )
 from xlbench.models.dual_encoder import DualEncoderConfig
+from xlbench.models.families import FAMILIES
 from xlbench.models.transformer import TransformerConfig
 from xlbench.reporting import command_lines, notes as notes_lib, render
 from xlbench.reporting.results import LOSSES, Result
@@ -318,10 +319,10 @@ def _usage(
     if family == 'marian_ssru':
         return [*_MARIAN, *_predict()]
     before, forced, more = next(iter(marks.values()), ('', '', ''))
-    text = _CONTINUED if family == 'gpt2' else _TEXTS
+    text = _CONTINUED if FAMILIES[family].kind == 'decoder_only' else _TEXTS
     text = text.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
     # The other tokenizers put it there themselves.
-    end = ' + tokenizer.eos_token' if tokenizer.family == 'gpt2' else ''
+    end = ' + tokenizer.eos_token' if tokenizer.family in ('gpt2', 'llama', 'qwen2') else ''
     text = text.replace('END', end)
     lines = [f'The answers of the run, with {_TRANSFORMERS}:', '', *_code(text)]
     if marks:

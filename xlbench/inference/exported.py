@@ -23,12 +23,6 @@ from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 NOTES = 'xlbench.json'
-# Families whose class in transformers gives the ids that we give, from the files as they are; the
-# others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
-_AS_THEY_ARE = (
-    't5', 'mbart25', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian',
-    'xlm',
-)  # fmt: skip
 
 
 class TaskNote(TypedDict, total=False):
@@ -131,7 +125,7 @@ def write_tokenizer(
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
-    as_it_is = tokenizer.family in _AS_THEY_ARE and not content.get('words')
+    as_it_is = vocabularies.FAMILIES[tokenizer.family].same_class and not content.get('words')
     if tokenizer.family == 'xlm-roberta' and (folder / hub.TOKENIZER_JSON).is_file():
         as_it_is = False  # Its class splits at spaces first, and loses one at the end.
     if not as_it_is or tokenizer.has_bytes:
@@ -201,7 +195,7 @@ def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -
             langs += sorted({task['source_lang'] for task in tasks.values()} - {None, *langs})
         tokens = [known[lang] for lang in langs if lang in known]
         return {'additional_special_tokens': tokens} if tokens else {}
-    if tokenizer.family in ('mbart25', 'mbart50'):
+    if vocabularies.FAMILIES[tokenizer.family].source == ('source_lang',):
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}
         token = known.get(sources.pop()) if len(sources) == 1 else None
         return {'src_lang': token} if token else {}

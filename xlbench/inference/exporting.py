@@ -19,6 +19,7 @@ from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence
 from xlbench.inference import cards, exported, loading
 from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
+from xlbench.models.families import MODEL_TYPES
 from xlbench.models.generator import Generator
 from xlbench.models.transformer import TransformerConfig
 from xlbench.reporting.results import Result, config_hash, read_run
@@ -170,7 +171,7 @@ def _write_beside(
         tasks=tasks,
         max_length=lengths.get('inputs'),
     )
-    if getattr(model.config, 'variant', '') == 'distilbert':  # transformers' class takes no types.
+    if not MODEL_TYPES[getattr(model.config, 'variant', 'bert')].types:
         file = folder / vocabularies.TOKENIZER_CONFIG
         about = tensors.read_json(file) if file.is_file() else {}
         tensors.write_json(file, about | {'model_input_names': ['input_ids', 'attention_mask']})

@@ -19,8 +19,6 @@ from xlbench.system.files import Json
 from xlbench.system.progress import Progress, quantity
 from xlbench.training import checkpoints
 
-_OBJECTIVES = {family: objective for objective, family in config_lib.trained_families().items()}
-
 
 def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:
     """Reads a folder or hub name, writes a workdir.
@@ -91,7 +89,7 @@ def _config(
         'model': checkpoint.model,
         'init_from': source,
         'lora': {'rank': 0},
-        'objective': {'name': _OBJECTIVES.get(checkpoint.family, 'generation')},
+        'objective': {'name': config_lib.trainers(checkpoint.family)[0]},
         'trainable': ['.*'],
         'mesh': {'data': -1, 'fsdp': 1, 'tensor': 1},
         'stages': {},

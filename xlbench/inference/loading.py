@@ -218,8 +218,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
         source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
     model = models.build(**{**source.model, **fields})
-    trained = {family: name for name, family in config_lib.trained_families().items()}
-    kind = {'name': trained.get(source.family, 'generation')}
+    kind = {'name': config_lib.trainers(source.family)[0]}
     # Marian says so of its padding; newer versions of transformers put it into the second file.
     second = untrusted.file(source.folder, hub.GENERATION_CONFIG)
     said = source.config | (tensors.read_json(second) if second else {})

@@ -1,14 +1,15 @@
 """BART and its relatives: one encoder-decoder whose families differ in fields of the config.
 
 BART (arXiv:1910.13461), mBART and mBART-50 (arXiv:2001.08210, arXiv:2008.00401), PEGASUS
-(arXiv:1912.08777) and Marian (arXiv:1804.00344): the models of OPUS-MT as transformers has them,
-and Mozilla's translators as Marian itself stores them. BART_VARIANTS in sizes.py tells them apart;
-all of them share one table between the inputs of both stacks and the logits, and every product has
-a bias. Positions are absolute.
+(arXiv:1912.08777), M2M-100 and NLLB-200 (arXiv:2010.11125, arXiv:2207.04672) and Marian
+(arXiv:1804.00344): the models of OPUS-MT as transformers has them, and Mozilla's translators as
+Marian itself stores them. Fields of the rows in families.py tell them apart; all of them share one
+table between the inputs of both stacks and the logits, and every product has a bias. Positions are
+absolute.
 
-The logits have a bias `final_logits_bias`: zeros but in Marian. transformers keeps it out of
-training, as a buffer. Here it is a parameter, so that it is stored and sharded like the others, and
-no gradient reaches it but in Marian's own models, which train it.
+Except in M2M-100 the logits have a bias `final_logits_bias`: zeros but in Marian. transformers
+keeps it out of training, as a buffer. Here it is a parameter, so that it is stored and sharded like
+the others, and no gradient reaches it but in Marian's own models, which train it.
 """
 
 import dataclasses
@@ -46,6 +47,9 @@ class BartConfig(transformer.TransformerConfig):
       learned_positions: a table (BART, mBART) in place of sines and cosines (PEGASUS, Marian).
       embedding_norm: a norm of the sum of token and position (BART, mBART).
       scaled_embeddings: tokens are multiplied by sqrt(emb_dim) (all but BART).
+      position_offset: the first position's number, where positions are sinusoidal; fairseq's begin
+        behind its padding id, and their last frequency is 1/10000.
+      logits_bias: whether there is a bias of the logits.
       ssru: the decoder is Marian's own: a recurrence in place of attention within the text, zeros
         in place of a first token, and positions whose last frequency is 1/10000.
       norm_epsilon: what layer norms add to the variance.
@@ -63,6 +67,8 @@ class BartConfig(transformer.TransformerConfig):
     embedding_norm: bool
     scaled_embeddings: bool
     activation: Literal['relu', 'gelu', 'gelu_tanh', 'swish', 'tanh']
+    position_offset: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    logits_bias: bool = True
     ssru: bool = False
     norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-5
     init_std: Annotated[float, Meta(ge=0)] = 0.02
@@ -180,7 +186,9 @@ class Stack(transformer.Stack):
         if self.config.learned_positions:
             return self.position_embedder.table(max_length)
         cfg = self.config
-        return jnp.asarray(sinusoids(max_length, cfg.emb_dim, to_the_last=cfg.ssru))
+        last = max_length + cfg.position_offset
+        table = sinusoids(last, cfg.emb_dim, to_the_last=cfg.ssru or cfg.position_offset > 0)
+        return jnp.asarray(table[cfg.position_offset :])
 
     def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
@@ -267,15 +275,18 @@ class Bart(generator.Generator):
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.encoder, self.decoder = (stack(cfg, self.token_embedder) for stack in self.stacks)
-        init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
-        shape = (cfg.vocab_size,)
-        self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)
+        if cfg.logits_bias:
+            init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
+            shape = (cfg.vocab_size,)
+            self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)
 
     def output_embedding(self) -> jax.Array:
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.token_embedder.embedding
 
-    def token_bias(self) -> jax.Array:
+    def token_bias(self) -> jax.Array | None:
         """The bias of the logits, [vocab] float32; a gradient goes through that of `ssru` alone."""
+        if not self.config.logits_bias:
+            return None
         bias = self.final_logits_bias
         return bias if self.config.ssru else lax.stop_gradient(bias)

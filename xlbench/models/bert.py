@@ -3,11 +3,12 @@
 The kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
 padding symbol, it knows one type of token only, and its norms add another epsilon. XLM
 (arXiv:1901.07291) knows no types, but may have a table of languages; DistilBERT (arXiv:1910.01108)
-has neither. Positions are absolute.
+has neither. Positions are absolute, but in DeBERTa v3 and mDeBERTa v3 (arXiv:2111.09543): see
+deberta.py.
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -15,11 +16,14 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import transformer
+from xlbench.models.deberta import DisentangledAttention
 from xlbench.models.dense import Dense
 from xlbench.models.embeddings import Embedding
+from xlbench.models.families import variant_of
 from xlbench.models.masks import segment_mask
 from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
+from xlbench.system import errors
 
 INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, initializer_range.
 
@@ -38,7 +42,10 @@ class BertConfig(transformer.TransformerConfig):
       norm_epsilon: what layer norms add to the variance.
       has_pooler: whether there is a layer over the first token's state, for `pool`.
       attention_dropout_rate: on attention weights.
-      variant: whose names the parameters have in transformers; '' follows from the other fields.
+      relpos_buckets: of distances in either direction, in DeBERTa; 0: positions are absolute.
+      relpos_max_distance: from which on all distances are in one bucket.
+      variant: whose names the parameters have in transformers, key of families.MODEL_TYPES; ''
+        follows from the other fields.
     """
 
     num_layers: Annotated[int, Meta(ge=0, le=2**8)]
@@ -49,13 +56,13 @@ class BertConfig(transformer.TransformerConfig):
     norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-12
     has_pooler: bool = True
     attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
-    variant: Literal['', 'bert', 'roberta', 'xlm', 'distilbert'] = ''
+    relpos_buckets: Annotated[int, Meta(ge=0, le=2**16)] = 0
+    relpos_max_distance: Annotated[int, Meta(ge=2, le=2**24)] = 512
+    variant: str = ''
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.variant:  # As configs of earlier versions say it.
-            of_types = 'roberta' if self.position_offset else 'bert'
-            object.__setattr__(self, 'variant', of_types if self.type_vocab_size else 'xlm')
+        object.__setattr__(self, 'variant', variant_of(vars(self)))
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -82,7 +89,11 @@ class Layer(transformer.Layer):
     def setup(self):
         """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
-        self.attention = transformer.self_attention(cfg, **self.attention_fields())
+        fields = self.attention_fields()
+        if cfg.relpos_buckets:
+            about = dict(buckets=cfg.relpos_buckets, max_distance=cfg.relpos_max_distance)
+            fields |= dict(kind=DisentangledAttention) | about
+        self.attention = transformer.self_attention(cfg, **fields)
         self.attention_norm = norm(cfg)
         self.mlp = transformer.mlp(cfg, activation='gelu', use_bias=True, kernel_init=INIT)
         self.mlp_norm = norm(cfg)
@@ -108,7 +119,12 @@ class Stack(transformer.Stack):
         rows = cfg.max_positions + cfg.position_offset
         table = (cfg.emb_dim, cfg.dtype, INIT)
         self.token_embedder = Embedding(cfg.vocab_size, *table)
-        self.position_embedder = LearnedPositions(rows, *table, offset=cfg.position_offset)
+        if cfg.relpos_buckets:
+            distances = 2 * cfg.relpos_buckets
+            self.distance_embedder = Embedding(distances, *table, rows='positions')
+            self.distance_norm = norm(cfg)
+        else:
+            self.position_embedder = LearnedPositions(rows, *table, offset=cfg.position_offset)
         if cfg.type_vocab_size:
             self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
         if cfg.num_languages:
@@ -130,7 +146,9 @@ class Stack(transformer.Stack):
           UserError: a row is longer than positions go.
         """
         x = self.token_embedder(tokens)
-        if positions is None:
+        if self.config.relpos_buckets:
+            positions = None  # Layers have distances.
+        elif positions is None:
             x = x + self.position_embedder.table(tokens.shape[1]).astype(x.dtype)
         else:
             x = x + self.position_embedder(positions)
@@ -144,6 +162,17 @@ class Stack(transformer.Stack):
         elif self.config.num_languages and self.is_initializing():
             self.language_embedder(jnp.zeros_like(tokens))  # So that its parameters exist.
         return self.dropout(self.embeddings_norm(x), train)
+
+    def bias(self, length: int, fused: bool) -> jax.Array | None:
+        """The embedded distances that DeBERTa's layers read, [2 * relpos_buckets, emb_dim]."""
+        del length, fused
+        if not self.config.relpos_buckets:
+            return None
+        return self.distance_norm(self.distance_embedder.embedding.astype(self.config.dtype))
+
+    def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
+        """Returns whether attention is fused; DeBERTa's has a bias of each pair of tokens."""
+        return not self.config.relpos_buckets and super().takes_fused(tokens, keys, train)
 
 
 class Bert(Stack, transformer.Encoder):
@@ -193,6 +222,8 @@ class Bert(Stack, transformer.Encoder):
         Computed apart, because `__call__` never divides its weights: see `dot_product_attention`
         of attention.py.
         """
+        if self.config.relpos_buckets:
+            raise errors.UserError('the attention of a DeBERTa cannot be looked at; name a BERT')
         mask = segment_mask(segment_ids)
         x = self.embed(tokens, positions, False, type_ids, languages)
         *below, top = self.layers

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
 from xlbench.models.dense import ACTIVATIONS
+from xlbench.system import errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,11 @@ class EncoderDecoderConfig(bert.BertConfig):
 
     `has_pooler` is the encoder's. Nothing reads it; public checkpoints of this kind hold it.
     """
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.relpos_buckets:
+            raise errors.UserError('a DeBERTa cannot be half of an encoder_decoder; take a BERT')
 
 
 class DecoderLayer(bert.Layer):

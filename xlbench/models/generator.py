@@ -56,6 +56,11 @@ class Generator(nn.Module):
         """
         return False
 
+    @property
+    def logits_softcap(self) -> float:
+        """Logits are c tanh(logits / c) before the bias; 0: as they are."""
+        return 0.0
+
     def output_embedding(self) -> jax.Array:
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         raise NotImplementedError
@@ -244,6 +249,8 @@ class Generator(nn.Module):
         """Hidden states [..., emb_dim] -> logits [..., vocab], float32."""
         table, bias = self.output_embedding(), self.output_bias()
         logits = product(hidden.astype(jnp.float32), table, self.config.operands)
+        if cap := self.logits_softcap:
+            logits = cap * jnp.tanh(logits / cap)
         if bias is not None:
             logits = logits + bias
         axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from msgspec import Meta
 
-from xlbench.models import generator, masks, transformer
+from xlbench.models import generator, loops, masks, transformer
 from xlbench.models.attention import KeysValues
 from xlbench.models.dense import Initializer
 from xlbench.models.embeddings import Embedding
@@ -86,11 +86,12 @@ class Layer(transformer.Layer):
     def prefill(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
+        bias: None,  # see Decoder.of_layers
         mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
         q, k, v = self.attention.project(self.attention_norm(x))
-        x = x + self.attention.attend(q, k, v, None, mask)
+        x = x + self.attention.attend(q, k, v, bias, mask)
         past = {'key': jnp.swapaxes(k, 2, 3), 'value': v}
         return x + self.mlp(self.mlp_norm(x)), past
 
@@ -124,7 +125,18 @@ class Decoder(transformer.Decoder):
           UserError: a row is longer than positions go.
         """
         mask, positions = self.look_back(tokens, segment_ids, train)
-        return self.run(self.embed(tokens, positions, train), mask, train)
+        x, of_layers = self.embed(tokens, positions, train), self.of_layers(positions, mask)
+        x = loops.run(self.layers, self.config.scan_layers, x, (None, *of_layers, None, train))
+        return self.normalize(x, train)
+
+    def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple:
+        """Bias and mask, as layers read them, of positions [batch, length] and a mask."""
+        del positions
+        return None, mask
+
+    def check_length(self, length: int) -> None:
+        """Raises UserError where a text of `length` tokens has no positions."""
+        self.position_embedder.check_length(length)
 
     def look_back(
         self, tokens: jax.Array, segment_ids: jax.Array | None, train: bool = False
@@ -139,7 +151,7 @@ class Decoder(transformer.Decoder):
           The mask [1 or batch, 1, length, length], 0 or MASKED, and positions [batch, length].
         """
         length = tokens.shape[1]
-        self.position_embedder.check_length(length)
+        self.check_length(length)
         seen = masks.causally_seen(length, segment_ids)
         positions = jnp.broadcast_to(jnp.sum(seen[:, 0], axis=-1) - 1, tokens.shape)
         if segment_ids is not None:  # Padding counts itself, and its position is nothing's.
@@ -160,9 +172,13 @@ class Decoder(transformer.Decoder):
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
         """Tokens [batch, length] -> keys and values of each layer."""
         mask, positions = self.look_back(tokens, segment_ids)
-        x, past = self.embed(tokens, positions, train=False), []
+        x, past, of_layers = (
+            self.embed(tokens, positions, False),
+            [],
+            self.of_layers(positions, mask),
+        )
         for layer in self.layers:
-            x, keys_values = layer.prefill(x, mask)
+            x, keys_values = layer.prefill(x, *of_layers)
             past.append(keys_values)
         return past
 
@@ -175,7 +191,7 @@ class Decoder(transformer.Decoder):
     ) -> transformer.Cache:
         """The cache before the first token: that of a text of which the inputs have been read."""
         batch, _, _, inputs = encoded[0]['key'].shape
-        self.position_embedder.check_length(inputs + max_length)
+        self.check_length(inputs + max_length)
         if encoder_segment_ids is None:
             encoder_segment_ids = jnp.ones((batch, inputs), jnp.int32)
         there = encoder_segment_ids > 0

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import bert
-from xlbench.models.dense import Dropout, positions_shared
+from xlbench.models.dense import ACTIVATIONS, Dropout, positions_shared
+from xlbench.models.families import MODEL_TYPES
 from xlbench.models.norms import unit
 
 
@@ -124,9 +125,10 @@ class SequenceClassifier(Classifier):
         """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""
         if self.config.has_pooler:
             return self.encoder.pool(x[:, None])
-        if self.config.variant == 'distilbert':
-            return nn.relu(self.dense(x))
-        return jnp.tanh(self.dense(self.dropout(x, train)))
+        head = MODEL_TYPES[self.config.variant].head or 'tanh'
+        if head != 'relu':  # DistilBERT's drops nothing before its layer.
+            x = self.dropout(x, train)
+        return ACTIVATIONS[head](self.dense(x))
 
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:
         """Hidden states [batch, emb_dim] -> logits [batch, num_labels]."""

@@ -14,12 +14,14 @@ class RMSNorm(nn.Module):
     """Divides by the root mean square, in float32, and scales; no mean, no offset."""
 
     epsilon: float = 1e-6
+    from_one: bool = False  # The scale is 1 + the parameter.
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [..., embed] -> the same shape and type."""
-        init = nn.with_logical_partitioning(nn.initializers.ones, ('embed',))
-        scale = self.param('scale', init, (x.shape[-1],), jnp.float32)
+        fresh = nn.initializers.zeros if self.from_one else nn.initializers.ones
+        init = nn.with_logical_partitioning(fresh, ('embed',))
+        scale = self.param('scale', init, (x.shape[-1],), jnp.float32) + self.from_one
         return recomputed(functools.partial(_rms_normed, self.epsilon))(x, scale)
 
 

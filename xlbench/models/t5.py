@@ -1,9 +1,10 @@
-"""T5 (arXiv:1910.10683), T5 1.1 and mT5 (arXiv:2010.11934): one encoder-decoder, three variants.
+"""T5 (arXiv:1910.10683), T5 1.1, mT5 (arXiv:2010.11934) and umT5 (arXiv:2304.09151).
 
-The variants differ in two fields of the config: T5's MLP is ReLU and its output embedding is the
-input table scaled by emb_dim^-0.5; T5 1.1 and mT5 gate a GELU and keep an output table of their
-own. Positions are relative and taken from the row index: that is right for packed rows too,
-because the tokens of an example are contiguous.
+The variants differ in fields of the config: T5's MLP is ReLU and its output embedding is the input
+table scaled by emb_dim^-0.5; T5 1.1 and mT5 gate a GELU and keep an output table of their own; in
+umT5 each layer has its own bias of positions. mT0 (arXiv:2211.01786) is an mT5, and ByT5
+(arXiv:2105.13626) a T5 1.1 over bytes. Positions are relative and taken from the row index: that is
+right for packed rows too, because the tokens of an example are contiguous.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ from msgspec import Meta
 
 from xlbench.models import generator, transformer
 from xlbench.models.embeddings import Embedding, OutputEmbedding
+from xlbench.models.masks import MaskSpec
 from xlbench.models.norms import RMSNorm
 from xlbench.models.positions import RelativePositions
 
@@ -31,6 +33,7 @@ class T5Config(transformer.TransformerConfig):
       tied_embeddings: whether the input table also gives the logits (T5).
       relpos_buckets: groups of distances that share a bias.
       relpos_max_distance: from which on all distances are in one group.
+      relpos_each_layer: whether each layer has a bias of its own (umT5), in place of one for all.
     """
 
     num_encoder_layers: Annotated[int, Meta(ge=1, le=2**8)]
@@ -39,9 +42,20 @@ class T5Config(transformer.TransformerConfig):
     tied_embeddings: bool
     relpos_buckets: Annotated[int, Meta(ge=2, le=2**20)] = 32
     relpos_max_distance: Annotated[int, Meta(ge=1, le=2**30)] = 128
+    relpos_each_layer: bool = False
 
 
 # ---------------------------------------------------------------------------------------- the model
+
+
+def relative_positions(cfg: T5Config, bidirectional: bool) -> RelativePositions:
+    """The bias of each difference of positions."""
+    return RelativePositions(
+        num_heads=cfg.num_heads,
+        num_buckets=cfg.relpos_buckets,
+        max_distance=cfg.relpos_max_distance,
+        bidirectional=bidirectional,
+    )
 
 
 class Layer(transformer.Layer):
@@ -49,6 +63,12 @@ class Layer(transformer.Layer):
 
     config: T5Config
     pre_norm = True
+
+    def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
+        """The layer for whole texts; see transformer.Layer."""
+        if self.config.relpos_each_layer:
+            bias = of_whole_texts(self.relpos_bias, x.shape[1], isinstance(mask, MaskSpec))
+        return super().__call__(x, encoded, bias, mask, cross_mask, train)
 
     def _mlp(self) -> transformer.Mlp:
         cfg = self.config
@@ -58,6 +78,11 @@ class Layer(transformer.Layer):
             gated=cfg.gated_mlp,
             dropout_rate=cfg.dropout_rate,
         )
+
+
+def of_whole_texts(positions: RelativePositions, length: int, fused: bool) -> jax.Array:
+    """The bias as `Stack.bias` gives it."""
+    return positions.by_difference(length, length) if fused else positions(length, length)
 
 
 class EncoderLayer(Layer):
@@ -75,6 +100,8 @@ class EncoderLayer(Layer):
             within=(self.pre_attention_layer_norm, self.attention),
             mlp=(self.pre_mlp_layer_norm, self.mlp),
         )
+        if cfg.relpos_each_layer:
+            self.relpos_bias = relative_positions(cfg, bidirectional=True)
 
 
 class DecoderLayer(Layer):
@@ -97,6 +124,8 @@ class DecoderLayer(Layer):
             source=(self.pre_cross_attention_layer_norm, self.encoder_decoder_attention),
             mlp=(self.pre_mlp_layer_norm, self.mlp),
         )
+        if cfg.relpos_each_layer:
+            self.relpos_bias = relative_positions(cfg, bidirectional=False)
 
 
 class Stack(transformer.Stack):
@@ -105,23 +134,14 @@ class Stack(transformer.Stack):
     config: T5Config
     token_embedder: Embedding
 
-    def _relative_positions(self, bidirectional: bool) -> RelativePositions:
-        cfg = self.config
-        return RelativePositions(
-            num_heads=cfg.num_heads,
-            num_buckets=cfg.relpos_buckets,
-            max_distance=cfg.relpos_max_distance,
-            bidirectional=bidirectional,
-        )
-
-    def bias(self, length: int, fused: bool) -> jax.Array:
+    def bias(self, length: int, fused: bool) -> jax.Array | None:
         """The bias of each pair of positions, [1, heads, length, length].
 
         For fused attention by difference of positions, [heads, 2 * length].
         """
-        if fused:
-            return self.relpos_bias.by_difference(length, length)
-        return self.relpos_bias(length, length)
+        if self.config.relpos_each_layer:
+            return None
+        return of_whole_texts(self.relpos_bias, length, fused)
 
     def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         """Tokens [batch, length] -> [batch, length, emb_dim]; positions are those of the row."""
@@ -135,7 +155,8 @@ class Encoder(Stack, transformer.Encoder):
     def setup(self):
         """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
-        self.relpos_bias = self._relative_positions(bidirectional=True)
+        if not cfg.relpos_each_layer:
+            self.relpos_bias = relative_positions(cfg, bidirectional=True)
         self.layers = transformer.layers(EncoderLayer, cfg, cfg.num_encoder_layers)
         self.encoder_norm = RMSNorm()
         self.dropout = transformer.dropout(cfg)
@@ -151,7 +172,8 @@ class Decoder(Stack, transformer.Decoder):
     def setup(self):
         """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
-        self.relpos_bias = self._relative_positions(bidirectional=False)
+        if not cfg.relpos_each_layer:
+            self.relpos_bias = relative_positions(cfg, bidirectional=False)
         self.layers = transformer.layers(DecoderLayer, cfg, cfg.num_decoder_layers)
         self.decoder_norm = RMSNorm()
         self.dropout = transformer.dropout(cfg)
@@ -161,19 +183,21 @@ class Decoder(Stack, transformer.Decoder):
         return self.dropout(self.decoder_norm(x), train)
 
     def position_cache(self, max_length: int) -> jax.Array:
-        """The bias of every difference of positions, [heads, 2 * max_length]."""
-        return self.relpos_bias.by_difference(max_length, max_length)
+        """The bias of every difference of positions, [1 or layers, heads, 2 * max_length]."""
+        own = self.layers if self.config.relpos_each_layer else [self]
+        return jnp.stack([x.relpos_bias.by_difference(max_length, max_length) for x in own])
 
-    def bias_step(self, cache: transformer.Cache) -> jax.Array:
+    def bias_step(self, cache: transformer.Cache) -> list[jax.Array]:
         """The row of this query in the bias that `skew` would build, for the places of each beam.
 
-        [1, heads, 1, places].
+        [1, heads, 1, places] for each layer.
         """
         _, beams, room = cache['origin'].shape
-        max_length = cache['positions'].shape[1] // 2  # Of the text, which the cache may grow to.
+        max_length = cache['positions'].shape[2] // 2  # Of the text, which the cache may grow to.
         start = max_length - 1 - cache['index']
-        bias = lax.dynamic_slice_in_dim(cache['positions'], start, room, axis=1)
-        return jnp.repeat(bias, beams, axis=1)[None, :, None]
+        bias = lax.dynamic_slice_in_dim(cache['positions'], start, room, axis=2)
+        bias = jnp.repeat(bias, beams, axis=2)[:, None, :, None]
+        return [bias[i] for i in range(len(bias))] * (len(self.layers) // len(bias))
 
 
 class T5(generator.Generator):

@@ -71,9 +71,11 @@ class TransformerConfig(Block):
 # ---------------------------------------------------------------------------------------- the parts
 
 
-def self_attention(cfg: TransformerConfig, **fields) -> SelfAttention:
+def self_attention(
+    cfg: TransformerConfig, kind: type[SelfAttention] = SelfAttention, **fields
+) -> SelfAttention:
     """Attention within a text in the sizes of a config; `fields` are the others of Attention."""
-    return SelfAttention(**_attention(cfg), **fields)
+    return kind(**_attention(cfg), **fields)
 
 
 def cross_attention(
@@ -190,9 +192,14 @@ class Layer(nn.Module):
         return x + y if self.pre_norm else norm(x + y)
 
 
+def checkpointed_layer(layer: type[Layer], cfg: TransformerConfig) -> type[Layer]:
+    """Returns the class of a layer that is recomputed as the config says."""
+    return loops.checkpointed(layer, cfg.remat, train_argument=6)
+
+
 def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
     """Makes `count` layers, each recomputed as the config says."""
-    made = loops.checkpointed(layer, cfg.remat, train_argument=6)
+    made = checkpointed_layer(layer, cfg)
     return [made(cfg) for _ in range(count)]
 
 
@@ -339,10 +346,13 @@ class Decoder(Stack):
         """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
         return self.embed(tokens, cache['index'][None, None], train=False)
 
-    def bias_step(self, cache: Cache) -> jax.Array | None:
-        """The bias of relative positions on a step's logits, [1, heads, 1, places]."""
+    def bias_step(self, cache: Cache) -> list[jax.Array | None]:
+        """The bias of a step's logits in each layer, [1 or batch, heads, 1, places] or None.
+
+        Biases of relative positions, for one.
+        """
         del cache
-        return None
+        return [None] * len(self.layers)
 
     def init_cache(
         self,
@@ -370,10 +380,12 @@ class Decoder(Stack):
 
     def step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows, 1] -> states of the last layer [rows, 1, emb_dim], and the cache."""
-        x, bias = self.embed_step(cache, tokens), self.bias_step(cache)
+        x, biases = self.embed_step(cache, tokens), self.bias_step(cache)
         cache, mask, place = _next_token(cache)
         grown = []
-        for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
+        for layer, past, source, bias in zip(
+            self.layers, cache['self'], cache['cross'], biases, strict=True
+        ):
             x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], place)
             grown.append(past)
         return self.normalize(x, train=False), {**cache, 'self': grown}

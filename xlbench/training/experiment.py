@@ -13,7 +13,7 @@ from flax import traverse_util
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib
+from xlbench import config as config_lib, models
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -31,13 +31,6 @@ from xlbench.trees import Mask, Params, Shapes, Shardings
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
-# The tables of a family that are only looked up: one that also gives the logits moves as a whole.
-_TABLES = {
-    'sequence_classifier': ('encoder/token_embedder/embedding',),
-    'token_classifier': ('encoder/token_embedder/embedding',),
-    'dual_encoder': ('left/token_embedder/embedding', 'right/token_embedder/embedding'),
-    'encoder_decoder': ('encoder/token_embedder/embedding',),
-}
 _AT_ONCE = 4096  # Examples that are read together.
 
 
@@ -225,7 +218,10 @@ def trained_vocab_rows(
     family = config.model.family
     flat_mask = traverse_util.flatten_dict(mask, sep='/')
     flat = traverse_util.flatten_dict(shapes, sep='/')
-    sizes = {name: flat[name].shape[0] for name in _TABLES[family] if flat_mask.get(name)}
+    # Tables that are only looked up: one that also gives the logits moves as a whole.
+    encoders = (e for e in models.FAMILIES[family].encoders if e != 'decoder/')
+    tables = [f'{encoder}token_embedder/embedding' for encoder in encoders]
+    sizes = {name: flat[name].shape[0] for name in tables if flat_mask.get(name)}
     if not sizes:
         return Rows()
     tasks = {

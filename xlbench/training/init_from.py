@@ -34,15 +34,6 @@ from xlbench.system.progress import quantity
 from xlbench.training import checkpoints
 from xlbench.trees import Mask, Params, Shapes
 
-# Where the encoders of a family are, in the names of its parameters; the first is the one that
-# other families start from.
-_ENCODERS = {
-    'bert': ('',),
-    'sequence_classifier': ('encoder/',),
-    'token_classifier': ('encoder/',),
-    'encoder_decoder': ('encoder/', 'decoder/'),
-    'dual_encoder': ('left/', 'right/'),
-}
 # Logical axes along which a parameter may be longer or shorter than its source.
 _ROWS = ('vocab', 'positions')
 # Fields of a model's config that may differ although no shape shows it.
@@ -200,8 +191,8 @@ class Plan:
         """The source's parameter for one of ours: of that name, or of its encoder."""
         if name in self._source.shapes:
             return name
-        theirs = _ENCODERS.get(self._source.model['family'], ())
-        for prefix in _ENCODERS.get(family, ()):
+        theirs = models.FAMILIES[self._source.model['family']].encoders
+        for prefix in models.FAMILIES[family].encoders:
             if theirs and name.startswith(prefix):
                 other = theirs[0] + name.removeprefix(prefix)
                 if other in self._source.shapes:

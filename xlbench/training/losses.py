@@ -34,6 +34,7 @@ class _Options(NamedTuple):
     chunk_size: int
     groups: int
     matmul_dtype: jnp.dtype
+    softcap: float = 0.0
 
 
 def softmax_cross_entropy(
@@ -48,6 +49,7 @@ def softmax_cross_entropy(
     chunk_size: int | None = None,
     groups: int = 1,
     matmul_dtype: DTypeLike = jnp.float32,
+    softcap: float = 0.0,
 ) -> LossSum:
     """Cross-entropy of softmax(hidden @ embedding.T + bias) against targets, in chunks of tokens.
 
@@ -72,6 +74,7 @@ def softmax_cross_entropy(
         one after another. Each block then sums its own gradient of the table, and the devices add
         them up once; with 1 they would after every chunk.
       matmul_dtype: type of the products' operands; sums and softmax are float32.
+      softcap: logits are c tanh(logits / c) before the bias; 0: as they are.
 
     Returns:
       LossSum.
@@ -80,7 +83,8 @@ def softmax_cross_entropy(
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     if hidden.shape[0] % groups:
         raise ValueError(f'{hidden.shape[0]} tokens do not divide into groups={groups}')
-    options = _Options(label_smoothing, z_loss, chunk_size, groups, jnp.dtype(matmul_dtype))
+    dtype = jnp.dtype(matmul_dtype)
+    options = _Options(label_smoothing, z_loss, chunk_size, groups, dtype, softcap)
     return _loss(hidden, embedding, bias, targets, weights.astype(jnp.float32), options)
 
 
@@ -101,9 +105,9 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
 
     def add_chunk(carry, chunk):
         sums, d_output = carry
-        more, d_logits = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
+        more, (d_logits, d_products) = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
         part = {} if bias is None else {'bias': jnp.sum(d_logits, axis=1)}
-        d_logits = d_logits.astype(table.dtype)
+        d_logits = d_products.astype(table.dtype)
         d_hidden = _dot(d_logits, table, (2, 0))
         part['table'] = _dot_tokens(d_logits, chunk[0].astype(table.dtype))
         d_output = part if d_output is None else jax.tree.map(jnp.add, d_output, part)
@@ -201,15 +205,19 @@ def _over_chunks(body, start, chunks):
     return carry, None if out is None else out[None]
 
 
-def _logits(hidden, table, bias):
+def _logits(hidden, table, bias, softcap):
     """[groups, size, emb_dim] -> [groups, size, vocab], float32."""
     logits = _dot(hidden.astype(table.dtype), table, (2, 1))
+    logits = softcap * jnp.tanh(logits / softcap) if softcap else logits
     return logits if bias is None else logits + bias
 
 
 def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=False):
-    """The sums of one chunk, and its loss's gradient for the logits [groups, size, vocab]."""
-    logits = _logits(hidden, table, bias)
+    """The sums of one chunk, and its loss's gradients [groups, size, vocab].
+
+    Those for the logits, and for the products that a cap and a bias make them of.
+    """
+    logits = _logits(hidden, table, bias, options.softcap)
     vocab = logits.shape[-1]
     top = jnp.max(logits, axis=-1)
     normaliser = jnp.sum(jnp.exp(logits - top[..., None]), axis=-1)
@@ -237,7 +245,12 @@ def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=Fa
     if options.label_smoothing:
         d_logits = d_logits - (low * weights)[..., None]
     right = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1) == targets[..., None]
-    return sums, d_logits - jnp.where(right, (peak * weights)[..., None], 0.0)
+    d_logits = d_logits - jnp.where(right, (peak * weights)[..., None], 0.0)
+    d_products = d_logits
+    if cap := options.softcap:
+        capped = logits if bias is None else logits - bias
+        d_products = d_logits * (1.0 - jnp.square(capped / cap))
+    return sums, (d_logits, d_products)
 
 
 def token_losses(
@@ -249,16 +262,17 @@ def token_losses(
     chunk_size: int | None = None,
     groups: int = 1,
     matmul_dtype: DTypeLike = jnp.float32,
+    softcap: float = 0.0,
 ) -> jax.Array:  # [tokens]
     """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; see above."""
     if chunk_size is None:
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
-    options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))
+    options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype), softcap)
     table = _gathered(embedding, options)
 
     def of_chunk(carry, chunk):
         states, ids = chunk
-        logits = _logits(states, table, bias)
+        logits = _logits(states, table, bias, options.softcap)
         gold = jnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
         return carry, jax.nn.logsumexp(logits, axis=-1) - gold
 

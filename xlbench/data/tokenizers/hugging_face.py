@@ -79,14 +79,10 @@ class HuggingFaceTokenizer(Tokenizer):
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
-        if family == 'bert':
-            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
-        elif family == 'unicoder':
-            known = vocabularies.UNICODER_LANGUAGES
-            names = {lang: f'[{lang}]' for lang in languages.LANGUAGES if lang in known}
-        else:
-            rows = languages.LANGUAGES.items() if family in ('mbart25', 'mbart50') else ()
-            names = {lang: row.mbart for lang, row in rows if row.mbart}
+        token_of = vocabularies.FAMILIES[family].token_of
+        names = {
+            lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))
+        }
         self._set_special(files, self._tokenizer.token_to_id, names)
         self._silent += [number for number, token in added.items() if token.special]
         self._tags_sides = _tags_sides(files, family)
@@ -126,20 +122,21 @@ class HuggingFaceTokenizer(Tokenizer):
             'unk': (('unk_token',), ('<unk>', '[UNK]', '<|endoftext|>')),
         }
         special: dict[str, int] = {}
+        family = vocabularies.FAMILIES[self.family]
         for role, (keys, usual) in roles.items():
             tokens = [vocabularies.content(t) for key in keys if (t := files.setting(key))]
             ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
-            if not ids and role in ('pad', 'eos'):
+            if not ids and role in ('pad', 'eos')[family.pad_is_end :]:
                 raise errors.UserError(
                     f'{files.folder} has no {keys[0]}: neither tokenizer_config.json nor '
                     'special_tokens_map.json names one that the vocabulary has, and it has none '
                     f'of {", ".join(usual)}'
                 )
             special |= {role: ids[0]} if ids else {}
+        special = {'pad': special['eos'], **special}
         self.pad_id, self.eos_id = special['pad'], special['eos']
         self.bos_id, self.unk_id = special.get('bos'), special.get('unk', -1)
         start = files.model.decoder_start_token_id
-        family = vocabularies.FAMILIES[self.family]
         default = special[family.start]
         self.closing_id = to_id(family.closing) if family.closing else None
         self.decoder_start_id = default if start is None else start
@@ -237,8 +234,8 @@ class MarianTokenizer(_ListedTokenizer):
     """
 
     uses_cores = True
-
     family = 'marian'
+    _language = '>>.+<<'  # What its tokens of languages look like.
 
     def __init__(self, files: vocabularies.Files, name: str):
         import sentencepiece
@@ -248,26 +245,23 @@ class MarianTokenizer(_ListedTokenizer):
                 f'{files.folder} has separate vocabularies of source and target (separate_vocabs); '
                 'Marian models with one vocab.json are supported'
             )
-        paths = [files.path(file) for file in vocabularies.FAMILIES['marian'].files]
+        family = vocabularies.FAMILIES[self.family]
+        paths = [files.path(file) for file in family.files]
         added = files.tokenizer.added_tokens_decoder or {}
         numbers = {token.content: number for number, token in added.items()}
-        self._set_pieces(files, name, files.added | numbers)
-        named = vocabularies.FAMILIES['marian'].named
-        tokens = (files.setting(key, text) for key, text in named.items())
-        special = {*map(vocabularies.content, tokens), *files.added, *numbers}
-        languages_here = {
-            lang: f'>>{code}<<'
-            for lang, row in languages.LANGUAGES.items()
-            for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
-            if f'>>{code}<<' in self._vocab
-        }
-        self._set_special(files, self._vocab.get, languages_here)
-        self._silent += [n for piece, n in self._vocab.items() if re.fullmatch('>>.+<<', piece)]
+        more = self._further_pieces(files) | files.added | numbers
+        self._set_pieces(files, name, more)
+        tokens = (files.setting(key, text) for key, text in family.named.items() if text)
+        listed = files.tokenizer.listed() or files.special.listed()
+        special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
+        special &= self._vocab.keys()
+        self._set_special(files, self._vocab.get, self._language_names())
+        self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
         self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
         data = b''.join(untrusted.read_bytes(path) for path in paths)
         self.sha256 = digest(self, files, data, sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
-        for path in paths[:2]:
+        for path in paths[:-1]:  # One for both sides, or two.
             sentencepiece_models.read(path)
             try:
                 model = sentencepiece.SentencePieceProcessor(model_file=path)
@@ -279,7 +273,7 @@ class MarianTokenizer(_ListedTokenizer):
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Encodes texts as ids, each [length] int32, over all cores."""
-        model, ours = self._sides[target]
+        model, ours = self._sides[target and len(self._sides) > 1]
         texts = list(texts)
         if not texts:
             return []
@@ -288,7 +282,7 @@ class MarianTokenizer(_ListedTokenizer):
         # Unknown text of one side's model may be a piece of the other's, so its letters count.
         return [
             self._encode_parts(text, model)
-            if text.startswith('>>') or (ids == unk_id).any() or self._special.search(text)
+            if self._begins(text) or (ids == unk_id).any() or self._special.search(text)
             else ours[ids]
             for text, ids in zip(texts, rows, strict=True)
         ]
@@ -299,7 +293,7 @@ class MarianTokenizer(_ListedTokenizer):
         start = 0
         for match in [*self._special.finditer(text), None]:
             part = text[start : match.start() if match else None]
-            code = re.match('>>.*?<<', part, re.DOTALL)
+            code = self._begins(part)
             tokens += [code[0]] if code else []
             tokens += model.encode(part[code.end() :] if code else part, out_type=str)
             if match:
@@ -309,6 +303,47 @@ class MarianTokenizer(_ListedTokenizer):
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
+
+    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
+        """Returns the pieces behind those of vocab.json that no file lists, by their ids."""
+        return {}
+
+    def _language_names(self) -> dict[str, str]:
+        """Returns {ISO code: token} of the languages."""
+        return {
+            lang: f'>>{code}<<'
+            for lang, row in languages.LANGUAGES.items()
+            for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
+            if f'>>{code}<<' in self._vocab
+        }
+
+    def _begins(self, text: str) -> re.Match[str] | None:
+        """Finds the language token that a text begins with, known or not."""
+        return re.match('>>.*?<<', text, re.DOTALL)
+
+
+class M2mTokenizer(MarianTokenizer):
+    """M2M-100's SentencePiece model over the pieces of its vocab.json, which languages follow.
+
+    Args:
+      files: the folder with sentencepiece.bpe.model and vocab.json.
+      name: what to call it.
+    """
+
+    family = 'm2m_100'
+    _language = '__[a-z]+__'
+
+    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
+        first = len(vocabularies.read_json(files.folder, 'vocab.json', dict[str, int]))
+        codes = vocabularies.M2M_LANGUAGES[files.setting('language_codes') or 'm2m100']
+        return {f'__{code}__': number for number, code in enumerate(codes, first)}
+
+    def _language_names(self) -> dict[str, str]:
+        token_of = vocabularies.FAMILIES[self.family].token_of
+        return {lang: token_of(row) for lang, row in languages.LANGUAGES.items()}
+
+    def _begins(self, text: str) -> None:
+        return None
 
 
 _END = '</w>'  # Of a word.

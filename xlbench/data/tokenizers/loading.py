@@ -16,6 +16,7 @@ from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
     VOCABULARY_FILES,
     HuggingFaceTokenizer,
+    M2mTokenizer,
     MarianTokenizer,
     XlmTokenizer,
 )
@@ -47,8 +48,9 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
         return ByteTokenizer(name)
     try:
         family = vocabularies.family_of(files)
-        if family == 'marian' and files.has(*vocabularies.FAMILIES[family].files):
-            return MarianTokenizer(files, name)
+        listed = family in ('marian', 'm2m_100')
+        if listed and files.has(*vocabularies.FAMILIES[family].files):
+            return (MarianTokenizer if family == 'marian' else M2mTokenizer)(files, name)
         if family == 'xlm':
             return XlmTokenizer(files, name)
         return HuggingFaceTokenizer(files, name, family)

@@ -159,9 +159,10 @@ def _checked_settings(
         if name.endswith('.model'):
             path = files.path(name)
             proto = sentencepiece_models.parse(path, data)
-            if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
+            spec, kind = proto.trainer_spec, 'BPE' if chosen.bpe else 'UNIGRAM'
+            if spec.model_type != getattr(spec, kind):
                 raise errors.UserError(
-                    f'{path} is not a unigram model, as those of this family are'
+                    f'{path} is not a {kind.lower()} model, as those of this family are'
                 )
             if proto.trainer_spec.unk_id != chosen.unk_id:
                 raise errors.UserError(
@@ -263,7 +264,7 @@ def _add_tokens(
         for key, default in FAMILIES[family].named.items()
         if (token := files.setting(key, None if generic else default))
     }
-    if family == 'mbart50' and isinstance(named.get('mask_token'), str):
+    if family in ('mbart50', 'nllb') and isinstance(named.get('mask_token'), str):
         named['mask_token'] = Token(named['mask_token'], lstrip=True)
     special = {content(token) for token in (*named.values(), *listed)}
     added = []

@@ -35,7 +35,7 @@ class Classification:
     """
 
     view: ClassVar[str] = 'classification'
-    family: ClassVar[str] = 'sequence_classifier'
+    trains: ClassVar[str] = 'sequence_classifier'
     evaluator: ClassVar[str] = 'labels'
     writes_text: ClassVar[bool] = False
     accumulates: ClassVar[bool] = True

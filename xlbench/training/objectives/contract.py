@@ -20,7 +20,8 @@ class Objective(Protocol):
 
     Attributes:
       view: which features of data.features.VIEWS its batches have.
-      family: the family of models that it alone trains; '' is any encoder-decoder.
+      trains: the kind of models that it alone trains, see models/families.py; '' is any
+        encoder-decoder.
       evaluator: the type of evaluator that scores its models, unless a config names another.
       writes_text: whether its models write texts, and so can be decoded.
       accumulates: whether a batch's gradient is the sum of those of its parts.
@@ -28,7 +29,7 @@ class Objective(Protocol):
     """
 
     view: ClassVar[str]
-    family: ClassVar[str]
+    trains: ClassVar[str]
     evaluator: ClassVar[str]
     writes_text: ClassVar[bool]
     accumulates: ClassVar[bool]

@@ -78,7 +78,7 @@ class Generation:
     """
 
     view: ClassVar[str] = 'generation'
-    family: ClassVar[str] = ''
+    trains: ClassVar[str] = ''
     evaluator: ClassVar[str] = 'generation'
     writes_text: ClassVar[bool] = True
     accumulates: ClassVar[bool] = True
@@ -140,6 +140,7 @@ class Generation:
             chunk_size=self.options.chunk_size,
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
+            softcap=model.logits_softcap,
         )
         segments = [batch[f'{side}_segment_ids'] for side in ('encoder', 'decoder')]
         real = sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32)
@@ -175,6 +176,7 @@ class Generation:
             chunk_size=self.options.chunk_size,
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
+            softcap=model.logits_softcap,
         )
         return rows_of(nats, tokens.shape, blocks)
 

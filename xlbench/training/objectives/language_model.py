@@ -32,7 +32,7 @@ class LanguageModel(generation.Generation):
     """
 
     view: ClassVar[str] = 'language_model'
-    family: ClassVar[str] = 'gpt2'
+    trains: ClassVar[str] = 'decoder_only'
 
     def __init__(self, **options: float | str | None):
         self.options = Options(**options)

@@ -23,7 +23,7 @@ class MultiView(generation.Generation):
     """
 
     view: ClassVar[str] = 'multi_view'
-    family: ClassVar[str] = 'mvbart'
+    trains: ClassVar[str] = 'multi_view'
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""

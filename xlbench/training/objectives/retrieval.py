@@ -47,7 +47,7 @@ class Retrieval:
     """
 
     view: ClassVar[str] = 'retrieval'
-    family: ClassVar[str] = 'dual_encoder'
+    trains: ClassVar[str] = 'dual_encoder'
     evaluator: ClassVar[str] = 'retrieval'
     writes_text: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False  # The parts of a batch would not be each other's negatives.

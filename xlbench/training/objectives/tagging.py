@@ -15,6 +15,6 @@ class Tagging(Classification):
     """
 
     view: ClassVar[str] = 'tagging'
-    family: ClassVar[str] = 'token_classifier'
+    trains: ClassVar[str] = 'token_classifier'
     text_baselines: ClassVar[bool] = False  # A text has no tag for each word of another.
     weights: ClassVar[str] = 'label_weights'

@@ -1,0 +1,166 @@
+"""Families beside those with files of their own: equal to transformers, see make_families.py."""
+
+import functools
+import json
+import pathlib
+
+import jax
+import named_weights
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from xlbench import decoding, models
+from xlbench.data import features
+from xlbench.huggingface import checkpoint
+
+GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
+NAMES = sorted(path.stem.removeprefix('family_') for path in GOLDENS.glob('family_*.npz'))
+FORCED = {'m2m_100': 57}
+
+
+@functools.cache
+def golden(name):
+    return dict(np.load(GOLDENS / f'family_{name}.npz'))
+
+
+def weights(name):
+    stored = golden(name).items()
+    return {k[8:]: v.astype(np.float32) for k, v in stored if k.startswith('weights/')}
+
+
+@pytest.fixture(scope='module', params=NAMES)
+def opened(request, tmp_path_factory):
+    """(name, its folder as transformers writes it, the checkpoint, the model, its parameters)."""
+    folder = tmp_path_factory.mktemp('families') / request.param
+    folder.mkdir()
+    (folder / 'config.json').write_text(str(golden(request.param)['config']))
+    safetensors.numpy.save_file(weights(request.param), folder / 'model.safetensors')
+    found = checkpoint.open(str(folder))
+    off = {f: 0.0 for f in ('dropout_rate', 'attention_dropout_rate') if f in found.model}
+    return request.param, folder, found, models.build(**found.model | off), load(found)
+
+
+def load(found):
+    return jax.tree.map(np.asarray, checkpoint.load_params(found))
+
+
+def batch(name, model, rows=slice(None), left=False):
+    """The inputs as decoders take them, their padding behind them or before."""
+    pad = json.loads(str(golden(name)['config']))['pad_token_id']
+    inputs = golden(name)['inputs'][rows].astype(np.int32)
+    segments = (inputs != pad).astype(np.int32)
+    if left:
+        order = np.argsort(segments, axis=1, kind='stable')
+        inputs, segments = (np.take_along_axis(x, order, 1) for x in (inputs, segments))
+    if not model.decoder_only:
+        positions = np.broadcast_to(np.arange(inputs.shape[1]), inputs.shape)
+        return dict(
+            encoder_input_tokens=inputs, encoder_segment_ids=segments, encoder_positions=positions
+        )
+    conventions = features.Conventions(pad, 1, pad, 61)
+    rows = [
+        [{'inputs': row[seen > 0], 'targets': np.array([1], np.int32)}]
+        for row, seen in zip(inputs, segments, strict=True)
+    ]
+    sizes = {'inputs': inputs.shape[1], 'targets': 12}
+    made = features.language_model(rows, features.Layout(sizes, conventions))
+    if left:
+        made |= dict(encoder_input_tokens=shifted(made, 'input_tokens'))
+        made |= dict(encoder_segment_ids=np.sort(made['encoder_segment_ids'], axis=1))
+    return made
+
+
+def shifted(made, name):
+    order = np.argsort(made['encoder_segment_ids'], axis=1, kind='stable')
+    return np.take_along_axis(made[f'encoder_{name}'], order, 1)
+
+
+def test_logits_equal_transformers(opened):
+    name, _, _, model, params = opened
+    expected = golden(name)['logits']
+    inputs = golden(name)['inputs'][: len(expected)].astype(np.int32)
+    segments = (inputs != json.loads(str(golden(name)['config']))['pad_token_id']).astype(np.int32)
+    if 'greedy' not in golden(name):  # A head over an encoder.
+        found = jax.jit(lambda p: model.apply({'params': p}, inputs, segments))(params)
+    elif model.decoder_only:
+        both = lambda m, *x: m.logits(m.states(*x))  # noqa: E731
+        found = jax.jit(lambda p: model.apply({'params': p}, inputs, segments, method=both))(params)
+        found = np.where(segments[..., None] > 0, found, 0)
+    else:
+        targets = golden(name)['targets'].astype(np.int32)
+        found = jax.jit(lambda p: model.apply({'params': p}, inputs, targets, segments))(params)
+    difference = np.abs(found - expected).max() / np.abs(expected).max()
+    print(f'{name}: {difference:.1e}')
+    assert difference < 1e-5
+
+
+@pytest.mark.parametrize('case', ['greedy', 'beam5'])
+def test_texts_equal_transformers(opened, case):
+    name, _, _, model, params = opened
+    if case not in golden(name):
+        pytest.skip('writes no texts')
+    config = json.loads(str(golden(name)['config']))
+    pad, end = config['pad_token_id'], config['eos_token_id']
+    method = dict(method='greedy') if case == 'greedy' else dict(method='beam', num_beams=5)
+    options = decoding.Options(**method, max_length=12)
+    forced = np.full(20, FORCED[name], np.int32) if name in FORCED else None
+    start = config.get('decoder_start_token_id') or pad
+    decode = jax.jit(
+        functools.partial(
+            decoding.decode, model, options=options, start_id=start, eos_id=end, pad_id=pad,
+            forced_first=forced,
+        )
+    )  # fmt: skip
+    for left in {False, model.decoder_only}:
+        found = decode(params, batch(name, model, left=left))
+        np.testing.assert_array_equal(found.tokens[:, 0], golden(name)[case])
+        if case == 'beam5':
+            np.testing.assert_allclose(found.scores[:, 0], golden(name)['scores'], atol=1e-4)
+
+
+def test_round_trip_is_bit_exact(opened, tmp_path):
+    name, _, found, _, params = opened
+    before = json.loads(str(golden(name)['config']))
+    ids = {ours: before.get(f'{key}_token_id', 0) for ours, key in (
+        ('pad_id', 'pad'), ('eos_id', 'eos'), ('bos_id', 'bos'),
+        ('decoder_start_id', 'decoder_start'),
+    )}  # fmt: skip
+    config = models.config(**found.model)
+    checkpoint.save(tmp_path / 'two', found.family, config, params, ids, ())
+    after = safetensors.numpy.load_file(tmp_path / 'two' / 'model.safetensors')
+    entries = checkpoint.names(found.family, config)
+    stored = named_weights.from_params(entries, named_weights.to_params(entries, weights(name)))
+    assert after.keys() == stored.keys() and not weights(name).keys() - {
+        *stored, *(tied for entry in entries.values() for tied in entry.tied)
+    }  # fmt: skip
+    for key, value in after.items():
+        np.testing.assert_array_equal(value, weights(name)[key])
+    written = json.loads((tmp_path / 'two' / 'config.json').read_text())
+    assert models.config(**checkpoint.open(str(tmp_path / 'two')).model) == config
+    assert {k: v for k, v in written.items() if k in before and v is not None} == {
+        k: v for k, v in before.items() if k in written and written[k] is not None
+    }
+
+
+def test_sizes_have_the_parameters_of_the_public_checkpoints():
+    """As the hub counts them, in millions; a layer is like any other."""
+    expected = {
+        ('llama', '3.2_1b'): 1235.8, ('llama', '3.1_8b'): 8030.3, ('mistral', '7b'): 7241.7,
+        ('qwen2', '2.5_0.5b'): 494.0, ('qwen3', '0.6b'): 596.0, ('gemma', '2b'): 2506.2,
+        ('gemma2', '2b'): 2614.3, ('gemma3', '270m'): 268.1, ('gemma3', '1b'): 999.9,
+        ('m2m_100', '418m'): 483.9, ('m2m_100', 'nllb_600m'): 615.1,
+        ('t5_1_1', 'byt5_small'): 299.6, ('umt5', 'small'): 306.6,
+    }  # fmt: skip
+    tokens = np.zeros((1, 4), np.int32)
+    for (family, size), millions in expected.items():
+        fields = models.fields_of(family, size)
+        depths = {key: fields[key] for key in fields if key.endswith('layers')}
+        sizes = []
+        for layers in ({}, *({key: 2} for key in depths)):
+            model = models.build(family, size, **dict.fromkeys(depths, 1) | layers)
+            shapes = jax.eval_shape(model.init, jax.random.key(0), tokens, tokens)
+            sizes.append(sum(leaf.size for leaf in jax.tree.leaves(shapes)))
+        more = zip(sizes[1:], depths.values(), strict=True)
+        count = sizes[0] + sum((size - sizes[0]) * (depth - 1) for size, depth in more)
+        assert round(count / 1e6, 1) == millions, (family, size)

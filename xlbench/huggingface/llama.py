@@ -1,0 +1,250 @@
+"""Llama, Mistral, Qwen 2 and 3, Gemma 1 to 3 as transformers stores them (LlamaForCausalLM, ...).
+
+One table of names serves all. Older files say rotations in other keys (rope_theta, rope_scaling,
+rope_local_base_freq) than those of transformers 5 (rope_parameters); both are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from xlbench.huggingface import config_keys
+from xlbench.huggingface.mapping import Entry, Special
+from xlbench.models.families import FAMILIES
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.files import Json
+
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.families import Fields
+    from xlbench.models.llama import LlamaConfig
+
+# Buffers that old versions stored.
+IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
+
+
+def names(family: str, config: LlamaConfig) -> dict[str, Entry]:
+    """Our parameter -> its tensors."""
+    del family
+    tied = ('lm_head.weight',) if config.tied_embeddings else ()
+    table = {
+        'decoder/token_embedder/embedding': Entry(('model.embed_tokens.weight',), tied=tied),
+        'decoder/final_norm/scale': Entry(('model.norm.weight',)),
+    }
+    if not tied:
+        table['logits_dense/kernel'] = Entry(('lm_head.weight',))
+    parts = {
+        'attention/query': (('self_attn.q_proj',), config.qkv_bias),
+        'attention/kv': (('self_attn.k_proj', 'self_attn.v_proj'), config.qkv_bias),
+        'attention/out': (('self_attn.o_proj',), config.out_bias),
+        'mlp/wi': (('mlp.gate_proj', 'mlp.up_proj'), config.mlp_bias),
+        'mlp/wo': (('mlp.down_proj',), config.mlp_bias),
+    }
+    norms = {'attention_norm': 'input_layernorm', 'mlp_norm': 'post_attention_layernorm'}
+    if config.post_norms:
+        norms |= {
+            'attention_post_norm': 'post_attention_layernorm',
+            'mlp_norm': 'pre_feedforward_layernorm',
+            'mlp_post_norm': 'post_feedforward_layernorm',
+        }
+    if config.qk_norm:
+        norms |= {f'attention/{x}_norm': f'self_attn.{x[0]}_norm' for x in ('query', 'key')}
+    for i in range(config.num_layers):
+        ours, theirs = f'decoder/layers_{i}', f'model.layers.{i}'
+        for part, (tensors, has_bias) in parts.items():
+            for leaf, their_leaf in (
+                ('kernel', 'weight'),
+                *([('bias', 'bias')] if has_bias else []),
+            ):
+                entry = Entry(tuple(f'{theirs}.{tensor}.{their_leaf}' for tensor in tensors))
+                table[f'{ours}/{part}/{leaf}'] = entry
+        for norm, tensor in norms.items():
+            table[f'{ours}/{norm}/scale'] = Entry((f'{theirs}.{tensor}.weight',))
+    return table
+
+
+# Our field -> the key of config.json with the same meaning.
+_KEYS = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'hidden_size',
+    'num_heads': 'num_attention_heads',
+    'num_kv_heads': 'num_key_value_heads',
+    'head_dim': 'head_dim',
+    'mlp_dim': 'intermediate_size',
+    'num_layers': 'num_hidden_layers',
+    'max_positions': 'max_position_embeddings',
+    'norm_epsilon': 'rms_norm_eps',
+    'init_std': 'initializer_range',
+    'attention_dropout_rate': 'attention_dropout',
+    'tied_embeddings': 'tie_word_embeddings',
+}
+# What files may leave out (transformers' defaults).
+_DEFAULTS = {
+    'rms_norm_eps': 1e-6,
+    'initializer_range': 0.02,
+    'attention_dropout': 0.0,
+    'max_position_embeddings': 2048,
+}
+_TYPES = {'gemma3': 'gemma3_text'}  # Family -> model_type, where it is another.
+_GEMMAS = ('gemma', 'gemma2', 'gemma3')
+# Our field -> the key, of the families that have it.
+_GEMMA_KEYS = {
+    'query_scale': 'query_pre_attn_scalar',
+    'attention_softcap': 'attn_logit_softcapping',
+    'logits_softcap': 'final_logit_softcapping',
+}
+_SCALED = {'rope_factor': 'factor'}
+_LLAMA3 = {
+    'rope_low': 'low_freq_factor',
+    'rope_high': 'high_freq_factor',
+    'rope_original': 'original_max_position_embeddings',
+}
+
+
+def from_config(config: Mapping[str, Json]) -> Fields:
+    """The content of a config.json -> arguments of models.build.
+
+    Raises:
+      UserError: a key that is missing, or a value that this model does not have.
+    """
+    family = next(f for f in FAMILIES if _TYPES.get(f, f) == config['model_type'])
+    gemma = family in _GEMMAS
+    config = {
+        **_DEFAULTS,
+        'tie_word_embeddings': gemma or FAMILIES[family].fields.get('tied_embeddings', False),
+        'hidden_act': 'gelu_pytorch_tanh' if gemma else 'silu',
+        **{key: value for key, value in config.items() if value is not None},
+    }
+    if 'num_attention_heads' in config and 'hidden_size' in config:
+        heads = config['num_attention_heads']
+        config.setdefault('num_key_value_heads', heads)
+        config.setdefault('head_dim', 128 if family == 'qwen3' else config['hidden_size'] // heads)
+    for key in _KEYS.values():
+        if key not in config:
+            raise UserError(f'config.json lacks {key!r}, which a {family} model needs')
+    # Gemma 1 says 'gelu' and means the tanh approximation, as its second key may say.
+    activation = config.get('hidden_activation') or config['hidden_act']
+    activation = 'gelu_pytorch_tanh' if gemma and activation == 'gelu' else activation
+    if activation not in config_keys.ACTIVATIONS:
+        allowed = ', '.join(config_keys.ACTIVATIONS)
+        raise UserError(f'config.json: hidden_act is {shortened(activation)}; supported: {allowed}')
+    config_keys.expect(config, 'use_bidirectional_attention', False)
+    fields = {
+        **FAMILIES[family].fields,
+        **{ours: config[key] for ours, key in _KEYS.items()},
+        'family': family,
+        'activation': config_keys.ACTIVATIONS[activation],
+        **_windows(family, config),
+        **_rotations(family, config),
+    }
+    if family in ('llama', 'qwen3', *_GEMMAS):  # Qwen 2 has one without saying it.
+        bias = bool(config.get('attention_bias', False))
+        fields |= {'qkv_bias': bias, 'out_bias': bias, 'mlp_bias': bool(config.get('mlp_bias'))}
+    if family in ('gemma2', 'gemma3'):
+        fields |= {ours: config.get(key, 0) for ours, key in _GEMMA_KEYS.items()}
+        fields['query_scale'] = fields['query_scale'] or 256
+    return fields
+
+
+def _windows(family: str, config: Mapping[str, Json]) -> Fields:
+    """Which layers have a window: the file lists them, or the family's pattern says it."""
+    window, count = config.get('sliding_window') or 0, config['num_hidden_layers']
+    no_window: Fields = {'window': 0, 'full_every': 0}
+    is_qwen = family.startswith('qwen')
+    if family in ('llama', 'gemma') or (is_qwen and not config.get('use_sliding_window')):
+        return no_window
+    pattern = {'gemma2': 2, 'gemma3': config.get('sliding_window_pattern', 6)}.get(family, 0)
+    kinds = config.get('layer_types')
+    if kinds is None and is_qwen:
+        first = config.get('max_window_layers', 28)
+        kinds = ['sliding_attention' if i >= first else 'full_attention' for i in range(count)]
+    if kinds is not None:
+        full = [kind == 'full_attention' for kind in kinds]
+        numbers = range(1, count + 1)
+        fits = [
+            every
+            for every in (pattern, *range(count + 1))
+            if full == [every > 0 and n % every == 0 for n in numbers]
+        ]
+        if not fits:
+            raise UserError(
+                'config.json: layer_types has full attention in no regular distance; supported: in '
+                'each n-th layer, in all or in none'
+            )
+        pattern = fits[0]
+    return {'window': window, 'full_every': pattern} if pattern != 1 else no_window
+
+
+def _rotations(family: str, config: Mapping[str, Json]) -> Fields:
+    given = _known(config.get('rope_parameters'))
+    whole = _known(given.get('full_attention')) or given
+    local = _known(given.get('sliding_attention'))
+    scaling = whole | _known(config.get('rope_scaling'))
+    form = scaling.get('rope_type', scaling.get('type', 'default'))
+    keys = {'default': {}, 'linear': _SCALED, 'llama3': _SCALED | _LLAMA3}
+    if form not in keys:
+        given = shortened(form)
+        raise UserError(f'config.json: rope_type is {given}; supported: {", ".join(keys)}')
+    for key in keys[form].values():
+        if key not in scaling:
+            raise UserError(f'config.json lacks {key!r}, which rotations of type {form} need')
+    usual = 1_000_000.0 if family == 'gemma3' else 10_000.0
+    fields = {
+        'rope_theta': whole.get('rope_theta', config.get('rope_theta', usual)),
+        'rope_form': form,
+        **{ours: scaling[key] for ours, key in keys[form].items()},
+    }
+    if family == 'gemma3':
+        base = config.get('rope_local_base_freq', 10_000.0)
+        fields['local_rope_theta'] = local.get('rope_theta', base)
+    return fields
+
+
+def _known(values: Mapping[str, Json] | None) -> dict[str, Json]:
+    return {key: value for key, value in (values or {}).items() if value is not None}
+
+
+def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]:
+    """The content of config.json for a model of ours; the inverse of `from_config`.
+
+    Raises:
+      UserError: transformers has no such model.
+    """
+    own = FAMILIES[family].fields
+    for field in ('unit_norms', 'scaled_embeddings', 'post_norms', 'qk_norm'):
+        if getattr(config, field) != own.get(field, False):
+            raise UserError(f'a {family} model of transformers has no {field}={not own.get(field)}')
+    rope = {'rope_theta': config.rope_theta, 'rope_type': config.rope_form}
+    if config.rope_form != 'default':
+        rope['factor'] = config.rope_factor
+    if config.rope_form == 'llama3':
+        rope |= {key: getattr(config, ours) for ours, key in _LLAMA3.items()}
+    if family == 'gemma3':
+        local = {'rope_theta': config.local_rope_theta, 'rope_type': 'default'}
+        rope = {'full_attention': rope, 'sliding_attention': local}
+    start = {'qwen2': 'Qwen2', 'qwen3': 'Qwen3'}.get(family, family.capitalize())
+    content = {
+        'architectures': [f'{start}ForCausalLM'],
+        'model_type': _TYPES.get(family, family),
+        **{key: getattr(config, ours) for ours, key in _KEYS.items()},
+        'rope_parameters': rope,
+        'pad_token_id': ids.get('pad_id'),
+        'bos_token_id': ids.get('bos_id'),
+        'eos_token_id': ids.get('eos_id'),
+    }
+    activation = config_keys.activation_key(config.activation, 'gelu_pytorch_tanh', 'silu')
+    content['hidden_activation' if family in _GEMMAS else 'hidden_act'] = activation
+    if family not in ('qwen2', 'mistral'):
+        content['attention_bias'] = config.qkv_bias
+    if family == 'llama':
+        content['mlp_bias'] = config.mlp_bias
+    if family in ('gemma2', 'gemma3'):
+        content |= {key: getattr(config, ours) or None for ours, key in _GEMMA_KEYS.items()}
+    if family not in ('llama', 'gemma'):
+        content['sliding_window'] = config.window or None
+        if family != 'mistral':
+            kinds = ('full_attention', 'sliding_attention')
+            content['layer_types'] = [kinds[windowed] for windowed in config.windowed]
+        if family.startswith('qwen'):
+            content['use_sliding_window'] = config.window > 0
+    return content

@@ -1,0 +1,372 @@
+"""Decoders of today: Llama, Mistral, Qwen 2 and 3, Gemma 1 to 3; one stack, told apart by fields.
+
+Positions are rotations of queries and keys (RoPE, arXiv:2104.09864), several queries share a key
+and a value (GQA, arXiv:2305.13245), norms are RMS norms and MLPs gated (arXiv:2002.05202). Llama:
+arXiv:2302.13971, arXiv:2407.21783; Mistral, whose layers see a window: arXiv:2310.06825; Qwen:
+arXiv:2407.10671, arXiv:2505.09388; Gemma: arXiv:2403.08295, arXiv:2408.00118, arXiv:2503.19786.
+Objectives and decoders see what they see of GPT-2, see gpt2.py.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Annotated
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from msgspec import Meta
+
+from xlbench.models import gpt2, masks, transformer
+from xlbench.models.attention import (
+    Attention,
+    KeysValues,
+    join_heads,
+    split_heads,
+    step_attention,
+)
+from xlbench.models.cpu_kernels import dot_heads
+from xlbench.models.dense import Dense, unstack
+from xlbench.models.embeddings import Embedding, OutputEmbedding
+from xlbench.models.masks import MaskSpec
+from xlbench.models.norms import RMSNorm
+from xlbench.models.placement import constrain
+from xlbench.system import errors
+
+ROPE_FORMS = ('default', 'linear', 'llama3')
+# [batch, length, head_dim / 2] each.
+Rotation = tuple[jax.Array, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LlamaConfig(gpt2.Gpt2Config):
+    """Sizes and types of one model; there is no dropout unless a config asks for it.
+
+    Attributes:
+      num_kv_heads: heads of keys and values; equally many queries share each.
+      max_positions: tokens of a text that the model was made for.
+      tied_embeddings: whether the input table also gives the logits.
+      scaled_embeddings: tokens are multiplied by sqrt(emb_dim) (Gemma).
+      unit_norms: norms multiply by 1 + their parameter (Gemma).
+      post_norms: what a part gives is normed, too (Gemma 2 and 3).
+      qk_norm: queries and keys are normed, each head alone (Qwen 3, Gemma 3).
+      qkv_bias: a bias of queries, keys and values (Qwen 2).
+      out_bias: a bias of what attention gives.
+      mlp_bias: a bias in the MLP.
+      query_scale: queries are divided by its square root; 0: by that of head_dim.
+      attention_softcap: logits of attention are c tanh(logits / c); 0: as they are (Gemma 2: 50).
+      logits_softcap: likewise the logits of tokens (Gemma 2: 30).
+      window: tokens that a layer with a window sees, its own among them; 0: no layer has one.
+      full_every: each n-th layer has no window; 0: all have one.
+      rope_theta: base of the rotations' frequencies.
+      local_rope_theta: that of layers with a window; 0: the same (Gemma 3: 10,000).
+      rope_form: how frequencies are stretched for long texts: 'default' leaves them, 'linear'
+        divides all by rope_factor, 'llama3' the low ones (arXiv:2407.21783, section 3.4.2).
+      rope_factor: see rope_form.
+      rope_low, rope_high: of 'llama3', wavelengths in rope_original tokens between which
+        frequencies are more and more stretched.
+      rope_original: tokens of the texts before that.
+    """
+
+    num_kv_heads: Annotated[int, Meta(ge=1, le=2**20)]
+    activation: str = 'swish'
+    norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-6
+    dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    tied_embeddings: bool = False
+    scaled_embeddings: bool = False
+    unit_norms: bool = False
+    post_norms: bool = False
+    qk_norm: bool = False
+    qkv_bias: bool = False
+    out_bias: bool = False
+    mlp_bias: bool = False
+    query_scale: Annotated[int, Meta(ge=0, le=2**24)] = 0
+    attention_softcap: Annotated[float, Meta(ge=0)] = 0.0
+    logits_softcap: Annotated[float, Meta(ge=0)] = 0.0
+    window: Annotated[int, Meta(ge=0, le=2**24)] = 0
+    full_every: Annotated[int, Meta(ge=0, le=2**8)] = 0
+    rope_theta: Annotated[float, Meta(gt=0)] = 10_000.0
+    local_rope_theta: Annotated[float, Meta(ge=0)] = 0.0
+    rope_form: str = 'default'
+    rope_factor: Annotated[float, Meta(gt=0)] = 1.0
+    rope_low: Annotated[float, Meta(gt=0)] = 1.0
+    rope_high: Annotated[float, Meta(gt=0)] = 4.0
+    rope_original: Annotated[int, Meta(ge=1, le=2**24)] = 8192
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.rope_form not in ROPE_FORMS:
+            raise errors.unknown('rope_form', self.rope_form, ROPE_FORMS)
+        if self.num_heads % self.num_kv_heads:
+            raise errors.UserError(
+                f'num_kv_heads={self.num_kv_heads} does not divide num_heads={self.num_heads}'
+            )
+        if self.scan_layers and len(set(self.windowed)) > 1:
+            raise errors.UserError(
+                'scan_layers makes a loop of equal layers, and some here have a window; set it to 0'
+            )
+
+    @property
+    def windowed(self) -> list[bool]:
+        """True for each layer that has a window."""
+        every = self.full_every
+        numbers = range(1, self.num_layers + 1)
+        return [self.window > 0 and (not every or n % every > 0) for n in numbers]
+
+
+def frequencies(cfg: LlamaConfig, local: bool) -> np.ndarray:
+    """The angle of each pair of features from one position to the next, [head_dim / 2]."""
+    if local and cfg.local_rope_theta:
+        return cfg.local_rope_theta ** (-np.arange(0, cfg.head_dim, 2) / cfg.head_dim)
+    found = cfg.rope_theta ** (-np.arange(0, cfg.head_dim, 2) / cfg.head_dim)
+    if cfg.rope_form == 'linear':
+        return found / cfg.rope_factor
+    if cfg.rope_form == 'default':
+        return found
+    turns = cfg.rope_original * found / (2 * math.pi)  # In a text of the original length.
+    kept = np.clip((turns - cfg.rope_low) / (cfg.rope_high - cfg.rope_low), 0, 1)
+    return found * (kept + (1 - kept) / cfg.rope_factor)
+
+
+def rotation(cfg: LlamaConfig, positions: jax.Array, local: bool) -> Rotation:
+    """Cosines and sines of positions [batch, length], float32."""
+    angles = positions[..., None].astype(jnp.float32) * frequencies(cfg, local).astype(np.float32)
+    return jnp.cos(angles), jnp.sin(angles)
+
+
+def rotate(x: jax.Array, by: Rotation) -> jax.Array:
+    """Turns features i and i + head_dim / 2 of x [batch, heads, length, head_dim] as a pair."""
+    cos, sin = (part[:, None].astype(x.dtype) for part in by)
+    a, b = jnp.split(x, 2, axis=-1)
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+
+# ---------------------------------------------------------------------------------------- the model
+
+
+class SharedAttention(Attention):
+    """Attention within a text, in which several queries share a key and a value.
+
+    Queries are one kernel, keys and values another. The cache has the shared heads alone.
+    """
+
+    config: LlamaConfig | None = None
+
+    def setup(self):
+        """Builds the products, and the norms of queries and keys."""
+        super().setup()
+        cfg = self.config
+        inwards = functools.partial(
+            Dense, axes=('joined_kv', 'embed'), use_bias=cfg.qkv_bias,
+            matmul_dtype=self.matmul_dtype, kernel_init=self.kernel_init,
+        )  # fmt: skip
+        self.query = inwards(cfg.num_heads * cfg.head_dim)
+        self.kv = inwards(cfg.num_kv_heads * cfg.head_dim, stack=2)
+        if cfg.qk_norm:
+            self.query_norm, self.key_norm = norm(cfg), norm(cfg)
+
+    def project(
+        self, x: jax.Array, by: Rotation, length: str | None = 'length'
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
+        cfg = self.config
+        q = split_heads(self.query(x), cfg.num_heads, length)
+        k, v = (
+            jnp.swapaxes(y.reshape(*y.shape[:2], cfg.num_kv_heads, -1), 1, 2)
+            for y in unstack(self.kv(x))
+        )
+        if cfg.qk_norm:
+            q, k = self.query_norm(q), self.key_norm(k)
+        return rotate(q, by) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, by), v
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        by: Rotation,
+        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, out_features]
+        """Every position attends to all that its mask leaves it."""
+        return self.look(*self.project(x, by), mask, train)
+
+    def look(self, q, k, v, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
+        """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
+        cfg = self.config
+        share = cfg.num_heads // cfg.num_kv_heads
+        k, v = (constrain(jnp.repeat(y, share, 1), 'batch', 'heads', None, None) for y in (k, v))
+        if cfg.attention_softcap:
+            return self.out(join_heads(self._capped(q, k, self.dropout(v, train), mask, 3)))
+        return self.attend(q, k, v, None, mask, train)
+
+    def _capped(self, q, k, v, mask: jax.Array, features: int) -> jax.Array:
+        """Attention whose logits are soft-capped; `features` is their axis in k."""
+        cap = self.config.attention_softcap
+        logits = cap * jnp.tanh(dot_heads(q, k, (3, features)) / cap) + mask
+        weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
+        return dot_heads(weights, v, (3, 2)).astype(q.dtype)
+
+    def step(
+        self,
+        x: jax.Array,  # [rows, 1, embed]
+        past: KeysValues,
+        place: jax.Array,
+        bias: tuple[Rotation, jax.Array],  # of the rows, and [batch, 1, 1, places], the window
+        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
+    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
+        """Attention of one new token over earlier ones and itself; see SelfAttention.step."""
+        cfg, batch = self.config, len(past['key'])
+        share = cfg.num_heads // cfg.num_kv_heads
+        by, window = bias
+        q, k, v = self.project(x.reshape(batch, -1, x.shape[-1]), by, length=None)
+        past = {
+            'key': lax.dynamic_update_slice_in_dim(
+                past['key'], jnp.swapaxes(k, 2, 3), place, axis=3
+            ),
+            'value': lax.dynamic_update_slice_in_dim(past['value'], v, place, axis=2),
+        }
+        # The queries that share a key are further rows of it.
+        beams = q.shape[2]
+        q = q.reshape(batch, cfg.num_kv_heads, share * beams, cfg.head_dim)
+        mask = jnp.tile(mask + window, (1, 1, share, 1))
+        if cfg.attention_softcap:
+            y = self._capped(q, past['key'], past['value'], mask, 2)
+        else:
+            y = step_attention(q, past['key'], past['value'], None, mask)
+        y = y.reshape(batch, cfg.num_heads, beams, cfg.head_dim)
+        return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
+
+
+def norm(cfg: LlamaConfig) -> RMSNorm:
+    """An RMS norm as the config says."""
+    return RMSNorm(cfg.norm_epsilon, cfg.unit_norms)
+
+
+class Layer(gpt2.Layer):
+    """Causal self-attention and MLP, each after a norm, in Gemma 2 and 3 also before one."""
+
+    config: LlamaConfig
+    windowed: bool = False
+
+    def setup(self):
+        """Builds self-attention and MLP, each with its norms."""
+        cfg = self.config
+        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
+        self.attention = SharedAttention(
+            config=cfg, num_heads=cfg.num_heads, head_dim=cfg.head_dim, out_features=cfg.emb_dim,
+            use_bias=cfg.out_bias, dropout_rate=cfg.attention_dropout_rate,
+            shared_dropout=cfg.shared_dropout, matmul_dtype=cfg.operands, **inits,
+        )  # fmt: skip
+        self.mlp = transformer.mlp(
+            cfg, activation=cfg.activation, gated=True, use_bias=cfg.mlp_bias, **inits
+        )
+        self.attention_norm, self.mlp_norm = norm(cfg), norm(cfg)
+        if cfg.post_norms:
+            self.attention_post_norm, self.mlp_post_norm = norm(cfg), norm(cfg)
+        self.dropout = transformer.dropout(cfg)
+        self.parts = transformer.Parts(
+            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
+        )
+
+    def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
+        """The layer for whole texts; of bias and mask there are those of both kinds of layers."""
+        own = bias[self.windowed], mask[self.windowed]
+        return super().__call__(x, encoded, *own, cross_mask, train)
+
+    def _after(self, norm: nn.Module, x: jax.Array, y: jax.Array) -> jax.Array:
+        if self.config.post_norms:
+            y = (self.attention_post_norm if norm is self.attention_norm else self.mlp_post_norm)(y)
+        return x + y
+
+    def prefill(self, x, bias, mask) -> tuple[jax.Array, KeysValues]:
+        """See gpt2.Layer."""
+        q, k, v = self.attention.project(self.attention_norm(x), bias[self.windowed])
+        x = self._after(self.attention_norm, x, self.attention.look(q, k, v, mask[self.windowed]))
+        x = self._after(self.mlp_norm, x, self.mlp(self.mlp_norm(x)))
+        return x, {'key': jnp.swapaxes(k, 2, 3), 'value': v}
+
+
+class Decoder(gpt2.Decoder):
+    """The stack of layers, with its embeddings."""
+
+    config: LlamaConfig
+
+    def setup(self):
+        """Builds the table, the layers and the norm at the top."""
+        cfg = self.config
+        self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
+        made = transformer.checkpointed_layer(Layer, cfg)
+        self.layers = [made(cfg, windowed) for windowed in cfg.windowed]
+        self.final_norm = norm(cfg)
+        self.dropout = transformer.dropout(cfg)
+
+    def check_length(self, length: int) -> None:
+        """Rotations have no end."""
+
+    def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
+        """Returns whether attention is fused; windows and capped logits need a mask."""
+        cfg = self.config
+        return not (cfg.window or cfg.attention_softcap) and super().takes_fused(
+            tokens, keys, train
+        )
+
+    def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple[tuple, tuple]:
+        """Rotations and masks of layers without and with a window."""
+        cfg = self.config
+        rotations = tuple(rotation(cfg, positions, local) for local in (False, True))
+        if not cfg.window:
+            return rotations, (mask, mask)
+        distance = positions[:, None, :, None] - positions[:, None, None, :]
+        return rotations, (mask, mask + masks.mask_bias(distance < cfg.window))
+
+    def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
+        """Tokens [batch, length] -> [batch, length, emb_dim]."""
+        x = self.token_embedder(tokens)
+        return self.dropout(x * self._scale if self.config.scaled_embeddings else x, train)
+
+    @property
+    def _scale(self) -> jax.Array:
+        return jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)
+
+    def bias_step(self, cache: transformer.Cache) -> list[tuple[Rotation, jax.Array]]:
+        """The rotation of the new tokens in each layer, and what its window hides."""
+        cfg, index = self.config, cache['index']
+        _, beams, room = cache['origin'].shape
+        now = cache['positions'] + index  # [batch]
+        there = cache['prompt_mask'] == 0  # [batch, 1, 1, inputs]
+        prompt = jnp.cumsum(there, axis=-1) - 1
+        new = cache['positions'][:, None] + jnp.repeat(jnp.arange(room), beams)
+        keys = jnp.concatenate([prompt, new[:, None, None]], axis=-1)
+        hidden = masks.mask_bias(now[:, None, None, None] - keys < cfg.window)
+        of_rows = jnp.broadcast_to(now[:, None], (len(now), beams))
+        kinds = [
+            (rotation(cfg, of_rows, local), hidden if local else jnp.zeros((1, 1, 1, 1)))
+            for local in (False, True)
+        ]
+        return [kinds[windowed] for windowed in cfg.windowed]
+
+
+class Llama(gpt2.Gpt2):
+    """Decoder-only model over token ids; see the module's docstring."""
+
+    config: LlamaConfig
+
+    def setup(self):
+        """Builds the stack and the table of the logits."""
+        cfg = self.config
+        self.decoder = Decoder(cfg)
+        if not cfg.tied_embeddings:
+            self.logits_dense = OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
+
+    @property
+    def logits_softcap(self) -> float:
+        """See Generator."""
+        return self.config.logits_softcap
+
+    def output_embedding(self) -> jax.Array:
+        """The table [vocab, emb_dim] that turns hidden states into logits."""
+        if self.config.tied_embeddings:
+            return super().output_embedding()
+        return self.logits_dense()
