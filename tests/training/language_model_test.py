@@ -52,9 +52,7 @@ def test_a_folder_of_a_decoder_is_fine_tuned(tmp_path):
     (tmp_path / 'tokenizer.json').write_text('{}')
     config = 'configs/finetune.py:pretrained,mixture=news_title_en'
     argv = ['train', f'--config.model.from={tmp_path}']
-    read, *_ = config_lib.parse_flags(
-        [*argv, f'--config={config},objective=language_model'], **known
-    )
+    read, *_ = config_lib.parse_command([*argv, f'--config={config},objective=language_model'])
     assert (read.model.family, read.model.window, read.init_from) == ('gemma3', 4, str(tmp_path))
     config_lib.check_config(read)
     with pytest.raises(errors.UserError, match='language_model trains a gpt2 or llama'):
