@@ -209,7 +209,8 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     args, rest = CommandLine('plan', doc, PLAN).parser().parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
-    config, *_ = config_lib.parse_command([argv[0], f'--config={args.config}', *rest])
+    given = [f'--config={args.config}'] if args.config else []
+    config, *_ = config_lib.parse_command([argv[0], *given, *rest])
     config_lib.check_config(config)
     return args, config
 

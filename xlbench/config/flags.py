@@ -27,7 +27,7 @@ from xlbench.system.files import Setting
 
 # What every program with a config takes, and most: for --help.
 FLAGS = (
-    flag('--config', 'a config, and its variant', required=True, metavar='FILE[:VARIANT]'),
+    flag('--config', 'a config, and its variant (required)', metavar='FILE[:VARIANT]'),
     flag('--config.KEY', 'set a key of the config: --config.seed=1', metavar='VALUE'),
 )
 RUN_FLAGS = (
@@ -70,6 +70,8 @@ def parse_command(
     """
     overrides, others = _divided(argv[1:])
     args, unknown = line.parser().parse_known_args(others)
+    if not args.config:
+        raise UserError('no config; try --config=configs/mtg_mt5.py')
     path = _config_file(args.config)
     config = _load(path)
     given = _set_overrides(config, [*overrides, *unknown])
