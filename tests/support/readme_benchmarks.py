@@ -249,6 +249,10 @@ PLAN: dict[str, dict[str, Step]] = {
         '--output=data/translation/wmt20/en-de/train.tsv europarl.tsv.gz:2,1 rapid.tmx.gz '
         'news.en,news.de': Step(prepare=parallel_corpora, prints='60 pairs read, 60 kept'),
         f'{TRANSLATION}:base,target=de': Step('--dry_run', prints='translation_wmt20_en_de'),
+        'python -m xlbench.translate --engine=facebook/nllb-200-distilled-600M '
+        '--source_lang=en --target_lang=de --input=english.txt --output=german.txt': Step(
+            skip='2.5 GB of the hub; tests/translation/translation_test.py has a folder like it'
+        ),
         'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
         "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
         '--output=data/mrs/mt_train/es/en.tsv': Step(

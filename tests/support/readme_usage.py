@@ -65,7 +65,7 @@ PLAN: dict[str, dict[str, Step]] = {
     },
     'reports.md': {
         'python -m xlbench.report RUNS/mtg --output=report --plots': Step(
-            leaves='report/mtg_test_scores.pdf'
+            leaves='report/mtg_test_map_1.pdf'
         ),
         'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
         '--workdir=RUNS/other_system': Step(
