@@ -566,9 +566,10 @@ def test_models_with_a_head_of_cosines():
     variables = {'params': params_of('classification', head='cosine')}
     logits = jax.jit(model.apply)(variables, tokens)
     assert np.abs(logits).max() <= 10.0
+    fields = ranges.fields_of(heads.HeadConfig)
     with pytest.raises(errors.UserError, match='allowed: cosine, linear'):
-        model_of('classification', head='round')
-    with pytest.raises(errors.UserError, match='scale is 0'):
-        model_of('classification', head='cosine', scale=0)
+        ranges.check(fields['head'].type, 'round', 'config.model.head')
+    with pytest.raises(errors.UserError, match='scale is 0; it must be above 0'):
+        ranges.check(fields['scale'].type, 0, 'config.model.scale')
     with pytest.raises(errors.UserError, match='cannot be written for transformers'):
         bert_names.names('sequence_classifier', model.config)
