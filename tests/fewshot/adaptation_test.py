@@ -19,6 +19,7 @@ from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
 from xlbench.parallel import partitioning
+from xlbench.settings import ranges
 from xlbench.system import errors, machine
 from xlbench.training import objectives, train_step
 
