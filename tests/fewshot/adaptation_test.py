@@ -15,7 +15,7 @@ from xlbench import models
 from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
 from xlbench.fewshot.settings import Lane, Recipe
-from xlbench.huggingface import bert as bert_names
+from xlbench.huggingface import checkpoint
 from xlbench.metrics import tagging
 from xlbench.models import heads
 from xlbench.parallel import partitioning
@@ -573,4 +573,4 @@ def test_models_with_a_head_of_cosines():
     with pytest.raises(errors.UserError, match='scale is 0; it must be above 0'):
         ranges.check(fields['scale'].type, 0, 'config.model.scale')
     with pytest.raises(errors.UserError, match='cannot be written for transformers'):
-        bert_names.names('sequence_classifier', model.config)
+        checkpoint.names('sequence_classifier', model.config)
