@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3689, 23),
     'chains': (758, 5),
-    'config': (1960, 9),
+    'config': (1962, 9),
     'configs': (2129, 20),
     'data': (12677, 53),
     'decoding': (1228, 10),

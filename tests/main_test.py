@@ -76,7 +76,7 @@ def test_a_former_program_becomes_the_command_of_today(name, monkeypatch, capsys
         ('tasks', 'mood', 'mood_...  your tasks in tasks/mood.py'),
         ('metrics', 'CHRF+', 'chrf++'),
         ('configs', 'finetune', 'finetune  Any task or mixture: trains'),
-        ('models', 'mt5 base', 'mt5 base  12 layers of 768'),
+        ('models', 'mt5 base', 'mt5 base   12 layers of 768'),
         ('languages', 'swah', 'sw  swahili, latin'),
     ],
 )

@@ -30,7 +30,7 @@ class Asked(settings.Adapt):
 def opened(root, view, task='', lang='de', **changed):
     options = {
         'languages': (lang,), 'learning_rates': (1e-5,), 'shots': (1, 4),
-        'buckets': range(tiny_labels.BUCKETS), 'lengths': {'inputs': LIMIT}, 'eval_batch_size': 16,
+        'buckets': tuple(range(tiny_labels.BUCKETS)), 'lengths': {'inputs': LIMIT}, 'eval_batch_size': 16,
     }  # fmt: skip
     adapt = Asked(**options | changed)
     return corpus_lib.Corpus.open(str(root), 'sample', task or TASKS[view], lang, adapt)
@@ -200,7 +200,7 @@ def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
     assert not any(array[last].any() for array in arrays.values())
     opened(root, view, buckets=(1, last))
     refused = r'bucket 5 of .*/shots_1 was requested, but there are 5, counted from 0'
-    for asked in (range(6), (5,)):
+    for asked in (tuple(range(6)), (5,)):
         with pytest.raises(errors.UserError, match=refused):
             opened(root, view, buckets=asked)
 
@@ -430,7 +430,7 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     assert [split for _, split in corpus_lib.needed('xnli', 'de', (8, 1, 1), 'none')] == [
         'test', 'shots_1', 'shots_8',
     ]  # fmt: skip
-    with pytest.raises(errors.UserError, match="unknown dev set 'dev'"):
+    with pytest.raises(errors.UserError, match="unknown dev in config.adapt.dev 'dev'"):
         opened(root, view, dev='dev')
     with pytest.raises(
         errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
@@ -465,7 +465,7 @@ def test_pairs_of_texts(tmp_path):
     }
     for split, rows in splits.items():
         tiny_labels.write_task(tmp_path, 'classification', name, split, rows)
-    corpus = opened(tmp_path, 'classification', 'pawsx', shots=(1,), buckets=range(3), dev='none')
+    corpus = opened(tmp_path, 'classification', 'pawsx', shots=(1,), buckets=(0, 1, 2), dev='none')
     arrays = corpus.bucket_arrays(1)
     width = arrays['encoder_input_tokens'].shape[-1]
     expected = made('classification', splits['shots_1'], width)

@@ -354,7 +354,7 @@ def test_a_folder_without_results_is_refused_with_a_hint(tmp_path):
 
 def test_reports_of_runs_say_what_reports_of_sweeps_are_made_with(tmp_path):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [1.0]))
-    said = r'sweep is the workdir of a sweep .*fewshot\.report'
+    said = r'sweep is the workdir of a sweep .*fewshot report'
     with pytest.raises(errors.UserError, match=said):
         runs_results.read_run(folder)
 

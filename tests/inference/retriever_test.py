@@ -380,7 +380,7 @@ def test_records_in_their_languages(call, retriever):
         (('--target_lang=de', '--num_beams=3'), '--num_beams is for models that write their answ'),
         (('--target_lang=de', '--rerank=other'), '--rerank is for models that write their answers'),
         (('--target_lang=de', '--mmi_model=other'), '--mmi_model is for models that write their'),
-        (('--target_lang=de', '--num_return=0'), '0 suggestions are asked for'),
+        (('--target_lang=de', '--num_return=0'), '--num_return is 0; it must be 1'),
     ],
 )
 def test_wrong_flags(call, arguments, message):

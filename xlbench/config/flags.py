@@ -240,6 +240,8 @@ def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type
         kinds = ranges.alternatives(known[key].type)
         if float in kinds and type(value) is int:  # The hash of a config knows 300 from 300.0.
             kinds = (int, *kinds)
+        if Sequence in kinds and isinstance(value, tuple):  # And 1 from (1,).
+            kinds = tuple(kind for kind in kinds if kind is not int)
     else:
         kind = block.get_type(key) if key in block else str  # Of a placeholder, too.
         kinds = (Sequence if kind is tuple else str if kind is type(None) else kind,)
