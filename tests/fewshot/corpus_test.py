@@ -30,7 +30,8 @@ class Asked(settings.Adapt):
 def opened(root, view, task='', lang='de', **changed):
     options = {
         'languages': (lang,), 'learning_rates': (1e-5,), 'shots': (1, 4),
-        'buckets': tuple(range(tiny_labels.BUCKETS)), 'lengths': {'inputs': LIMIT}, 'eval_batch_size': 16,
+        'buckets': tuple(range(tiny_labels.BUCKETS)), 'lengths': {'inputs': LIMIT},
+        'eval_batch_size': 16,
     }  # fmt: skip
     adapt = Asked(**options | changed)
     return corpus_lib.Corpus.open(str(root), 'sample', task or TASKS[view], lang, adapt)
@@ -430,7 +431,7 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     assert [split for _, split in corpus_lib.needed('xnli', 'de', (8, 1, 1), 'none')] == [
         'test', 'shots_1', 'shots_8',
     ]  # fmt: skip
-    with pytest.raises(errors.UserError, match="unknown dev in config.adapt.dev 'dev'"):
+    with pytest.raises(errors.UserError, match=r"unknown dev in config\.adapt\.dev 'dev'"):
         opened(root, view, dev='dev')
     with pytest.raises(
         errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
