@@ -33,7 +33,7 @@ class Words(Tagger):
 def run(tmp_path, monkeypatch, capsys):
     """A function from a file's name, its content and further flags to (exit code, screen)."""
     monkeypatch.setattr(load, 'load', lambda spec, **options: Words())
-    monkeypatch.setattr(triples.names, 'check_source', lambda spec, kind: None)
+    monkeypatch.setattr(triples.config_lib, 'check_source', lambda spec, kind: None)
 
     def run(name, content, *flags):
         path = tmp_path / name

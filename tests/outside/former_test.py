@@ -18,7 +18,7 @@ from tests.tasks import mrs_build_test, mtg_build_test
 from xlbench.data import labelled
 from xlbench.system import command_line
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.nightly
 
 # Former program: a command line, its exit code, and a file that it leaves or a part of its message.
 WORK = {

@@ -247,6 +247,7 @@ print(json.dumps(answer))
 """
 
 
+@pytest.mark.nightly
 def test_labels_and_tags(stranger):
     printed = train(stranger, 'reviews_stars_en', 'classification', 'RUNS/stars')
     assert 'labels:bad,good' in printed  # Those of the training data.

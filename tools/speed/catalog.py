@@ -91,6 +91,7 @@ SCRIPTS = (
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
     *(Script(f'growth_{axis}', f'growth_model {axis}') for axis in GROWING),
     Script('growth_data', 'growth_data --examples=1000,100000,10000000'),
+    Script('growth_dumps', 'growth_dumps --comments=10000,100000'),
     Script('answers', 'answers --rounds=3'),
     Script('processes', 'processes --processes=2 --rounds=3'),
 )

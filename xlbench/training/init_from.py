@@ -251,8 +251,8 @@ class Plan:
 
 def _base(config: TransformerConfig) -> type[TransformerConfig]:
     """The class that the configs of kindred families have in common, below that of all."""
-    bases = [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)]
-    return [kind for kind in bases if kind is not TransformerConfig][-1]
+    bases = [kind for kind in type(config).__mro__ if issubclass(kind, TransformerConfig)]
+    return bases[-2]
 
 
 def _differing(
