@@ -8,7 +8,6 @@ Each `--` begins the flags of one build, and `---` stands for the `--` before Be
 the wall and processor seconds of each, and the resident memory of its largest process.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -18,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import interleaved
 
 WORDS = {
     'en': 'the of and to in is you that it he was for on are with as his they be at have',
@@ -55,7 +56,7 @@ def digest(folder: pathlib.Path) -> str:
 
 def measure(dump: pathlib.Path, flags: list[str], folder: pathlib.Path) -> dict:
     """Builds in a process of its own, of which the operating system knows the cost."""
-    argv = [sys.executable, '-m', 'xlbench.tasks.mrs_build', str(dump), f'--output={folder}']
+    argv = [sys.executable, '-m', 'xlbench.data', 'mrs_build', str(dump), f'--output={folder}']
     argv += ['--languages=en,de', '--min_count=2', *flags]
     start = time.perf_counter()
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -72,11 +73,11 @@ def measure(dump: pathlib.Path, flags: list[str], folder: pathlib.Path) -> dict:
 
 def main() -> None:
     own, *builds = ' '.join(['', *sys.argv[1:]]).split(' -- ')
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = interleaved.parser(__doc__, (), rounds=1)
     parser.add_argument('--comments', default='10000,100000,1000000')
-    sizes = parser.parse_args(own.split()).comments.split(',')
+    args, made = parser.parse_args(own.split()), []
     with tempfile.TemporaryDirectory() as place:
-        for size in map(int, sizes):
+        for size in map(int, args.comments.split(',')):
             dump = pathlib.Path(place, f'RC_{size}')
             write_dump(dump, size)
             for number, build in enumerate(builds or ['--workers=1']):
@@ -84,6 +85,10 @@ def main() -> None:
                 result = measure(dump, flags, pathlib.Path(place, f'{size}-{number}'))
                 mib = dump.stat().st_size >> 20
                 print(f'{size:>10,} comments, {mib} MiB, {build}: {result}', flush=True)
+                work = f'a build of MRS, {build}'
+                made.append(interleaved.grown(work, 'comments', size, result['processor'], 's'))
+                made.append(interleaved.grown(work, 'comments', size, result['mib'], 'MiB'))
+    interleaved.write(args.json, made)
 
 
 if __name__ == '__main__':
