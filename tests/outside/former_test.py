@@ -30,7 +30,7 @@ WORK = {
         'translate:command:cat --task=mtg_qg_en_de --root=root --cache=c --workdir=system', 0,
         'system/stages/mtg_qg_en_de/test/chain.json',
     ),
-    'fewshot.attention': ('sweep --lang=de', 2, 'which labels words'),
+    'fewshot.attention': ('sweep --lang=de', 2, 'keep_params=1'),
     'fewshot.report': ('sweep --output=report', 0, 'report/report.md'),
     'mark_dialogues': ('--model=gpt2 --input=one.json --output=marked.json', 0, 'marked.json'),
     'segment': ('one.json', 0, 'one.views.jsonl'),

@@ -114,6 +114,8 @@ def check_blocks(config: Block, *paths: Sequence[str] | str, file: str = '') -> 
         check(Mapping, block, where)
         is_own = path[0] == 'evals' and ':' in f'{block.get("type")}'  # Known when it is imported.
         check_block(block_fields(config, *path), block, where, open_ended=is_own)
+        if path == ('model',):
+            _check_sized(block)
 
 
 def check_config(config: ConfigDict) -> None:
@@ -349,7 +351,7 @@ def _evaluation(config: Block, name: str) -> Fields:
 
 
 def _model(block: Block) -> Fields:
-    """A family's own fields, beside family and size; without a size it needs some of them."""
+    """A family's own fields, beside family and size; see `_check_sized` for what a block needs."""
     family, size = block.get('family', ''), block.get('size', '')
     for key, name in (('family', family), ('size', size)):
         check(str, name, f'config.model.{key}')
@@ -357,15 +359,22 @@ def _model(block: Block) -> Fields:
     fields = dict(family_fields(family))
     if 'num_labels' in fields:  # 0: the data's.
         fields['num_labels'] = Field(Annotated[int, Meta(ge=0, le=2**20)], 0)
-    needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+    return {'family': Field(str), 'size': Field(str, '')} | {
+        key: field._replace(default=COMPUTED) if field.default is dataclasses.MISSING else field
+        for key, field in fields.items()
+    }
+
+
+def _check_sized(block: Block) -> None:
+    """Raises UserError for a model without a size that lacks what a size would give."""
+    family, size = block['family'], block.get('size', '')
     known = models.fields_of(family, size)
-    if missing := [key for key in needed if key not in block and key not in known]:
-        raise UserError(
-            f'config.model lacks {missing[0]!r}, which a {family} model without a size needs; or '
-            f'give one of the sizes {", ".join(models.SIZES[family])}'
-        )
-    fields |= {key: Field(fields[key].type, COMPUTED) for key in needed}
-    return {'family': Field(str), 'size': Field(str, '')} | fields
+    for key, field in family_fields(family).items():
+        if field.default is dataclasses.MISSING and key not in block and key not in known:
+            raise UserError(
+                f'config.model lacks {key!r}, which a {family} model without a size needs; or '
+                f'give one of the sizes {", ".join(models.SIZES[family])}'
+            )
 
 
 def family_fields(family: str) -> Fields:
