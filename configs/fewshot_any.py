@@ -1,4 +1,7 @@
-r"""Few-shot transfer of your own task: a source model, adapted to shots of other languages.
+r"""Few-shot transfer of any task of labels: a source model, adapted to shots of other languages.
+
+The task is SIB-200 (task=sib200), MasakhaNER 2.0 (task=masakhaner2,source=sw,objective=tagging), or
+your own:
 
   python -m xlbench.fewshot --workdir=RUNS/mood \
       --config=configs/fewshot_any.py:mbert,task=mood,source=en,languages=de+fr
@@ -31,6 +34,7 @@ languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
+from xlbench.benchmarks import topics
 from xlbench.configs import fewshot, finetune
 from xlbench.system import errors
 
@@ -69,7 +73,8 @@ def get_config(variant: str = '') -> ConfigDict:
             'numbers above 0, with a + between several shots'
         )
     buckets, *shots = map(int, numbers)
-    trained = f'{size},mixture={task}_{chosen["source"]},objective={chosen["objective"]}'
+    mixture = topics.task_name(task, chosen['source'])
+    trained = f'{size},mixture={mixture},objective={chosen["objective"]}'
     for key in ('steps', 'root'):
         trained += f',{key}={chosen[key]}' if chosen[key] else ''
     return fewshot.sweep(

@@ -12,11 +12,11 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (3689, 23),
+    'benchmarks': (3832, 26),
     'chains': (758, 5),
-    'config': (1962, 9),
-    'configs': (2129, 20),
-    'data': (12677, 53),
+    'config': (1971, 9),
+    'configs': (2134, 20),
+    'data': (12742, 53),
     'decoding': (1228, 10),
     'dialogues': (480, 4),
     'evaluators': (1584, 7),
@@ -38,8 +38,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'retrieval': (708, 5),
     'settings': (1076, 7),
     'system': (2742, 13),
-    'tasks': (7396, 45),
-    'tests': (58894, 271),
+    'tasks': (7501, 48),
+    'tests': (59023, 272),
     'tools': (6278, 37),
     'tracking': (750, 7),
     'training': (4593, 27),

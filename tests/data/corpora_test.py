@@ -116,10 +116,10 @@ def test_verify_counts_and_names_bad_records(capsys, monkeypatch, tmp_path):
     assert 'mtg_tg_fr_fr:test: there is no file' in text
 
 
-def tar(**members) -> bytes:
-    """A .tgz with these members; a str is a symbolic link to it."""
+def tar(mode='w:gz', **members) -> bytes:
+    """A packed archive with these members; a str is a symbolic link to it."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode='w:gz') as archive:
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             if isinstance(content, str):
@@ -131,7 +131,7 @@ def tar(**members) -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize('suffix', ['tgz', 'zip'])
+@pytest.mark.parametrize('suffix', ['tgz', 'tar.bz2', 'zip'])
 def test_archives_are_unpacked_where_their_files_belong(
     capsys, monkeypatch, mirror, tmp_path, suffix
 ):
@@ -139,8 +139,9 @@ def test_archives_are_unpacked_where_their_files_belong(
     archive = Archive(f'https://{HOST}/all.{suffix}', r'top/(\w+/[^/]+)', r'mrs/\1', 1000)
     add(monkeypatch, archives=[archive], tasks=['mrs_retrieval_de_de:test'])
     members = {'top/test/a.tsv': b'Wo?\tHier.\t\t\n', 'top/other': b'x', 'more/test/b.tsv': b'x'}
-    if suffix == 'tgz':
-        content = tar(**members, **{'top/test/link.tsv': '/etc/passwd'})
+    if suffix != 'zip':
+        mode = {'tgz': 'w:gz', 'tar.bz2': 'w:bz2'}[suffix]
+        content = tar(mode, **members, **{'top/test/link.tsv': '/etc/passwd'})
     else:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, 'w') as file:

@@ -179,6 +179,16 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{SWEEP}:encoder,task=xnli,languages=de+es+sw+zh,methods=full+fc+fc_pooler '
         '--config.source.model.from=models/my-encoder --config.source.data.root=data/dev_split '
         '--workdir=RUNS/xnli': Step(skip='as the sweep over parts of speech, in other languages'),
+        'python -m xlbench.data get sib200 --root=data': Step(skip='needs a connection'),
+        'python -m xlbench.fewshot --config=configs/fewshot_any.py:encoder,task=sib200,'
+        'languages=de+sw+ta+zh,shots=1+4,buckets=10,methods=fc+full '
+        '--config.source.model.from=models/my-encoder --workdir=RUNS/sib200': Step(
+            skip='the published files are needed; tests/tasks/of_today_test.py reads made-up ones'
+        ),
+        'python -m xlbench.fewshot --config=configs/fewshot_any.py:xlmr_base,task=masakhaner2,'
+        'objective=tagging,source=sw,languages=ha+yo --workdir=RUNS/masakhaner2': Step(
+            skip='needs XLM-R; tests/tasks/of_today_test.py reads made-up files'
+        ),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
         'languages=de+fr --workdir=RUNS/mood': Step(
             skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
@@ -236,6 +246,11 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         'python -m xlbench.data statistics clidsum_xsamsum_en_de clidsum_xsamsum_en_zh '
         '--root=data/sample': Step(prints='| clidsum_xsamsum_en_zh test |'),
+        'python -m xlbench.data get crosssum --root=data': Step(skip='needs a connection'),
+        'python -m xlbench.train --config=configs/finetune.py:mt5_base,mixture=crosssum_news_en_ha '
+        '--workdir=RUNS/crosssum': Step(
+            skip='needs mT5; tests/tasks/of_today_test.py reads made-up files'
+        ),
         'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
         'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(
             skip='the published files are needed; tests/tasks/convsumx_test.py reads made-up ones'

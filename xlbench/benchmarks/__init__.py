@@ -21,15 +21,18 @@ fewshot.py, clidsum.py and translation.py. Modules of their own:
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
 from xlbench.benchmarks.convsumx import CONVSUMX
+from xlbench.benchmarks.crosssum import CROSSSUM
 from xlbench.benchmarks.dialogsum import DIALOGSUM
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, RECIPES, get, parse_mixture, parse_task
+from xlbench.benchmarks.masakhaner2 import MASAKHANER2
 from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
+from xlbench.benchmarks.sib200 import SIB200
 from xlbench.benchmarks.translation import TRANSLATION, TranslationBenchmark
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
 from xlbench.benchmarks.xpersona import XPERSONA
@@ -39,8 +42,10 @@ __all__ = [
     'BENCHMARKS',
     'CLIDSUM',
     'CONVSUMX',
+    'CROSSSUM',
     'DIALOGSUM',
     'FEWSHOT',
+    'MASAKHANER2',
     'MASAKHANEWS',
     'MRS',
     'MTG',
@@ -50,6 +55,7 @@ __all__ = [
     'SCENARIOS',
     'SCENARIO_TITLES',
     'SETTING_TITLES',
+    'SIB200',
     'TRANSLATION',
     'XDAILYDIALOG',
     'XPERSONA',

@@ -93,7 +93,11 @@ class SummaryBenchmark(Benchmark):
 
     def _targets(self, task: str, source: str, target: str | None) -> list[str]:
         """The target languages of a scenario: the one that is named, or all but the source."""
-        return [t for _, t in self.pairs[task] if t != source] if target is None else [target]
+        if target:
+            return [target]
+        # Translated dialogues are in the language of their summary, not in the pivot's.
+        pairs = [pair for pair in self.pairs[task] if pair[0] == source] or self.pairs[task]
+        return [t for _, t in pairs if t != source]
 
     def _semi(self, task: str, source: str, target: str | None) -> Scenario:
         """The scenario of a task's pairs behind those of the tasks that are `added` to it."""

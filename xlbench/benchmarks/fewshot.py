@@ -29,6 +29,7 @@ class LabelBenchmark(MonolingualBenchmark):
         task_languages: The languages of each task, the pivot first.
         pivot_only: The tasks whose split 'train' is there in the pivot alone.
         tagging: The tasks that label words, whose main score is chunk_f1.
+        most_shots: Of a label in a bucket; small corpora have buckets of fewer only.
     """
 
     scenario_names: tuple[str, ...] = FEWSHOT_SCENARIOS
@@ -37,6 +38,7 @@ class LabelBenchmark(MonolingualBenchmark):
     )
     pivot_only: tuple[str, ...] = ()
     tagging: tuple[str, ...] = ()
+    most_shots: int = 8
 
     def main_score(self, task: str) -> str:
         """The score that counts for one of `tasks`."""
@@ -61,7 +63,8 @@ class LabelBenchmark(MonolingualBenchmark):
         No eight of each tag: K shots of tagging are K words at least, and sentences have many.
         """
         self._check(task, None, None)
-        return (1, 2, 4) if task in self.tagging else (1, 2, 4, 8)
+        most = min(self.most_shots, 4 if task in self.tagging else 8)
+        return tuple(number for number in (1, 2, 4, 8) if number <= most)
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
         """One setting of one task (arXiv:2012.15682, section 4.1).

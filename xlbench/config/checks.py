@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from ml_collections import ConfigDict
 from msgspec import Meta
 
-from xlbench import benchmarks, models
+from xlbench import models
 from xlbench.benchmarks import topics
 from xlbench.config import epochs, places
 from xlbench.settings import blocks, decoding, source
@@ -276,9 +276,9 @@ def check_sweep(config: ConfigDict) -> None:
     check_block(_SWEEP_KEYS, config, 'config')
     topics.add(config)
     theirs = topics.is_known(config.task) and places.task_file(f'{config.task}_')
-    if config.task not in benchmarks.FEWSHOT.tasks and not theirs:
+    if config.task not in topics.names() and not theirs:
         hint = 'A task of your own is named as its file is: mood of tasks/mood.py'
-        raise errors.unknown('task in config.task', config.task, benchmarks.FEWSHOT.tasks, hint)
+        raise errors.unknown('task in config.task', config.task, topics.names(), hint)
     try:
         check_config(config.source)
     except UserError as error:

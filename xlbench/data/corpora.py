@@ -11,7 +11,17 @@ import functools
 import pathlib
 from collections.abc import Sequence
 
-from xlbench.benchmarks import FEWSHOT, MASAKHANEWS, XDAILYDIALOG, XPERSONA, XQUAD
+from xlbench.benchmarks import (
+    CROSSSUM,
+    FEWSHOT,
+    MASAKHANER2,
+    MASAKHANEWS,
+    SIB200,
+    XDAILYDIALOG,
+    XPERSONA,
+    XQUAD,
+    crosssum,
+)
 from xlbench.benchmarks.benchmark import Benchmark
 
 
@@ -374,6 +384,56 @@ CORPORA = {
                 )
             ],
             tasks=_tasks(MASAKHANEWS, 'tg', _SPLITS),
+        ),
+        Corpus(
+            'masakhaner2',
+            'masakhaner2',
+            'names of persons, places and organisations, and dates, in 20 African languages',
+            'https://github.com/masakhane-io/masakhane-ner',
+            'CC BY-NC 4.0',
+            archives=[
+                Archive(
+                    'https://github.com/masakhane-io/masakhane-ner/archive/'
+                    '204fbd64b1fbbbec5bf2ee04cf0d688b68d59279.zip',
+                    r'masakhane-ner-[0-9a-f]{40}/MasakhaNER2\.0/data/([a-z]{3}/(?:train|dev|test)\.txt)',
+                    r'masakhaner2/\1',
+                )
+            ],
+            tasks=_tasks(MASAKHANER2, 'ner', _SPLITS),
+        ),
+        Corpus(
+            'sib200',
+            'sib200',
+            'sentences of FLORES-200 with one of seven topics, in 71 languages',
+            'https://github.com/dadelani/sib-200',
+            'Apache-2.0, the texts CC BY-SA 4.0',
+            archives=[
+                Archive(
+                    'https://github.com/dadelani/sib-200/archive/'
+                    '593cea88519930f776c1a4a1980b6a35b39dca57.zip',
+                    r'sib-200-[0-9a-f]{40}/data/annotated/'
+                    r'([a-z]{3}_[A-Z][a-z]{3}/(?:train|dev|test)\.tsv)',
+                    r'sib200/\1',
+                )
+            ],
+            tasks=_tasks(SIB200, 'topic', _SPLITS),
+        ),
+        Corpus(
+            'crosssum',
+            'crosssum',
+            'BBC articles with summaries in another language; those from and into English',
+            'https://github.com/csebuetnlp/CrossSum',
+            'CC BY-NC-SA 4.0',
+            archives=[
+                Archive(
+                    'https://huggingface.co/datasets/csebuetnlp/CrossSum/resolve/main/data/'
+                    f'{pair}_CrossSum.tar.bz2',
+                    r'(?:\./)?([a-z_]+-[a-z_]+_(?:train|val|test)\.jsonl)',
+                    r'crosssum/\1',
+                )
+                for pair in crosssum.file_pairs()
+            ],
+            tasks=[f'{name}:{split}' for name in CROSSSUM.task_names() for split in _SPLITS],
         ),
         Corpus(
             'ud',

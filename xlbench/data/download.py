@@ -1,5 +1,6 @@
 """Downloads of corpora: each file is checked and appears whole; none that is there is replaced."""
 
+import bz2
 import contextlib
 import functools
 import gzip
@@ -270,6 +271,10 @@ class _Head(tarfile.TarInfo):
         return info
 
 
+# How a packed archive begins, and what unpacks it.
+_PACKED = {b'\x1f\x8b': lambda file: gzip.GzipFile(fileobj=file), b'BZh': bz2.BZ2File}
+
+
 def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
     """The regular files of an archive, by name, in blocks; see xlbench/system/untrusted.py."""
     with _unpacking(path):
@@ -282,9 +287,9 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
                             yield info.filename, _blocks(path, content, expansion, size)
         else:
             with open(path, 'rb') as file, contextlib.ExitStack() as stack:
-                is_gzip = file.peek(2)[:2] == b'\x1f\x8b'
-                unpacking = gzip.GzipFile(fileobj=file) if is_gzip else None
-                stream = untrusted.open_packed(unpacking, file, path) if unpacking else file
+                start = file.peek(3)
+                unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
+                stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
                 archive = stack.enter_context(
                     tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
                 )
