@@ -181,7 +181,7 @@ PLAN: dict[str, dict[str, Step]] = {
         '--workdir=RUNS/xnli': Step(skip='as the sweep over parts of speech, in other languages'),
         'python -m xlbench.data get sib200 --root=data': Step(skip='needs a connection'),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:encoder,task=sib200,'
-        'languages=de+sw+ta+zh,shots=1+4,buckets=10,methods=fc+full '
+        'languages=de+sw+ta+zh,shots=1+4,buckets=10,methods=fc+fc_pooler '
         '--config.source.model.from=models/my-encoder --workdir=RUNS/sib200': Step(
             skip='the published files are needed; tests/tasks/of_today_test.py reads made-up ones'
         ),
