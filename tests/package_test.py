@@ -236,7 +236,7 @@ def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path, version):
     assert machine.run('xlbench --version') == f'xlbench {xlbench.__version__}\n'
     place = machine.run('python -c "import xlbench; print(xlbench.__file__)"')
     assert place.startswith(str(tmp_path / 'venv'))
-    assert '  mrs_build ' in machine.run('xlbench data --help')  # Programs of tasks/, too.
+    assert '\n    mrs_build' in machine.run('xlbench data --help')  # Programs of tasks/, too.
     # The embedded sample.
     printed = machine.run(f'xlbench train --config={SHORT} --workdir=RUNS/sample')
     assert 'copy_input' in printed and (machine.home / 'RUNS/sample/DONE').is_file()
