@@ -23,7 +23,6 @@ for _source, _target in CROSSSUM.pairs['news']:
         fields={'inputs': 'text', 'targets': 'summary', 'id': 'source_url'},
         source_lang=_source,
         target_lang=_target,
-        headline='rouge_2',
     )
 
 for _scenario in CROSSSUM.scenarios():

@@ -188,7 +188,7 @@ def test_every_language_of_a_benchmark_is_scored():
             scores, _ = suite.score([text], [[text]])
             assert max(scores.values()) >= 99.9 or name == 'ter', (name, lang)
     # METEOR takes words with spaces between them.
-    assert unscored == {('meteor_exact_stem', lang) for lang in ('ja', 'my', 'th', 'zh')}
+    assert unscored == {('meteor_exact_stem', lang) for lang in ('ja', 'km', 'my', 'th', 'zh')}
     rouge, meteor = (
         suite_lib.named(name, 'yo') for name in ('multilingual_rouge', 'meteor_exact_stem')
     )
