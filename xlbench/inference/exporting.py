@@ -124,11 +124,9 @@ def card(workdir: str) -> str:
         notes = exported.Notes.read(pathlib.Path(name))
     if notes is None:
         raise UserError(f'{workdir} says nothing of its training')
-    said: list[str] = []
-    return Card(
-        pathlib.Path(workdir).name, f'{pathlib.Path(workdir).name} at step {step}', config.model.family, model.config,
-        vocabulary.tokenizer, notes, about, _results(workdir, step, said),
-    ).text()  # fmt: skip
+    name = pathlib.Path(workdir).name
+    made = (f'{name} at step {step}', config.model.family, model.config)
+    return Card(name, *made, vocabulary.tokenizer, notes, about, _results(workdir, step, [])).text()
 
 
 def _kept_rows(vocab_size: int | None, config: TransformerConfig, pieces: int) -> int:

@@ -5,7 +5,7 @@ r"""Runs the experiments of a paper's table, and prints the table.
   python -m xlbench.reproduce mrs --table=3 --steps=0.1 --examples=50
   python -m xlbench.reproduce mtg --table=11 --models=mT5 --size=paper --topology=h100:8 --dry_run
   python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
-  python -m xlbench.reproduce mtg --table=14 --add=Mine=configs/mtg_mt5.py:base --bundle=mine.zip
+  python -m xlbench.reproduce mtg --table=14 --add=Mine=configs/mtg_mt5.py --bundle=mine.zip
   python -m xlbench.reproduce --check mine.zip
   python -m xlbench.reproduce --board=board.html mine.zip other.zip
 
@@ -49,10 +49,18 @@ from collections.abc import Iterable, Sequence
 
 from xlbench.benchmarks import BENCHMARKS, RECIPES
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.benchmarks.recipe import SIZES, Recipe, slug
+from xlbench.benchmarks.recipe import SIZES, Experiment, Recipe, slug
 from xlbench.reporting import printed, render
 from xlbench.reporting.paper_tables import ratings
-from xlbench.reproduce import added, launching, listing, running, showing, steps as steps_lib
+from xlbench.reproduce import (
+    added,
+    bundles,
+    launching,
+    listing,
+    running,
+    showing,
+    steps as steps_lib,
+)
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
@@ -195,7 +203,9 @@ def _added_text(
     shown = beside.shown(recipe, table, names, made, own)
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
-    cards = beside.write_cards(folders, place / 'cards', say)
+    trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
+    carded = [one for one in dict.fromkeys([*folders, *trained]) if (one / 'config.json').is_file()]
+    cards = beside.write_cards(carded, place / 'cards', say)
     cost = beside.cost(folders, sum(map(state.seconds, state.steps.values())))
     said = [*lacking, *shown.notes, cost]
     said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
@@ -209,20 +219,30 @@ def _added_text(
         if suffix != 'md':
             files.write(place / f'table.{suffix}', write(shown.sheets))
     if args.bundle:
-        from xlbench.reproduce import bundles
-
-        about = bundles.About(recipe.benchmark, table.number, settings.size, names, cost)
-        bundles.write(args.bundle, about, folders, {'table.md': text}, cards)
+        of_cells = printed.FORMATS['csv'][1](shown.sheets)
+        texts = {f'cards/{path.name}': path.read_text() for path in cards}
+        about = bundles.Manifest(
+            format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
+            size=settings.size, systems=names, code=bundles.code(),
+            experiments={name: _runs(recipe.experiments[name], of) for name, of in made.items()},
+        )  # fmt: skip
+        texts |= {'table.md': text, 'table.csv': of_cells}
+        bundles.write(args.bundle, about, folders, texts)
         say(f'wrote {args.bundle}')
     if shown.sheets and args.format != 'markdown':
         return printed.FORMATS[args.format][1](shown.sheets)
     return text
 
 
+def _runs(experiment: Experiment, folders: Iterable[pathlib.Path]) -> bundles.Runs:
+    names = [folder.name for folder in folders]
+    return bundles.Runs(dict(experiment.key), experiment.mixture, names)
+
+
 def _own(
     recipe: Recipe, table: PaperTable, settings: Settings
 ) -> dict[str, list[pathlib.Path]]:
-    """The finished runs of a table's other experiments, with the same seeds or each with its own."""
+    """The finished runs of a table's other experiments, with the same seeds or with their own."""
     (of_paper,) = [one for one in RECIPES[recipe.benchmark].tables if one.name == table.name]
     found: dict[str, list[pathlib.Path]] = {}
     for way in (settings, dataclasses.replace(settings, seeds=())):

@@ -127,8 +127,7 @@ def _trained(
 
     def add(name: str) -> str:
         old = recipe.commands[name]
-        file, _, rest = old.configs[size].partition(':')
-        first, _, keys = rest.partition(',')
+        first, _, keys = old.configs[size].partition(':')[2].partition(',')
         is_source = old.program == 'train' and recipe.benchmark == 'fewshot'
         mine = config
         if is_source:  # configs/fewshot.py adapts what configs/fewshot_source.py trains.

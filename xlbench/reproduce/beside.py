@@ -167,7 +167,8 @@ def form(table: PaperTable, names: Sequence[str]) -> tuple[PaperTable, list[bool
     groups: dict[str, list[Line]] = {}
     for row in table.rows:
         first = row.labels[0]
-        groups.setdefault('' if table.labels[0] == '#' or first in of_rows else first, []).append(row)
+        group = '' if table.labels[0] == '#' or first in of_rows else first
+        groups.setdefault(group, []).append(row)
     rows, new = [], []
     for of_group in groups.values():
         copies = [
@@ -182,7 +183,8 @@ def form(table: PaperTable, names: Sequence[str]) -> tuple[PaperTable, list[bool
 
 
 def _copy(table: PaperTable, row: Line, like: str, name: str) -> Line:
-    labels = ['+' if head == '#' else label for head, label in zip(table.labels, row.labels)]
+    pairs = zip(table.labels, row.labels, strict=True)
+    labels = ['+' if head == '#' else label for head, label in pairs]
     if like in labels:
         labels[labels.index(like)] = name
     else:
@@ -263,10 +265,11 @@ def differences(
             continue
         every = [set(one.examples) for one in (*new.values(), *others.values())]
         tasks = sorted(set.intersection(*every))
-        results = [pick.results[t] for t in tasks for pick in pairs[0][1].picks if t in pick.results]
-        if not results:
+        picks = pairs[0][1].picks
+        found = [pick.results[t] for t in tasks for pick in picks if t in pick.results]
+        if not found:
             continue
-        score = results[0].main_score
+        score = found[0].main_score
         columns = [Column('', task, (task,)) for task in tasks]
         columns += [Column('', 'average', tuple(tasks))] if len(tasks) > 1 else []
         title = f'Differences of {score}{f", {scenario}" if scenario else ""} to {whose}'
