@@ -82,7 +82,7 @@ def check(path: str) -> Checked:
                 lines += (_sweep if is_sweep else _run)(place, scores)
             lines += [] if runs else [Line(False, 'there are no runs')]
             lines += _table(folder, manifest)
-        except (UserError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (UserError, LookupError, TypeError, ValueError, AttributeError) as error:
             said = str(error) if isinstance(error, UserError) else errors.located(error)
             lines.append(Line(False, f'the check ended: {said.replace(name, path)}'))
         lines.append(_code(manifest))
