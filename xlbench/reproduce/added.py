@@ -48,7 +48,7 @@ class Added(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """What the names of its commands begin with."""
+        """The beginning of the names of its commands."""
         return f'{PREFIX}{slug(self.name)}'
 
 
@@ -203,7 +203,8 @@ def _tasks(recipe: Recipe, table: PaperTable) -> dict[str, tuple[str, str]]:
 def _data_flags(benchmark: str, size: str) -> tuple[str, ...]:
     """Where a command that is no training finds the data."""
     public = 'facebook/mbart-large-50-many-to-many-mmt'
-    vocabulary = f'sample_{benchmark}' if size == 'sample' else public
+    sample = 'sample' if benchmark == 'mtg' else f'sample_{benchmark}'
+    vocabulary = sample if size == 'sample' else public
     return '--root={root}', f'--vocabulary={vocabulary}'
 
 

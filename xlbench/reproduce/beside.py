@@ -26,7 +26,7 @@ Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
 
 
 class Beside(NamedTuple):
-    """What is shown of new systems.
+    """Holds the results of new systems.
 
     Attributes:
         sheets: The table in the paper's form; one.
@@ -272,14 +272,15 @@ def differences(
         score = found[0].main_score
         columns = [Column('', task, (task,)) for task in tasks]
         columns += [Column('', 'average', tuple(tasks))] if len(tasks) > 1 else []
-        title = f'Differences of {score}{f", {scenario}" if scenario else ""} to {whose}'
+        where = f' ({scenario})' if len(scenarios) > 1 else ''
+        title = f'Differences of {score} to {whose}{where}'
         yield comparisons.of_pairs(title, score, _TEST, pairs, columns)
 
 
 def notes(
     table: PaperTable, released: Sequence[str], systems: Systems, names: Sequence[str]
 ) -> list[str]:
-    """What has to be said of the tests."""
+    """Says what the tests are of, and what they lack."""
     said = []
     if (best := best_row(table)) and best[0] not in released:
         said.append(

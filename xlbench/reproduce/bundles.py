@@ -34,7 +34,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, 
 
 
 class Hashes(msgspec.Struct):
-    """Of a member: SHA-256 of the whole, and of its keys or lines, by which a change is named."""
+    """SHA-256 of a whole member, and of its keys or lines, by which a change is named."""
 
     whole: str
     parts: dict[str, str] = {}
@@ -49,7 +49,7 @@ class Runs(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What bundle.json has.
+    """The content of bundle.json.
 
     Attributes:
         format: 1.

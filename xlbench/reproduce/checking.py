@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """What a check has found.
+    """The findings of a check.
 
     Attributes:
         manifest: Of the bundle; None if it cannot be read.
@@ -59,7 +59,7 @@ class Checked:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs."""
+        """Says whether nothing differs."""
         return not self.differing
 
 
@@ -175,7 +175,7 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Li
 
 
 def _needs_more(spec: Mapping[str, Json]) -> bool:
-    """Whether a metric is not one of xlbench's, or reads a file that a stranger names."""
+    """Says whether a metric is not one of xlbench's, or reads a file that a stranger names."""
     if not isinstance(spec.get('metric'), str) or specs.is_foreign(spec):
         return True
     kwargs = spec.get('kwargs')

@@ -37,7 +37,7 @@ def _read_sweeps(made: Mapping[str, Sequence[pathlib.Path]]) -> list[Sweep]:
 def of_groups(
     made: Mapping[str, Sequence[pathlib.Path]],
 ) -> tuple[Callable[[Key, str], str | None], tuple[str, ...]]:
-    """What gives the text of a score of sweeps by the key of its cell, and notes on them."""
+    """A function that gives the text of a sweep's score by the key of its cell; and notes."""
     systems = sweep_systems.systems(_read_sweeps(made), [])
     notes = dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
     return functools.partial(value, {one.task: one for one in systems}), tuple(notes)
