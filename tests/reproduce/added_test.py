@@ -306,13 +306,19 @@ def test_what_is_no_bundle_is_one_line(bundle, tmp_path):
     assert 'has no bundle.json' in str(checking.check(str(path)).lines[0])
 
 
-def test_a_metric_of_a_stranger_is_not_run(bundle, tmp_path):
-    change = of_json(
-        lambda value: value['metrics'].append({'metric': 'os:system', 'kwargs': {'command': 'x'}})
-    )
+@pytest.mark.parametrize(
+    ('metric', 'kwargs'),
+    [
+        ('os:system', {'command': 'x'}),
+        ('xlbench.metrics.fitted_rating:FittedRating', {'path': 'secret.json', 'lang': 'de'}),
+        ('xlbench.metrics.learned.bertscore:BertScore', {'lang': 'de', 'model': '/home/secret'}),
+    ],
+)
+def test_neither_code_nor_a_file_that_a_stranger_names_is_used(bundle, tmp_path, metric, kwargs):
+    change = of_json(lambda value: value['metrics'].append({'metric': metric, 'kwargs': kwargs}))
     altered(bundle, tmp_path / 'b.zip', f'{RESULT}/metrics.json', change, rehash=True)
     said = [str(line) for line in checking.check(str(tmp_path / 'b.zip')).lines]
-    assert [one[:13] for one in said if "'os:system', not here" in one] == ['not checked: ']
+    assert [one[:13] for one in said if f"'{metric}', not here" in one] == ['not checked: ']
 
 
 def test_a_leaderboard_has_a_row_for_each_bundle(bundle, tmp_path, capsys):

@@ -227,7 +227,7 @@ def _added_text(
             experiments={name: _runs(recipe.experiments[name], of) for name, of in made.items()},
         )  # fmt: skip
         texts |= {'table.md': text, 'table.csv': of_cells}
-        bundles.write(args.bundle, about, folders, texts)
+        bundles.write(args.bundle, about, carded, texts)
         say(f'wrote {args.bundle}')
     if shown.sheets and args.format != 'markdown':
         return printed.FORMATS[args.format][1](shown.sheets)

@@ -1,7 +1,10 @@
 """Scores a bundle again from its predictions, without the models, and says what agrees."""
 
 import dataclasses
+import json
+import os
 import pathlib
+import re
 import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +28,9 @@ from xlbench.system.files import Json
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
 _NAMED = 5  # Changes of one member that are named; more are counted.
+# Arguments of metrics that name files or models; a stranger may name a model of the hub alone.
+_FILES = ('baseline', 'checkpoint', 'function_words', 'model', 'paraphrases')
+_HUB = re.compile(r'\w[\w.-]*(/\w[\w.-]*)?')
 _WORDS = {True: 'agrees', False: 'DIFFERS', None: 'not checked'}
 
 
@@ -79,6 +85,8 @@ def check(path: str) -> Checked:
             for run in runs:
                 place = folder / 'runs' / run
                 is_sweep = (place / 'results.jsonl').is_file()
+                if is_sweep:
+                    _keep_inside(place)
                 lines += (_sweep if is_sweep else _run)(place, scores)
             lines += [] if runs else [Line(False, 'there are no runs')]
             lines += _table(folder, manifest)
@@ -86,7 +94,9 @@ def check(path: str) -> Checked:
             said = str(error) if isinstance(error, UserError) else errors.located(error)
             lines.append(Line(False, f'the check ended: {said.replace(name, path)}'))
         lines.append(_code(manifest))
-    return Checked(manifest, lines, scores)
+    shown = {run for of in manifest.experiments.values() for run in of.runs}
+    of_shown = {key: of for key, of in scores.items() if key.partition(' ')[0] in shown}
+    return Checked(manifest, lines, of_shown)
 
 
 def _hashes(folder: pathlib.Path, manifest: Manifest) -> Iterator[Line]:
@@ -148,6 +158,10 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Li
         return {}, [*said, Line(None, f'{place}: no predictions or metrics that can be used here')]
     with untrusted.open_regular(path) as file:
         lines = [files.parse_json(line, dict, path.name) for line in file]
+    try:
+        texts = list(map(results.texts, lines))
+    except KeyError:
+        return {}, [*said, Line(None, f'{place}: its predictions are no texts')]
     suite = metrics.Suite(result.task, used)
     if missing := suite.missing():
         return {}, [*said, Line(None, f'{place}: {missing[0]}')]
@@ -155,7 +169,7 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Li
     targets = [
         line.get('references', [line['target']]) if several else line['target'] for line in lines
     ]
-    again, rows = suite.score(targets, list(map(results.texts, lines)))
+    again, rows = suite.score(targets, texts)
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     if len(lines) != result.num_examples:
         said.append(
@@ -179,8 +193,12 @@ def _needs_more(spec: Mapping[str, Json]) -> bool:
     if not isinstance(spec.get('metric'), str) or specs.is_foreign(spec):
         return True
     kwargs = spec.get('kwargs')
-    texts = kwargs.values() if isinstance(kwargs, dict) else ()
-    return any(isinstance(text, str) and ('/' in text or '.' in text) for text in texts)
+    given = kwargs if isinstance(kwargs, dict) else {}
+    named = [text for name, text in given.items() if name in _FILES and text]
+    return any(
+        not isinstance(text, str) or not _HUB.fullmatch(text) or os.path.lexists(text)
+        for text in named
+    ) or 'path' in given
 
 
 def _examples(
@@ -199,6 +217,14 @@ def _examples(
         more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
         named = ', '.join(map(shortened, changed[:_NAMED]))
         yield Line(False, f'{place}: scores of the prediction of example {named}{more}')
+
+
+def _keep_inside(folder: pathlib.Path) -> None:
+    """Lets a sweep find its source model in the bundle, and nowhere else."""
+    about: dict[str, Json] = files.read_json(folder / 'config.json', dict)
+    source = pathlib.PurePath(str(about['config'].get('source_workdir'))).name
+    about['config']['source_workdir'] = str(folder.parent / (source or 'source'))
+    files.write(folder / 'config.json', json.dumps(about))
 
 
 def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Line]:
