@@ -1,6 +1,7 @@
 """xlbench.reproduce --add, --bundle, --check and --board: new rows, and what others check."""
 
 import json
+import pathlib
 import re
 import stat
 import zipfile
@@ -364,3 +365,13 @@ def test_released_outputs_are_what_is_compared_with(tmp_path, monkeypatch):
     (sheet,) = shown.sheets
     assert sum(line.labels[1] == 'Mine' for line in sheet.form.rows) == 12
     assert not any('best row by' in note for note in sheet.notes)
+
+
+@pytest.mark.parametrize('named', ['/etc', '../../elsewhere', 'RUNS/source-udpos', ''])
+def test_a_sweep_in_a_bundle_finds_its_source_model_there_alone(tmp_path, named):
+    folder = tmp_path / 'runs' / 'sweep'
+    folder.mkdir(parents=True)
+    (folder / 'config.json').write_text(json.dumps({'config': {'source_workdir': named}}))
+    checking._keep_inside(folder)
+    about = json.loads((folder / 'config.json').read_text())
+    assert pathlib.Path(about['config']['source_workdir']).parent == tmp_path / 'runs'

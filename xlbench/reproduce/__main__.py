@@ -221,7 +221,7 @@ def _added_text(
     if args.bundle:
         of_cells = printed.FORMATS['csv'][1](shown.sheets)
         texts = {f'cards/{path.name}': path.read_text() for path in cards}
-        about = bundles.Manifest(
+        about = bundles.Contents(
             format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
             size=settings.size, systems=names, code=bundles.code(),
             experiments={name: _runs(recipe.experiments[name], of) for name, of in made.items()},
@@ -234,9 +234,9 @@ def _added_text(
     return text
 
 
-def _runs(experiment: Experiment, folders: Iterable[pathlib.Path]) -> bundles.Runs:
+def _runs(experiment: Experiment, folders: Iterable[pathlib.Path]) -> bundles.ExperimentRuns:
     names = [folder.name for folder in folders]
-    return bundles.Runs(dict(experiment.key), experiment.mixture, names)
+    return bundles.ExperimentRuns(dict(experiment.key), experiment.mixture, names)
 
 
 def _own(

@@ -33,7 +33,7 @@ _CONFIG, _CHAIN, _FOLDER = 'get_config', 'get_stages', ''
 _ENDINGS = ('.txt', '.jsonl')
 
 
-class Added(NamedTuple):
+class AddedSystem(NamedTuple):
     """A system as the command line names it.
 
     Attributes:
@@ -52,9 +52,9 @@ class Added(NamedTuple):
         return f'{PREFIX}{slug(self.name)}'
 
 
-def parse(texts: Sequence[str]) -> list[Added]:
+def parse(texts: Sequence[str]) -> list[AddedSystem]:
     """The systems of --add; UserError for what is none."""
-    made: dict[str, Added] = {}
+    made: dict[str, AddedSystem] = {}
     for text in texts:
         name, _, source = text.partition('=')
         usable = slug(name) and name.isprintable() and not set('{}|') & set(text)
@@ -65,7 +65,7 @@ def parse(texts: Sequence[str]) -> list[Added]:
             )
         if slug(name) in made:
             raise UserError(f'--add names {name} twice; give each system its own name')
-        made[slug(name)] = Added(name, source, _kind(source))
+        made[slug(name)] = AddedSystem(name, source, _kind(source))
     return list(made.values())
 
 
@@ -89,7 +89,7 @@ def _kind(source: str) -> str:
     )
 
 
-def experiments(recipe: Recipe, table: PaperTable, system: Added, size: str) -> Recipe:
+def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: str) -> Recipe:
     """A recipe with the commands and the experiments of a system, whose model is its name.
 
     Args:
@@ -120,7 +120,7 @@ def experiments(recipe: Recipe, table: PaperTable, system: Added, size: str) -> 
 
 
 def _trained(
-    recipe: Recipe, table: PaperTable, system: Added, size: str
+    recipe: Recipe, table: PaperTable, system: AddedSystem, size: str
 ) -> tuple[list[Command], list[Experiment]]:
     config, _, own = system.source.partition(':')
     commands, made = {}, []
@@ -209,7 +209,7 @@ def _data_flags(benchmark: str, size: str) -> tuple[str, ...]:
 
 
 def _chains(
-    recipe: Recipe, table: PaperTable, system: Added, size: str
+    recipe: Recipe, table: PaperTable, system: AddedSystem, size: str
 ) -> tuple[list[Command], list[Experiment]]:
     if any('scenario' in head.key for head in table.columns):
         raise UserError(f'{table.name} has several scenarios; add a config, or a folder with them')
@@ -237,7 +237,7 @@ def _chains(
 
 
 def _scored(
-    recipe: Recipe, table: PaperTable, system: Added, size: str
+    recipe: Recipe, table: PaperTable, system: AddedSystem, size: str
 ) -> tuple[list[Command], list[Experiment]]:
     """A command of xlbench.score for each file; its hash is in its name, so that others run."""
     root, tasks = pathlib.Path(system.source), _tasks(recipe, table)
@@ -269,7 +269,7 @@ def _scored(
     return commands, [_of_texts(system, *one) for one in by_scenario.items()]
 
 
-def _of_texts(system: Added, scenario: str, commands: Sequence[str]) -> Experiment:
+def _of_texts(system: AddedSystem, scenario: str, commands: Sequence[str]) -> Experiment:
     key = {'model': system.name} | ({'scenario': scenario} if scenario else {})
     name = '-'.join(filter(None, (system.folder, scenario)))
     return Experiment(name, system.name, system.name, tuple(commands), key)

@@ -25,7 +25,7 @@ Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its 
 Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
 
 
-class Beside(NamedTuple):
+class ShownBeside(NamedTuple):
     """Holds the results of new systems.
 
     Attributes:
@@ -41,7 +41,7 @@ class Beside(NamedTuple):
 
 def shown(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Beside:
+) -> ShownBeside:
     """The table of new systems.
 
     Args:
@@ -66,12 +66,12 @@ def shown(
         mine = {place: one for place, one in systems.items() if place[0] in names}
         cells = printed.of_systems(benchmark, form_of_new, mine, said)
         sheets.append(sheet(recipe, table, names, cells))
-    return Beside(tuple(sheets), tuple(tables), () if sheets else tuple(said))
+    return ShownBeside(tuple(sheets), tuple(tables), () if sheets else tuple(said))
 
 
 def _of_sweeps(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Beside:
+) -> ShownBeside:
     form_of_new = only_new(table, names)
     by_name: dict[str, Made] = {
         name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
@@ -88,7 +88,7 @@ def _of_sweeps(
     made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
     rows = sweep_rows.of_buckets({'our sweep': own, **by_name})
     tables = list(sweep_rows.bucket_tests(rows, names))
-    return Beside((sheet(recipe, table, names, made_of),), tuple(tables), ())
+    return ShownBeside((sheet(recipe, table, names, made_of),), tuple(tables), ())
 
 
 def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:

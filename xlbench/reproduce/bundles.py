@@ -1,6 +1,6 @@
 """Files of results that others check: written, and read as a stranger's.
 
-  bundle.json                               what it is, runs, code, hashes; see `Manifest`
+  bundle.json                               what it is, runs, code, hashes; see `Contents`
   table.md, table.csv                       the table, with differences and notes; its cells alone
   cards/RUN.md                              model cards
   runs/RUN/config.json                      the resolved config, versions, hashes of the data
@@ -40,7 +40,7 @@ class Hashes(msgspec.Struct):
     parts: dict[str, str] = {}
 
 
-class Runs(msgspec.Struct):
+class ExperimentRuns(msgspec.Struct):
     """An experiment: the paper's key, see `Experiment`, and the folders of its runs."""
 
     key: dict[str, str]
@@ -48,7 +48,7 @@ class Runs(msgspec.Struct):
     runs: list[str] = []
 
 
-class Manifest(msgspec.Struct, kw_only=True):
+class Contents(msgspec.Struct, kw_only=True):
     """The content of bundle.json.
 
     Attributes:
@@ -70,7 +70,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     systems: list[str]
     cost: str
     code: dict[str, str]
-    experiments: dict[str, Runs]
+    experiments: dict[str, ExperimentRuns]
     hashes: dict[str, Hashes] = {}
 
 
@@ -88,7 +88,7 @@ def code() -> dict[str, str]:
 
 def write(
     path: str | pathlib.Path,
-    manifest: Manifest,
+    manifest: Contents,
     folders: Sequence[pathlib.Path],
     texts: Mapping[str, str],
 ) -> None:
@@ -155,7 +155,7 @@ def _sha(data: bytes) -> str:
 # ---------------------------------------------------------------------------------------- read
 
 
-def unpack(path: str | pathlib.Path, target: pathlib.Path) -> Manifest:
+def unpack(path: str | pathlib.Path, target: pathlib.Path) -> Contents:
     """Writes the members of a stranger's bundle into an empty folder of ours.
 
     Raises:
@@ -191,7 +191,7 @@ def unpack(path: str | pathlib.Path, target: pathlib.Path) -> Manifest:
     version = files.read_json(target / NAME, dict).get('format')
     if version != FORMAT:
         raise UserError(f'{path} has format {shortened(version)}; this version reads {FORMAT}')
-    return files.read_json(target / NAME, Manifest)
+    return files.read_json(target / NAME, Contents)
 
 
 def _checked(path: str, info: zipfile.ZipInfo, seen: set[str]) -> str:

@@ -21,7 +21,7 @@ from xlbench.metrics import specs
 from xlbench.reporting import printed, results
 from xlbench.reporting.results import Result
 from xlbench.reproduce import beside, bundles
-from xlbench.reproduce.bundles import Manifest
+from xlbench.reproduce.bundles import Contents
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError, printable, shortened
 from xlbench.system.files import Json
@@ -34,7 +34,7 @@ _HUB = re.compile(r'\w[\w.-]*(/\w[\w.-]*)?')
 _WORDS = {True: 'agrees', False: 'DIFFERS', None: 'not checked'}
 
 
-class Line(NamedTuple):
+class Check(NamedTuple):
     """One finding; `agrees` is None for what cannot be checked here."""
 
     agrees: bool | None
@@ -54,8 +54,8 @@ class Checked:
         scores: Our own, of each run: 'RUN TASK' -> (name of its main score, value).
     """
 
-    manifest: Manifest | None
-    lines: Sequence[Line]
+    manifest: Contents | None
+    lines: Sequence[Check]
     scores: Mapping[str, tuple[str, float]]
 
     @property
@@ -77,7 +77,7 @@ def check(path: str) -> Checked:
         try:
             manifest = bundles.unpack(path, folder)
         except UserError as error:
-            return Checked(None, [Line(False, str(error).replace(name, path))], {})
+            return Checked(None, [Check(False, str(error).replace(name, path))], {})
         lines = []
         try:
             lines += _hashes(folder, manifest)
@@ -88,29 +88,29 @@ def check(path: str) -> Checked:
                 if is_sweep:
                     _keep_inside(place)
                 lines += (_sweep if is_sweep else _run)(place, scores)
-            lines += [] if runs else [Line(False, 'there are no runs')]
+            lines += [] if runs else [Check(False, 'there are no runs')]
             lines += _table(folder, manifest)
         except (UserError, LookupError, TypeError, ValueError, AttributeError) as error:
             said = str(error) if isinstance(error, UserError) else errors.located(error)
-            lines.append(Line(False, f'the check ended: {said.replace(name, path)}'))
+            lines.append(Check(False, f'the check ended: {said.replace(name, path)}'))
         lines.append(_code(manifest))
     shown = {run for of in manifest.experiments.values() for run in of.runs}
     of_shown = {key: of for key, of in scores.items() if key.partition(' ')[0] in shown}
     return Checked(manifest, lines, of_shown)
 
 
-def _hashes(folder: pathlib.Path, manifest: Manifest) -> Iterator[Line]:
+def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     """Compares the members with their hashes, and names what has changed in each."""
     there = {str(path.relative_to(folder)) for path in files.below(folder)} - {bundles.NAME}
     for name in sorted(there ^ manifest.hashes.keys()):
-        yield Line(False, f'{name} is {"not in bundle.json" if name in there else "missing"}')
+        yield Check(False, f'{name} is {"not in bundle.json" if name in there else "missing"}')
     same = 0
     for name in sorted(there & manifest.hashes.keys()):
         written, data = manifest.hashes[name], (folder / name).read_bytes()
         try:
             found = bundles.hashes(name, data)
         except UserError as error:
-            yield Line(False, f'{name}: {error}')
+            yield Check(False, f'{name}: {error}')
             continue
         if found == written:
             same += 1
@@ -120,16 +120,16 @@ def _hashes(folder: pathlib.Path, manifest: Manifest) -> Iterator[Line]:
         more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
         what = 'line' if name.endswith('.jsonl') else 'key'
         said = f', {what} {", ".join(map(shortened, changed[:_NAMED]))}{more}' if changed else ''
-        yield Line(False, f'{name}{said}: not what its hash is of')
-    yield Line(True, f'{same} of {len(manifest.hashes)} members have their hashes')
+        yield Check(False, f'{name}{said}: not what its hash is of')
+    yield Check(True, f'{same} of {len(manifest.hashes)} members have their hashes')
 
 
 # ---------------------------------------------------------------------------------------- runs
 
 
-def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Line]:
+def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     run = results.read_run(folder)
-    yield Line(None, f'{folder.name}: the data of its references, {_data(run.info)}')
+    yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
     for step, of_step in run.evaluations.items():
         for result in of_step.values():
             place = f'{folder.name}, step {step}, {result.task}, {result.split}'
@@ -147,24 +147,24 @@ def _data(info: Mapping[str, Json]) -> str:
     return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
 
 
-def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Line]]:
+def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
     """The scores of a result, from its predictions; and what agrees."""
     path = untrusted.file(result.folder, 'predictions.jsonl')
     used, left_out = [], []
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
-    said = [Line(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
+    said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
     if path is None or not used:
-        return {}, [*said, Line(None, f'{place}: no predictions or metrics that can be used here')]
+        return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
     with untrusted.open_regular(path) as file:
         lines = [files.parse_json(line, dict, path.name) for line in file]
     try:
         texts = list(map(results.texts, lines))
     except KeyError:
-        return {}, [*said, Line(None, f'{place}: its predictions are no texts')]
+        return {}, [*said, Check(None, f'{place}: its predictions are no texts')]
     suite = metrics.Suite(result.task, used)
     if missing := suite.missing():
-        return {}, [*said, Line(None, f'{place}: {missing[0]}')]
+        return {}, [*said, Check(None, f'{place}: {missing[0]}')]
     several = any('references' in line for line in lines)
     targets = [
         line.get('references', [line['target']]) if several else line['target'] for line in lines
@@ -173,18 +173,19 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Li
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     if len(lines) != result.num_examples:
         said.append(
-            Line(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
+            Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
         )
     for label, signature in suite.signatures_of(counts).items():
         if (written := result.signatures.get(label)) != signature:
-            said.append(Line(False, f'{place}: signature of {label}: {written}; here {signature}'))
+            said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
     for name, value in again.items():
         written = result.scores.get(name)
         agrees = written is not None and abs(written - value) <= _CLOSE
         shown = 'no number' if written is None else f'{written:.4f}'
-        said.append(Line(agrees, f'{place}: {name} {shown}' + f'; here {value:.4f}' * (not agrees)))
+        here = '' if agrees else f'; here {value:.4f}'
+        said.append(Check(agrees, f'{place}: {name} {shown}{here}'))
     others = [name for name in result.scores if name not in again]
-    said += [Line(None, f'{place}: {", ".join(others)}: the model gives them')] if others else []
+    said += [Check(None, f'{place}: {", ".join(others)}: the model gives them')] if others else []
     return again, [*said, *_examples(place, lines, rows)]
 
 
@@ -203,7 +204,7 @@ def _needs_more(spec: Mapping[str, Json]) -> bool:
 
 def _examples(
     place: str, lines: Sequence[Mapping[str, Json]], rows: Sequence[Mapping[str, float]]
-) -> Iterator[Line]:
+) -> Iterator[Check]:
     """Names the examples whose own scores are not those of their texts."""
     changed = [
         str(line.get('id', number))
@@ -216,18 +217,18 @@ def _examples(
     if changed:
         more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
         named = ', '.join(map(shortened, changed[:_NAMED]))
-        yield Line(False, f'{place}: scores of the prediction of example {named}{more}')
+        yield Check(False, f'{place}: scores of the prediction of example {named}{more}')
 
 
 def _keep_inside(folder: pathlib.Path) -> None:
     """Lets a sweep find its source model in the bundle, and nowhere else."""
     about: dict[str, Json] = files.read_json(folder / 'config.json', dict)
-    source = pathlib.PurePath(str(about['config'].get('source_workdir'))).name
+    source = pathlib.PurePath(str(about['config'].get('source_workdir') or '')).name
     about['config']['source_workdir'] = str(folder.parent / (source or 'source'))
     files.write(folder / 'config.json', json.dumps(about))
 
 
-def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Line]:
+def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
     rows = [row for row, _ in sweep_results.read_rows(folder / 'results.jsonl')[0]]
     checked, by_task = 0, {}
@@ -238,10 +239,10 @@ def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterat
         by_task.setdefault(row.task, []).append(value)
         if abs(value - row.score) > _CLOSE:
             where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
-            yield Line(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
+            yield Check(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
         else:
             checked += 1
-    yield Line(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
+    yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
     for task, values in by_task.items():
         metric = next(row.metric for row in rows if row.task == task)
         scores[f'{folder.name} {task}'] = metric, statistics.fmean(values)
@@ -264,13 +265,13 @@ def _of_labels(folder: pathlib.Path, row: Row) -> float:
 # --------------------------------------------------------------------------------------- table
 
 
-def _table(folder: pathlib.Path, manifest: Manifest) -> Iterator[Line]:
+def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     """Sets the table again from the runs, and compares its rows."""
     recipe = RECIPES.get(manifest.benchmark)
     tables = [t for t in recipe.tables if t.number == manifest.table] if recipe else []
     tables = [table for table in tables if table.name.startswith('table')]
     if not tables or not (folder / 'table.csv').is_file():
-        yield Line(None, f'table {shortened(manifest.table)}: not set again')
+        yield Check(None, f'table {shortened(manifest.table)}: not set again')
         return
     made, experiments = {}, dict(recipe.experiments)
     for name, of in manifest.experiments.items():
@@ -285,15 +286,15 @@ def _table(folder: pathlib.Path, manifest: Manifest) -> Iterator[Line]:
     for number, row in enumerate(again):
         if number >= len(written) or written[number] != row:
             before = written[number] if number < len(written) else 'nothing'
-            yield Line(False, f'table.csv, line {number + 1}: {before}; here {row}')
+            yield Check(False, f'table.csv, line {number + 1}: {before}; here {row}')
     same = sum(map(str.__eq__, again, written))
     name = f'{benchmarks.get(manifest.benchmark).name}, table {manifest.table}'
-    yield Line(same == len(again) == len(written), f'{name}: {same} of {len(written)} lines')
+    yield Check(same == len(again) == len(written), f'{name}: {same} of {len(written)} lines')
 
 
-def _code(manifest: Manifest) -> Line:
+def _code(manifest: Contents) -> Check:
     here, there = bundles.code(), manifest.code
     if here['hash'] == there.get('hash'):
-        return Line(True, f'code {here["hash"][:12]}')
+        return Check(True, f'code {here["hash"][:12]}')
     version = shortened(there.get('version'))
-    return Line(None, f'code of version {version}, which is not the code here')
+    return Check(None, f'code of version {version}, which is not the code here')
