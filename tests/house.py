@@ -22,7 +22,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'evaluators': (1584, 7),
     'fewshot': (6565, 26),
     'huggingface': (4170, 25),
-    'inference': (4075, 18),
+    'inference': (4088, 18),
     'interactive': (656, 4),
     'jobs': (556, 6),
     'judgement': (1585, 9),
@@ -33,13 +33,13 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'plan': (1721, 7),
     'preparation': (1887, 10),
     'programs': (3393, 18),
-    'reporting': (6984, 38),
-    'reproduce': (1690, 8),
+    'reporting': (7034, 38),
+    'reproduce': (3118, 14),
     'retrieval': (708, 5),
     'settings': (1076, 7),
     'system': (2742, 13),
     'tasks': (7501, 48),
-    'tests': (59023, 272),
+    'tests': (59443, 274),
     'tools': (6278, 37),
     'tracking': (750, 7),
     'training': (4593, 27),
@@ -47,7 +47,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'zoo': (620, 6),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 48, 'arrows': 279, 'class names used twice': 66}
+MOST = {'rooms': 48, 'arrows': 281, 'class names used twice': 66}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -197,6 +197,14 @@ PLAN: dict[str, dict[str, Step]] = {
         '--workdir=RUNS/tables': Step(
             '--steps=0.005 --examples=4', leaves='RUNS/tables/reproduce/tables/clidsum-table-4.tex'
         ),
+        'python -m xlbench.reproduce mtg --table=14 --add=Mine=configs/mtg_mt5.py '
+        '--workdir=RUNS/mine --bundle=RUNS/mine.zip': Step(
+            '--steps=0.005 --examples=4 --seeds=1', leaves='RUNS/mine.zip'
+        ),
+        'python -m xlbench.reproduce --check RUNS/mine.zip': Step(prints='agrees: mtg, table 14'),
+        'python -m xlbench.reproduce --board=RUNS/board.html RUNS/mine.zip': Step(
+            leaves='RUNS/board.html'
+        ),
         'python -m xlbench.reproduce fewshot --table=12 --steps=0.1': Step(
             skip='a sweep takes minutes; tests/reproduce/ runs such a table with made-up results'
         ),

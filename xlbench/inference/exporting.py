@@ -92,17 +92,9 @@ def to_folder(
         folder = pathlib.Path(name)
         more, generation = _write_beside(workdir, about, step, vocabulary, model, folder)
         if notes := exported.Notes.read(folder):
-            card = Card(
-                folder=target.name,
-                source=said[0],
-                family=family,
-                model=model_config,
-                tokenizer=vocabulary.tokenizer,
-                notes=notes,
-                about=about,
-                results=_results(workdir, step, said),
-            )
-            (folder / cards.NAME).write_text(card.text(), encoding='utf-8')
+            scored = _results(workdir, step, said)
+            made = (said[0], family, model_config, vocabulary.tokenizer, notes, about, scored)
+            (folder / cards.NAME).write_text(Card(target.name, *made).text(), encoding='utf-8')
         hf_checkpoint.save(
             target,
             family,
@@ -114,6 +106,27 @@ def to_folder(
             generation=generation,
         )
     return [*said, *more]
+
+
+def card(workdir: str) -> str:
+    """The model card of a run at the last step that was scored, without a copy of the model.
+
+    Raises:
+      UserError: it has no scores, or the model has no card.
+    """
+    about = config_lib.read_run(workdir)
+    config = ConfigDict(about['config'])
+    vocabulary = Vocabulary(workdir, about)
+    model = runs.build_model(config.model, vocabulary.size, about.get('labels') or ())
+    step = max(read_run(workdir).evaluations)
+    with tempfile.TemporaryDirectory() as name:
+        _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
+        notes = exported.Notes.read(pathlib.Path(name))
+    if notes is None:
+        raise UserError(f'{workdir} says nothing of its training')
+    name = pathlib.Path(workdir).name
+    made = (f'{name} at step {step}', config.model.family, model.config)
+    return Card(name, *made, vocabulary.tokenizer, notes, about, _results(workdir, step, [])).text()
 
 
 def _kept_rows(vocab_size: int | None, config: TransformerConfig, pieces: int) -> int:

@@ -23,7 +23,7 @@ from xlbench.reporting.results import LOSSES, Result
 from xlbench.reporting.sections import Section
 from xlbench.reporting.statistics import Difference, Resamples, Scorer
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Table
+from xlbench.reporting.tables import Column, Table
 from xlbench.system import errors
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
@@ -144,13 +144,34 @@ def table(
             for system in runs
             if system.name in before
         ]
-    of_pairs = _Pairs(score, test, len(pairs) * len(section.columns))
+    decimals = section.decimals_of(score)
+    return of_pairs(f'Differences of {score}', score, test, pairs, section.columns, decimals)
+
+
+def of_pairs(
+    title: str,
+    score: str,
+    test: str,
+    pairs: Sequence[tuple[str, System, System]],
+    columns: Sequence[Column],
+    decimals: int = 1,
+) -> Table:
+    """The differences of a score between pairs of systems.
+
+    Args:
+        title: Of the table.
+        score: What is compared.
+        test: One of `statistics.TESTS`.
+        pairs: What a row is called, and two systems: the second is subtracted.
+        columns: Tasks, or averages over tasks.
+        decimals: Of the differences.
+    """
+    tested = _Pairs(score, test, len(pairs) * len(columns))
     rows = {
-        name: [of_pairs.difference(*pair, column.tasks) for column in section.columns]
-        for name, *pair in pairs
+        name: [tested.difference(first, second, column.tasks) for column in columns]
+        for name, first, second in pairs
     }
-    title = f'Differences of {score}'
-    return tests.table(title, section.columns, rows, test, section.decimals_of(score))
+    return tests.table(title, columns, rows, test, decimals)
 
 
 def texts_of(system: System, task: str) -> Texts:

@@ -6,6 +6,15 @@
   launching  SLURM arrays and JobSets
   listing    tables and steps as lines of text, with hours and minutes
   showing    tables of what was run
+  added      a system of the user's: its commands and experiments
+  beside     its rows beside the paper's, differences, cards, costs
+  sweep_rows scores of sweeps in such rows
+  bundles    files of results for others: written, unpacked
+  checking   what agrees in a bundle
+  board      a page of bundles
 """
 
-__all__ = ['launching', 'listing', 'running', 'showing', 'state', 'steps']
+__all__ = [
+    'added', 'beside', 'board', 'bundles', 'checking', 'launching', 'listing', 'running', 'showing',
+    'state', 'steps', 'sweep_rows',
+]  # fmt: skip

@@ -5,6 +5,9 @@ r"""Runs the experiments of a paper's table, and prints the table.
   python -m xlbench.reproduce mrs --table=3 --steps=0.1 --examples=50
   python -m xlbench.reproduce mtg --table=11 --models=mT5 --size=paper --topology=h100:8 --dry_run
   python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
+  python -m xlbench.reproduce mtg --table=14 --add=Mine=configs/mtg_mt5.py --bundle=mine.zip
+  python -m xlbench.reproduce --check mine.zip
+  python -m xlbench.reproduce --board=board.html mine.zip other.zip
 
 The benchmarks are mtg, mrs, clidsum and fewshot. Every command that a table needs is an ordinary
 one (a training, a chain, a translation, a sweep), with its own folder below --workdir. The commands
@@ -21,11 +24,22 @@ one: --engine='Google Trans.=file:google.{lang}.tsv'. With another name, such as
 for all that have no engine, in rows of its own name. Without --tagger one is trained. --metrics may
 name what nobody publishes, such as fitted_rating=rating.json.
 
+--add runs the table's experiments for a system of yours, three seeds each (--seeds=5: five;
+--seeds=1,7: these two), and prints its cells beside the paper's, with the differences that are
+significant. NAME=CONFIG[:VARIANT] is a config like those of the models, whose keys (scenario, task,
+...) it takes; NAME=chain.py defines get_stages(source_lang, target_lang), the stages of `xlbench
+translate chain`; NAME=FOLDER has predictions, TASK.txt or TASK.jsonl. A folder with the name of a
+row of the paper has the released outputs of that row. --bundle writes predictions, signatures,
+configs, hashes and the table into a file. --check scores such a file again, without the models, and
+says line by line what agrees; its exit code is 1 if something does not. --board is a page of
+bundles, with the result of each check.
+
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
 everything works; its scores are meaningless.
 """
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import re
@@ -35,10 +49,18 @@ from collections.abc import Iterable, Sequence
 
 from xlbench.benchmarks import BENCHMARKS, RECIPES
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.benchmarks.recipe import SIZES, Recipe, slug
+from xlbench.benchmarks.recipe import SIZES, Experiment, Recipe, slug
 from xlbench.reporting import printed, render
 from xlbench.reporting.paper_tables import ratings
-from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
+from xlbench.reproduce import (
+    added,
+    bundles,
+    launching,
+    listing,
+    running,
+    showing,
+    steps as steps_lib,
+)
 from xlbench.reproduce.state import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
@@ -51,7 +73,12 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 FLAGS = (
-    flag('benchmark', ', '.join(RECIPES)),
+    flag('benchmark', ', '.join(RECIPES), '', nargs='?'),
+    flag('bundles', 'files of --bundle, for --check and --board', nargs='*', metavar='FILE.zip'),
+    flag('--check', 'score bundles again, and say what agrees', False),
+    flag('--board', 'PAGE.html: write a leaderboard of bundles', ''),
+    flag('--add', 'NAME=CONFIG[:VARIANT], NAME=chain.py or NAME=FOLDER', [], action='append'),
+    flag('--bundle', 'FILE.zip: write what others check', ''),
     flag('--table', 'number of a table, or all', ''),
     flag('--figure', 'number of a figure, or all', ''),
     flag('--paper', "print the paper's own numbers, without any run", False),
@@ -77,7 +104,10 @@ FLAGS = (
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args, recipe, settings = _parse(argv)
+    args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
+    if args.check or args.board:
+        return _bundles(args, rest)
+    recipe, settings = _read(args, rest)
     if args.paper:
         sheets = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
         print(printed.FORMATS[args.format][1](sheets), end='')
@@ -86,6 +116,8 @@ def main(argv: Sequence[str]) -> int:
         print('\n'.join(listing.of_paper(recipe, args.size)))
         return 0
     tables = _tables(recipe, args)
+    if args.add:
+        recipe, tables = _with_added(recipe, tables, args)
     experiments = steps_lib.chosen(recipe, tables, args.models)
     steps = steps_lib.steps(recipe, experiments, settings)
     state = State(settings.workdir, steps)
@@ -105,8 +137,129 @@ def main(argv: Sequence[str]) -> int:
         files.remove_leftovers(state.folder)
         gaps = running.run(steps, state, say)
         for table in tables:
-            print(_text(recipe, table, experiments, settings, state, gaps, args), end='')
+            show = _added_text if args.add else _text
+            print(show(recipe, table, experiments, settings, state, gaps, args), end='')
     return 1 if gaps else 0
+
+
+def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
+    """Checks bundles, and writes a page of them."""
+    paths = [*filter(None, [args.benchmark]), *args.bundles]
+    if rest or not paths:
+        raise UserError(
+            f'unknown argument {rest[0]!r}; see xlbench reproduce --help' if rest
+            else 'name bundles: python -m xlbench.reproduce --check FILE.zip'
+        )  # fmt: skip
+    from xlbench.reproduce import board, checking  # With metrics, which load for half a second.
+
+    if args.board:
+        board.check_free(args.board)
+    checked = [checking.check(path) for path in paths]
+    if args.board:
+        board.write(args.board, paths, checked)
+        say(f'wrote {args.board}')
+    for path, one in zip(paths, checked, strict=True) if args.check else ():
+        print('\n'.join([f'{path}:', *map(str, one.lines)]))
+    return 0 if all(one.agrees for one in checked) else 1
+
+
+def _with_added(
+    recipe: Recipe, tables: Sequence[PaperTable], args: argparse.Namespace
+) -> tuple[Recipe, list[PaperTable]]:
+    """The recipe with the systems of --add, and the table with their experiments alone."""
+    if len(tables) != 1 or not args.table or args.models or args.ratings:
+        raise UserError('--add is for one table: --table=N, without --models and --ratings')
+    (table,) = tables
+    systems = added.parse(args.add)
+    if args.bundle:
+        files.check_new(args.bundle)
+    for system in systems:
+        recipe = added.experiments(recipe, table, system, args.size)
+    names = {system.name for system in systems}
+    mine = [
+        one.name
+        for one in recipe.experiments.values()
+        if one.model in names and one.name.startswith(added.PREFIX)
+    ]
+    return recipe, [dataclasses.replace(table, experiments=tuple(mine))]
+
+
+def _added_text(
+    recipe: Recipe,
+    table: PaperTable,
+    experiments: Sequence[str],
+    settings: Settings,
+    state: State,
+    gaps: dict[str, str],
+    args: argparse.Namespace,
+) -> str:
+    """A table with the systems of --add, with cards and the bundle; its files are written, too."""
+    from xlbench.reproduce import beside  # With metrics, as above.
+
+    names = [system.name for system in added.parse(args.add)]
+    made = _folders(recipe, experiments, settings, state, gaps)
+    lacking = showing.fill(recipe, table, made, args.metrics, say)
+    own = _own(recipe, table, settings)
+    shown = beside.shown(recipe, table, names, made, own)
+    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
+    trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
+    carded = [one for one in dict.fromkeys([*folders, *trained]) if (one / 'config.json').is_file()]
+    cards = beside.write_cards(carded, place / 'cards', say)
+    cost = beside.cost(folders, sum(map(state.seconds, state.steps.values())))
+    said = [*lacking, *shown.notes, cost]
+    said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
+    parts = [f'# {recipe.benchmark}, {table.name}: {table.title}', _about(settings)]
+    parts += [printed.markdown(one) for one in shown.sheets]
+    parts += [*map(render.markdown, shown.tables), render.items(said)]
+    text = '\n\n'.join(filter(None, [*parts, *_said(recipe, experiments, settings, gaps)])) + '\n'
+    place.mkdir(parents=True, exist_ok=True)
+    files.write(place / 'table.md', text)
+    for suffix, write in printed.FORMATS.values() if shown.sheets else ():
+        if suffix != 'md':
+            files.write(place / f'table.{suffix}', write(shown.sheets))
+    if args.bundle:
+        of_cells = printed.FORMATS['csv'][1](shown.sheets)
+        texts = {f'cards/{path.name}': path.read_text() for path in cards}
+        about = bundles.Contents(
+            format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
+            size=settings.size, systems=names, code=bundles.code(),
+            experiments={name: _runs(recipe.experiments[name], of) for name, of in made.items()},
+        )  # fmt: skip
+        texts |= {'table.md': text, 'table.csv': of_cells}
+        bundles.write(args.bundle, about, carded, texts)
+        say(f'wrote {args.bundle}')
+    if shown.sheets and args.format != 'markdown':
+        return printed.FORMATS[args.format][1](shown.sheets)
+    return text
+
+
+def _runs(experiment: Experiment, folders: Iterable[pathlib.Path]) -> bundles.ExperimentRuns:
+    names = [folder.name for folder in folders]
+    return bundles.ExperimentRuns(dict(experiment.key), experiment.mixture, names)
+
+
+def _own(
+    recipe: Recipe, table: PaperTable, settings: Settings
+) -> dict[str, list[pathlib.Path]]:
+    """The finished runs of a table's other experiments, with the same seeds or with their own."""
+    (of_paper,) = [one for one in RECIPES[recipe.benchmark].tables if one.name == table.name]
+    found: dict[str, list[pathlib.Path]] = {}
+    for way in (settings, dataclasses.replace(settings, seeds=())):
+        for name in of_paper.experiments:
+            if name in found or name not in recipe.experiments:
+                continue
+            state = State(way.workdir, steps_lib.steps(recipe, [name], way))
+            undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
+            found |= _folders(recipe, [name], way, state, undone)
+    return found
+
+
+def _is_done(state: State, name: str) -> bool:
+    try:
+        return state.is_done(state.steps[name])
+    except UserError:  # Of another config.
+        return False
 
 
 def _left(steps: Sequence[Step], state: State) -> list[Step]:
@@ -236,8 +389,9 @@ def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
     return [named[f'{kind} {number}']]
 
 
-def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
-    args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
+def _read(args: argparse.Namespace, rest: Sequence[str]) -> tuple[Recipe, Settings]:
+    if args.add:
+        args.seeds = _seeds(args.seeds)
     _check(args, rest)
     workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
     recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
@@ -246,11 +400,23 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Recipe, Settings]:
         workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest),
         args.tagger, _rated(args.ratings),
     )  # fmt: skip
-    return args, recipe, settings
+    return recipe, settings
+
+
+def _seeds(texts: Sequence[str]) -> tuple[str, ...]:
+    """The seeds of new systems: 1 to 3, as many as one number says, or those of a list."""
+    count = (texts or (str(added.SEEDS),))[0]
+    if len(texts) > 1 or not count.isdecimal() or not 0 < int(count) <= added.MOST_SEEDS:
+        return tuple(texts)
+    return tuple(str(number) for number in range(1, int(count) + 1))
 
 
 def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     """Raises UserError for a value that is not allowed."""
+    if args.bundles:
+        raise UserError(f'unknown argument {args.bundles[0]!r}; --check and --board take bundles')
+    if args.bundle and not args.add:
+        raise UserError('--bundle is of systems that --add names')
     if args.benchmark not in RECIPES:
         raise errors.unknown('benchmark', args.benchmark, RECIPES)
     kinds = (

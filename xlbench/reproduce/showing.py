@@ -4,6 +4,7 @@ Scores that a table shows and finished runs lack are added to the runs before.
 """
 
 import dataclasses
+import functools
 import itertools
 import pathlib
 import re
@@ -17,7 +18,6 @@ from xlbench.benchmarks.recipe import Experiment, Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Group
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
 from xlbench.reporting.paper_tables import making
@@ -27,6 +27,7 @@ from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Table
+from xlbench.reproduce import sweep_rows
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -83,20 +84,7 @@ def of_runs(
         rated: Texts of the runs, with the ratings of judges.
     """
     benchmark = benchmarks.get(recipe.benchmark)
-    runs: dict[_Key, Run] = {}
-    labels: dict[_Key, str] = {}
-    places: dict[_Key, Key] = {}
-    experiments = [recipe.experiments[name] for name in made]
-    for experiment, folders in zip(experiments, made.values(), strict=True):
-        for folder in folders:
-            run = results.read_run(folder)
-            if benchmark.paper_checkpoints:
-                run = as_model(run, experiment.model)
-            run = as_scenario(run, experiment.mixture) if experiment.mixture else run
-            run = without_seeds(run) if table.variants else run
-            runs[_key(run)] = run
-            labels[_key(run)] = _label(experiment, experiments)
-            places[_key(run)] = experiment.key
+    runs, labels, places = read(recipe, table, made)
     if not runs:
         return Shown()
     if table.is_judged and table.shows != 'ratings':
@@ -114,6 +102,28 @@ def of_runs(
     return Shown(tuple(_reported(table, list(runs.values()), labels)), sheets=sheets)
 
 
+def read(
+    recipe: Recipe, table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]]
+) -> tuple[dict[_Key, Run], dict[_Key, str], dict[_Key, Key]]:
+    """The runs of experiments; see `of_runs`. Each has a label, and the key of its experiment."""
+    benchmark = benchmarks.get(recipe.benchmark)
+    runs: dict[_Key, Run] = {}
+    labels: dict[_Key, str] = {}
+    places: dict[_Key, Key] = {}
+    experiments = [recipe.experiments[name] for name in made]
+    for experiment, folders in zip(experiments, made.values(), strict=True):
+        for folder in folders:
+            run = results.read_run(folder)
+            if benchmark.paper_checkpoints:
+                run = as_model(run, experiment.model)
+            run = as_scenario(run, experiment.mixture) if experiment.mixture else run
+            run = without_seeds(run) if table.variants else run
+            runs[_key(run)] = run
+            labels[_key(run)] = _label(experiment, experiments)
+            places[_key(run)] = experiment.key
+    return runs, labels, places
+
+
 def _sheets(
     recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, Key]
 ) -> tuple[Sheet, ...]:
@@ -121,6 +131,16 @@ def _sheets(
     if not table.rows or table.shows not in _OF_SCORES:
         return ()
     benchmark = benchmarks.get(recipe.benchmark)
+    systems, notes, official = systems_of(table, runs, places)
+    made = printed.of_systems(benchmark, table, systems, notes)
+    theirs = printed.of_paper(benchmark, table.number) if official else []
+    return made, *theirs
+
+
+def systems_of(
+    table: PaperTable, runs: Sequence[Run], places: Mapping[_Key, Key]
+) -> tuple[dict[tuple[str, str], System], tuple[str, ...], bool]:
+    """The systems of runs, by model and scenario; notes; whether the data is the official test."""
     groups: dict[tuple[str, str], list[System]] = {}
     notes: dict[str, None] = {}
     official = False
@@ -128,16 +148,21 @@ def _sheets(
         for system in section.systems:
             run = system.picks[0].run if system.picks else None
             if run and (key := places.get(_key(run))):
-                scenario = run.scenario.name if run.scenario and 'scenario' in key else ''
+                scenario = _scenario(run, key)
                 groups.setdefault((key['model'], scenario), []).append(system)
         notes |= dict.fromkeys(section.notes[:1])
         scores = [score for head in table.columns for score in head.scores]
         notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))
         official |= section.data == 'official' and section.split == 'test'
     systems = {place: _one(place[0], members) for place, members in groups.items()}
-    made = printed.of_systems(benchmark, table, systems, tuple(notes))
-    theirs = printed.of_paper(benchmark, table.number) if official else []
-    return made, *theirs
+    return systems, tuple(notes), official
+
+
+def _scenario(run: Run, key: Key) -> str:
+    """The column of a run, where its experiment is of one; scored texts do not know theirs."""
+    if 'scenario' not in key:
+        return ''
+    return run.scenario.name if run.scenario else key['scenario'] if run.system else ''
 
 
 def _replies(table: PaperTable, runs: Sequence[Run]) -> Sheet:
@@ -171,18 +196,7 @@ def _of_groups(
     by_task = {system.task: system for system in systems}
     if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
         return ()
-
-    def value(key: Mapping[str, str], score: str) -> str | None:
-        system, shots = by_task.get(key['task']), int(key['shots'])
-        if system is None:
-            return None
-        stats = system.groups.get(Group(key['language'], shots, key['method'], key['start']))
-        if stats is None and (key['language'], shots) == (FEWSHOT.pivot, 0):
-            number = None if isinstance(system.english, str) else system.english[0]
-        else:
-            number = getattr(stats, score) if stats and stats.rows else None
-        return None if number is None else f'{number:.2f}'
-
+    value = functools.partial(sweep_rows.value, by_task)
     cells = table.cells(value)
     said = (*table.notes, *printed.gaps(table, cells), *notes)
     made = Sheet(FEWSHOT.name, table, cells, said, 'our sweeps')

@@ -56,7 +56,36 @@ def document(sections: Sequence[Section], mark: str) -> str:
     data = {'latex': latex, 'sections': [one['examples'] for one in made]}
     return template.render(
         __package__, _SCRIPTS, data, images=True, mark=mark, sections=made, parts=_PARTS,
-        systems=_SYSTEMS, places=_places(sections, made),
+        systems=_SYSTEMS, places=_places(sections, made), title='Results', made_by='xlbench.report',
+    )  # fmt: skip
+
+
+def of_tables(
+    title: str, sections: Sequence[tuple[str, str, Table]], mark: str, made_by: str
+) -> str:
+    """A page of tables alone, whose rows can be sorted.
+
+    Args:
+        title: At its top.
+        sections: A title, a line and a table each.
+        mark: See `document`.
+        made_by: The program and its flag.
+    """
+    latex: dict[str, str] = {}
+    made = [
+        {
+            'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
+            'answer': None, 'legend': [], 'folded': [], 'examples': None, 'costs': None, 'runs': [],
+            'tables': [(_Shown.of(table, f'table-{i}', latex, {}, table.title), [])],
+            'plots': dict.fromkeys(('ranking', 'maps', 'curves'), ()),
+        }
+        for i, (head, lead, table) in enumerate(sections, 1)
+    ]  # fmt: skip
+    data = {'latex': latex, 'sections': [None for _ in made]}
+    places = {one['id']: one['title'] for one in made}
+    return template.render(
+        __package__, _SCRIPTS, data, mark=mark, sections=made, parts=_PARTS, systems=_SYSTEMS,
+        places=places, title=title, made_by=made_by,
     )  # fmt: skip
 
 

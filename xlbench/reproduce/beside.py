@@ -1,0 +1,296 @@
+"""A paper's table with new systems among its rows, what is significant, cards and costs."""
+
+import dataclasses
+import itertools
+import pathlib
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from xlbench import benchmarks, config as config_lib
+from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
+from xlbench.benchmarks.recipe import Recipe
+from xlbench.reporting import command_lines, comparisons, costs, printed, render, results
+from xlbench.reporting.printed import Sheet
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Column, Table
+from xlbench.reproduce import showing, sweep_rows
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.system.progress import duration
+
+_TEST = 'bootstrap'
+
+Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its finished runs.
+Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
+
+
+class ShownBeside(NamedTuple):
+    """Holds the results of new systems.
+
+    Attributes:
+        sheets: The table in the paper's form; one.
+        tables: Of differences.
+        notes: On tests, cards and costs.
+    """
+
+    sheets: tuple[Sheet, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+
+
+def shown(
+    recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
+) -> ShownBeside:
+    """The table of new systems.
+
+    Args:
+        recipe: With their experiments.
+        table: Of the paper.
+        names: Of the systems; those of rows of the paper have its released outputs.
+        made: Their experiments.
+        own: Finished experiments of other systems of the table.
+    """
+    released = [name for name in names if name in models(table)]
+    names = [name for name in names if name not in released]
+    if recipe.benchmark == 'fewshot':
+        return _of_sweeps(recipe, table, names, made, own)
+    runs, _, places = showing.read(recipe, table, {**own, **made})
+    systems, said, _ = showing.systems_of(table, list(runs.values()), places)
+    tables = list(differences(table, names, systems, released))
+    said = [*said, *notes(table, released, systems, names)]
+    sheets = []
+    if names:
+        form_of_new = only_new(table, names)
+        benchmark = benchmarks.get(recipe.benchmark)
+        mine = {place: one for place, one in systems.items() if place[0] in names}
+        cells = printed.of_systems(benchmark, form_of_new, mine, said)
+        sheets.append(sheet(recipe, table, names, cells))
+    return ShownBeside(tuple(sheets), tuple(tables), () if sheets else tuple(said))
+
+
+def _of_sweeps(
+    recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
+) -> ShownBeside:
+    form_of_new = only_new(table, names)
+    by_name: dict[str, Made] = {
+        name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
+        for name in names
+    }
+    values = {name: sweep_rows.of_groups(of_name) for name, of_name in by_name.items() if of_name}
+    said = dict.fromkeys(note for _, of_name in values.values() for note in of_name)
+
+    def value(key: Key, score: str) -> str | None:
+        return values[key['model']][0](key, score) if key['model'] in values else None
+
+    cells = form_of_new.cells(value)
+    said = (*table.notes, *printed.gaps(form_of_new, cells), *said)
+    made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
+    rows = sweep_rows.of_buckets({'our sweep': own, **by_name})
+    tables = list(sweep_rows.bucket_tests(rows, names))
+    return ShownBeside((sheet(recipe, table, names, made_of),), tuple(tables), ())
+
+
+def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
+    """The line of what the commands of new systems took.
+
+    Args:
+        folders: Of their runs.
+        seconds: Of all commands, as far as they were started from here.
+    """
+    timed = [folder for folder in folders if (folder / 'sessions.jsonl').is_file()]
+    facts = costs.facts(timed) if timed else {}
+    said = [f'commands {duration(seconds)}', *(f'{name} {of}' for name, of in facts.items())]
+    return f'Cost: {"; ".join(said)}.'
+
+
+def write_cards(
+    folders: Sequence[pathlib.Path], target: pathlib.Path, say: Callable[[str], None]
+) -> list[pathlib.Path]:
+    """Writes a model card for each run into a folder, and returns their files."""
+    written = []
+    for folder in folders:
+        try:
+            text = _card(folder)
+        except UserError as error:
+            say(f'{folder}: no model card: {error}')
+            continue
+        path = target / f'{folder.name}.md'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, text)
+        written.append(path)
+    return written
+
+
+def _card(folder: pathlib.Path) -> str:
+    about = config_lib.read_about(str(folder))
+    if 'scored' not in about and 'adapt' not in about['config']:
+        from xlbench.inference import exporting  # With jax, which a slip need not wait for.
+
+        return exporting.card(str(folder))
+    lines = [f'# {render.markdown_text(str(about["config"].get("system") or folder.name))}', '']
+    if 'scored' not in about:  # A sweep: its source model has a card of its own.
+        lines += ['Adaptations of a source model. Config:', '']
+        pairs = config_lib.leaves(about['config'])
+        lines += [f'- {key}: {render.markdown_text(str(of))}' for key, of in pairs]
+        return command_lines.without_places('\n'.join([*lines, '']))
+    lines += ['Texts that were scored by xlbench; the model is not known here.', '']
+    run = results.read_run(folder)
+    for of_step in run.evaluations.values():
+        for result in of_step.values():
+            lines += [f'## {result.task}, {result.split}', '']
+            lines += [f'- {name}: {value:.2f}' for name, value in result.scores.items()]
+            signatures = result.signatures.values()
+            lines += [f'- signature: {render.markdown_text(line)}' for line in signatures]
+            lines.append('')
+    return command_lines.without_places('\n'.join(lines))
+
+
+def models(table: PaperTable) -> tuple[str, ...]:
+    """The paper's names of the systems that have rows."""
+    return tuple(dict.fromkeys(row.key['model'] for row in table.rows if 'model' in row.key))
+
+
+def form(table: PaperTable, names: Sequence[str]) -> tuple[PaperTable, list[bool]]:
+    """A table with rows of new systems beside the paper's; says which rows are new."""
+    of_rows = models(table)
+    if not of_rows:  # Each row has its own below it.
+        rows, new = [], []
+        for row in table.rows:
+            rows.append(row._replace(labels=(*row.labels, 'paper')))
+            rows += [
+                row._replace(labels=(*row.labels, n), key={**row.key, 'model': n}) for n in names
+            ]
+            new += [False, *[True] * len(names)]
+        return dataclasses.replace(table, rows=tuple(rows), labels=(*table.labels, 'system')), new
+    like = next((m for m in of_rows if any(m in row.labels for row in table.rows)), of_rows[0])
+    groups: dict[str, list[Line]] = {}
+    for row in table.rows:
+        first = row.labels[0]
+        group = '' if table.labels[0] == '#' or first in of_rows else first
+        groups.setdefault(group, []).append(row)
+    rows, new = [], []
+    for of_group in groups.values():
+        copies = [
+            _copy(table, row, like, name)
+            for name in names
+            for row in of_group
+            if row.key['model'] == like
+        ]
+        rows += [*of_group, *copies]
+        new += [*[False] * len(of_group), *[True] * len(copies)]
+    return dataclasses.replace(table, rows=tuple(rows)), new
+
+
+def _copy(table: PaperTable, row: Line, like: str, name: str) -> Line:
+    pairs = zip(table.labels, row.labels, strict=True)
+    labels = ['+' if head == '#' else label for head, label in pairs]
+    if like in labels:
+        labels[labels.index(like)] = name
+    else:
+        labels = [name, *[''] * (len(labels) - 1)]
+    return Line(tuple(labels), {**row.key, 'model': name}, row.section and 'Added')
+
+
+def sheet(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Sheet) -> Sheet:
+    """The paper's numbers with new systems among them.
+
+    Args:
+        recipe: Of the benchmark.
+        table: Of the paper.
+        names: Of the new systems.
+        made: The cells of their rows alone, in the order of `form`.
+    """
+    whole, new = form(table, names)
+    cells, theirs = iter(made.cells), whole.cells(whole.printed_value)
+    rows = [next(cells) if is_new else row for is_new, row in zip(new, theirs, strict=True)]
+    arxiv = benchmarks.get(recipe.benchmark).arxiv
+    whose = f'{", ".join(names)} beside what arXiv:{arxiv} prints'
+    return Sheet(recipe.benchmark, whole, rows, made.notes, whose)
+
+
+def only_new(table: PaperTable, names: Sequence[str]) -> PaperTable:
+    """The rows of new systems alone."""
+    whole, new = form(table, names)
+    rows = tuple(row for row, is_new in zip(whole.rows, new, strict=True) if is_new)
+    return dataclasses.replace(whole, rows=rows)
+
+
+def best_row(table: PaperTable) -> tuple[str, str, float] | None:
+    """The paper's best system: its name, the score that says so, and its mean over the table."""
+    scores = [name for head in table.columns for name in head.scores]
+    found: dict[str, list[float]] = {}
+    for row, head in itertools.product(table.rows, table.columns):
+        key: Key = table.key | row.key | head.key
+        key = {name: text.format_map(key) for name, text in key.items()}
+        if scores and scores[0] in head.scores and 'model' in row.key:
+            text = table.printed_value(key, scores[0])
+            if text and text.strip('- '):
+                found.setdefault(key['model'], []).append(float(text))
+    most = max(map(len, found.values()), default=0)
+    means = {name: statistics.fmean(of) for name, of in found.items() if len(of) == most}
+    if not means:
+        return None
+    name = max(means, key=means.__getitem__)
+    return name, scores[0], means[name]
+
+
+def differences(
+    table: PaperTable, names: Sequence[str], systems: Systems, released: Sequence[str]
+) -> Iterator[Table]:
+    """Tests each new system against the paper's best row, or else against all of our own.
+
+    Args:
+        table: Of the paper.
+        names: Of the new systems.
+        systems: The new ones, those with released outputs, and our own of the table.
+        released: Names of rows of the paper whose outputs there are.
+    """
+    best = best_row(table)
+    against = [best[0]] if best and best[0] in released else []
+    whose = "the paper's best row, by its released outputs" if against else 'runs of our own'
+    scenarios = dict.fromkeys(scenario for name, scenario in systems if name in names)
+    for scenario in scenarios:
+        new = {n: systems[n, scenario] for n in names if (n, scenario) in systems}
+        others = {m: s for (m, of), s in systems.items() if m not in names and of == scenario}
+        others = {m: s for m, s in others.items() if not against or m in against}
+        pairs = [
+            (f'{name} minus {other}', first, second)
+            for (name, first), (other, second) in itertools.product(new.items(), others.items())
+        ] + [
+            (f'{second} minus {first}', new[second], new[first])
+            for first, second in itertools.combinations(new, 2)
+        ]
+        if not pairs:
+            continue
+        every = [set(one.examples) for one in (*new.values(), *others.values())]
+        tasks = sorted(set.intersection(*every))
+        picks = pairs[0][1].picks
+        found = [pick.results[t] for t in tasks for pick in picks if t in pick.results]
+        if not found:
+            continue
+        score = found[0].main_score
+        columns = [Column('', task, (task,)) for task in tasks]
+        columns += [Column('', 'average', tuple(tasks))] if len(tasks) > 1 else []
+        where = f' ({scenario})' if len(scenarios) > 1 else ''
+        title = f'Differences of {score} to {whose}{where}'
+        yield comparisons.of_pairs(title, score, _TEST, pairs, columns)
+
+
+def notes(
+    table: PaperTable, released: Sequence[str], systems: Systems, names: Sequence[str]
+) -> list[str]:
+    """Says what the tests are of, and what they lack."""
+    said = []
+    if (best := best_row(table)) and best[0] not in released:
+        said.append(
+            f"The paper's best row by {OUR_NAMES.get(best[1], best[1])} is {best[0]} (mean "
+            f'{best[2]:.3g}). Its outputs are not here, so that no difference to it is tested; '
+            f"--add='{best[0]}=FOLDER' takes its released outputs."
+        )
+    if not any(name not in names for name, _ in systems):
+        said.append(
+            'No run of another system of this table is finished in this workdir; the same table '
+            'without --add makes them, and differences are tested then.'
+        )
+    return said

@@ -1,0 +1,300 @@
+"""Scores a bundle again from its predictions, without the models, and says what agrees."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xlbench import benchmarks, metrics
+from xlbench.benchmarks import FEWSHOT, RECIPES
+from xlbench.benchmarks.recipe import Experiment
+from xlbench.fewshot import results as sweep_results, settings as sweep_settings
+from xlbench.fewshot.results import Row
+from xlbench.metrics import specs
+from xlbench.reporting import printed, results
+from xlbench.reporting.results import Result
+from xlbench.reproduce import beside, bundles
+from xlbench.reproduce.bundles import Contents
+from xlbench.system import errors, files, untrusted
+from xlbench.system.errors import UserError, printable, shortened
+from xlbench.system.files import Json
+
+_CLOSE = 1e-3  # Scores in metrics.json may be rounded.
+_NAMED = 5  # Changes of one member that are named; more are counted.
+# Arguments of metrics that name files or models; a stranger may name a model of the hub alone.
+_FILES = ('baseline', 'checkpoint', 'function_words', 'model', 'paraphrases')
+_HUB = re.compile(r'\w[\w.-]*(/\w[\w.-]*)?')
+_WORDS = {True: 'agrees', False: 'DIFFERS', None: 'not checked'}
+
+
+class Check(NamedTuple):
+    """One finding; `agrees` is None for what cannot be checked here."""
+
+    agrees: bool | None
+    text: str
+
+    def __str__(self) -> str:
+        return printable(f'{_WORDS[self.agrees]}: {self.text}', 400)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """The findings of a check.
+
+    Attributes:
+        manifest: Of the bundle; None if it cannot be read.
+        lines: In the order of the check.
+        scores: Our own, of each run: 'RUN TASK' -> (name of its main score, value).
+    """
+
+    manifest: Contents | None
+    lines: Sequence[Check]
+    scores: Mapping[str, tuple[str, float]]
+
+    @property
+    def differing(self) -> int:
+        """How many findings differ."""
+        return sum(line.agrees is False for line in self.lines)
+
+    @property
+    def agrees(self) -> bool:
+        """Says whether nothing differs."""
+        return not self.differing
+
+
+def check(path: str) -> Checked:
+    """Checks a stranger's file; what is wrong with it is a line, too."""
+    scores: dict[str, tuple[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        try:
+            manifest = bundles.unpack(path, folder)
+        except UserError as error:
+            return Checked(None, [Check(False, str(error).replace(name, path))], {})
+        lines = []
+        try:
+            lines += _hashes(folder, manifest)
+            runs = files.names(folder / 'runs')
+            for run in runs:
+                place = folder / 'runs' / run
+                is_sweep = (place / 'results.jsonl').is_file()
+                if is_sweep:
+                    _keep_inside(place)
+                lines += (_sweep if is_sweep else _run)(place, scores)
+            lines += [] if runs else [Check(False, 'there are no runs')]
+            lines += _table(folder, manifest)
+        except (UserError, LookupError, TypeError, ValueError, AttributeError) as error:
+            said = str(error) if isinstance(error, UserError) else errors.located(error)
+            lines.append(Check(False, f'the check ended: {said.replace(name, path)}'))
+        lines.append(_code(manifest))
+    shown = {run for of in manifest.experiments.values() for run in of.runs}
+    of_shown = {key: of for key, of in scores.items() if key.partition(' ')[0] in shown}
+    return Checked(manifest, lines, of_shown)
+
+
+def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
+    """Compares the members with their hashes, and names what has changed in each."""
+    there = {str(path.relative_to(folder)) for path in files.below(folder)} - {bundles.NAME}
+    for name in sorted(there ^ manifest.hashes.keys()):
+        yield Check(False, f'{name} is {"not in bundle.json" if name in there else "missing"}')
+    same = 0
+    for name in sorted(there & manifest.hashes.keys()):
+        written, data = manifest.hashes[name], (folder / name).read_bytes()
+        try:
+            found = bundles.hashes(name, data)
+        except UserError as error:
+            yield Check(False, f'{name}: {error}')
+            continue
+        if found == written:
+            same += 1
+            continue
+        keys = dict.fromkeys([*written.parts, *found.parts])
+        changed = [key for key in keys if found.parts.get(key) != written.parts.get(key)]
+        more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
+        what = 'line' if name.endswith('.jsonl') else 'key'
+        said = f', {what} {", ".join(map(shortened, changed[:_NAMED]))}{more}' if changed else ''
+        yield Check(False, f'{name}{said}: not what its hash is of')
+    yield Check(True, f'{same} of {len(manifest.hashes)} members have their hashes')
+
+
+# ---------------------------------------------------------------------------------------- runs
+
+
+def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
+    run = results.read_run(folder)
+    yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
+    for step, of_step in run.evaluations.items():
+        for result in of_step.values():
+            place = f'{folder.name}, step {step}, {result.task}, {result.split}'
+            again, lines = _scored_again(result, place)
+            yield from lines
+            if step == max(run.evaluations) and result.split == 'test':
+                name = result.main_score
+                if name in again:
+                    scores[f'{folder.name} {result.task}'] = name, again[name]
+
+
+def _data(info: Mapping[str, Json]) -> str:
+    found = info.get('manifests')
+    hashes = list(dict.fromkeys(map(str, found.values()))) if isinstance(found, dict) else []
+    return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
+
+
+def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
+    """The scores of a result, from its predictions; and what agrees."""
+    path = untrusted.file(result.folder, 'predictions.jsonl')
+    used, left_out = [], []
+    for spec in result.metrics:
+        (left_out if _needs_more(spec) else used).append(spec)
+    said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
+    if path is None or not used:
+        return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
+    with untrusted.open_regular(path) as file:
+        lines = [files.parse_json(line, dict, path.name) for line in file]
+    try:
+        texts = list(map(results.texts, lines))
+    except KeyError:
+        return {}, [*said, Check(None, f'{place}: its predictions are no texts')]
+    suite = metrics.Suite(result.task, used)
+    if missing := suite.missing():
+        return {}, [*said, Check(None, f'{place}: {missing[0]}')]
+    several = any('references' in line for line in lines)
+    targets = [
+        line.get('references', [line['target']]) if several else line['target'] for line in lines
+    ]
+    again, rows = suite.score(targets, texts)
+    counts = [1 if isinstance(target, str) else len(target) for target in targets]
+    if len(lines) != result.num_examples:
+        said.append(
+            Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
+        )
+    for label, signature in suite.signatures_of(counts).items():
+        if (written := result.signatures.get(label)) != signature:
+            said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
+    for name, value in again.items():
+        written = result.scores.get(name)
+        agrees = written is not None and abs(written - value) <= _CLOSE
+        shown = 'no number' if written is None else f'{written:.4f}'
+        here = '' if agrees else f'; here {value:.4f}'
+        said.append(Check(agrees, f'{place}: {name} {shown}{here}'))
+    others = [name for name in result.scores if name not in again]
+    said += [Check(None, f'{place}: {", ".join(others)}: the model gives them')] if others else []
+    return again, [*said, *_examples(place, lines, rows)]
+
+
+def _needs_more(spec: Mapping[str, Json]) -> bool:
+    """Says whether a metric is not one of xlbench's, or reads a file that a stranger names."""
+    if not isinstance(spec.get('metric'), str) or specs.is_foreign(spec):
+        return True
+    kwargs = spec.get('kwargs')
+    given = kwargs if isinstance(kwargs, dict) else {}
+    named = [text for name, text in given.items() if name in _FILES and text]
+    return any(
+        not isinstance(text, str) or not _HUB.fullmatch(text) or os.path.lexists(text)
+        for text in named
+    ) or 'path' in given
+
+
+def _examples(
+    place: str, lines: Sequence[Mapping[str, Json]], rows: Sequence[Mapping[str, float]]
+) -> Iterator[Check]:
+    """Names the examples whose own scores are not those of their texts."""
+    changed = [
+        str(line.get('id', number))
+        for number, (line, row) in enumerate(zip(lines, rows, strict=True))
+        if any(
+            name in line.get('scores', {}) and abs(line['scores'][name] - value) > _CLOSE
+            for name, value in row.items()
+        )
+    ]
+    if changed:
+        more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
+        named = ', '.join(map(shortened, changed[:_NAMED]))
+        yield Check(False, f'{place}: scores of the prediction of example {named}{more}')
+
+
+def _keep_inside(folder: pathlib.Path) -> None:
+    """Lets a sweep find its source model in the bundle, and nowhere else."""
+    about: dict[str, Json] = files.read_json(folder / 'config.json', dict)
+    source = pathlib.PurePath(str(about['config'].get('source_workdir') or '')).name
+    about['config']['source_workdir'] = str(folder.parent / (source or 'source'))
+    files.write(folder / 'config.json', json.dumps(about))
+
+
+def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
+    """Scores the predicted labels of every adaptation of a sweep again."""
+    rows = [row for row, _ in sweep_results.read_rows(folder / 'results.jsonl')[0]]
+    checked, by_task = 0, {}
+    for row in rows:
+        if row.score is None:
+            continue
+        value = _of_labels(folder, row)
+        by_task.setdefault(row.task, []).append(value)
+        if abs(value - row.score) > _CLOSE:
+            where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
+            yield Check(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
+        else:
+            checked += 1
+    yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
+    for task, values in by_task.items():
+        metric = next(row.metric for row in rows if row.task == task)
+        scores[f'{folder.name} {task}'] = metric, statistics.fmean(values)
+
+
+def _of_labels(folder: pathlib.Path, row: Row) -> float:
+    def labels(path: pathlib.Path) -> np.ndarray:
+        table = sweep_results.load_labels(folder, path)
+        table = table[row.bucket] if table.ndim == 2 else table
+        return np.where(table == sweep_results.SEPARATOR, -1, table.astype(int))
+
+    names = sweep_results.read_test_set(folder, row.task, row.language)
+    gold = labels(sweep_results.path_of(folder, row.task, row.language, 'gold'))
+    view = 'tagging' if row.task in FEWSHOT.tagging else 'classification'
+    return sweep_settings.score(
+        view, names.labels if names else [], gold, labels(row.predictions(folder))
+    )
+
+
+# --------------------------------------------------------------------------------------- table
+
+
+def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
+    """Sets the table again from the runs, and compares its rows."""
+    recipe = RECIPES.get(manifest.benchmark)
+    tables = [t for t in recipe.tables if t.number == manifest.table] if recipe else []
+    tables = [table for table in tables if table.name.startswith('table')]
+    if not tables or not (folder / 'table.csv').is_file():
+        yield Check(None, f'table {shortened(manifest.table)}: not set again')
+        return
+    made, experiments = {}, dict(recipe.experiments)
+    for name, of in manifest.experiments.items():
+        model = of.key.get('model', '')
+        experiments[name] = Experiment(name, model, model, (), of.key, of.mixture)
+        known = files.names(folder / 'runs')
+        made[name] = [folder / 'runs' / run for run in of.runs if run in known]
+    recipe = dataclasses.replace(recipe, experiments=experiments)
+    sheets = beside.shown(recipe, tables[0], manifest.systems, made, {}).sheets
+    again = ''.join(map(printed.comma_separated, sheets)).splitlines()
+    written = (folder / 'table.csv').read_text(encoding='utf-8').splitlines()
+    for number, row in enumerate(again):
+        if number >= len(written) or written[number] != row:
+            before = written[number] if number < len(written) else 'nothing'
+            yield Check(False, f'table.csv, line {number + 1}: {before}; here {row}')
+    same = sum(map(str.__eq__, again, written))
+    name = f'{benchmarks.get(manifest.benchmark).name}, table {manifest.table}'
+    yield Check(same == len(again) == len(written), f'{name}: {same} of {len(written)} lines')
+
+
+def _code(manifest: Contents) -> Check:
+    here, there = bundles.code(), manifest.code
+    if here['hash'] == there.get('hash'):
+        return Check(True, f'code {here["hash"][:12]}')
+    version = shortened(there.get('version'))
+    return Check(None, f'code of version {version}, which is not the code here')
