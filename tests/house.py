@@ -38,7 +38,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'retrieval': (708, 5),
     'settings': (1076, 7),
     'system': (2742, 13),
-    'tasks': (7501, 48),
+    'tasks': (7500, 48),
     'tests': (59443, 274),
     'tools': (6278, 37),
     'tracking': (750, 7),
