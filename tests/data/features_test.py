@@ -377,7 +377,32 @@ def test_a_word_that_loses_its_last_piece_has_no_tag():
         assert wide['label_weights'].sum() == words
 
 
-@pytest.mark.parametrize('view', ['classification', 'tagging'])
+@pytest.mark.parametrize(
+    ('piece', 'weights'),
+    [
+        ('first', [0, 1, 1, 0, 0, 1, 0, 0]),
+        ('first_letter', [0, 1, 0, 1, 0, 0, 1, 0]),  # The last word has no letter at all.
+        ('mean', [0, 1, 1 / 3, 1 / 3, 1 / 3, 0.5, 0.5, 0]),
+    ],
+)
+def test_pieces_that_speak_for_their_word(monkeypatch, piece, weights):
+    """Words [5], [6 7 8] and [9 6], of which 7 and 8 have letters."""
+    letters = np.isin(np.arange(10), (7, 8))
+    monkeypatch.setattr(features.arrays, 'with_letters', lambda sha256: letters)
+    row = labelled([2, 5, 6, 7, 8, 9, 6, 1], [3, 4, 6], [1, 3, 2])
+    batch = label_features(f'tagging_{piece}', [row, []], 10)
+    tails = [0, 1, 3, 2, 1, 2, 1, 0, 0, 0]
+    np.testing.assert_array_equal(batch['encoder_word_tails'], [tails, [0] * 10])
+    shares = [[*weights, 0, 0], [0] * 10]
+    np.testing.assert_allclose(batch['encoder_word_weights'], shares, rtol=1e-6)
+    plain = label_features('tagging', [row, []], 10)
+    for name, array in plain.items():  # A tag stands at the last piece all the same.
+        np.testing.assert_array_equal(batch[name], array)
+    cut = label_features(f'tagging_{piece}', [row], 6)  # The last word loses a piece.
+    np.testing.assert_array_equal(cut['encoder_word_tails'], [[0, 1, 3, 2, 1, 0]])
+
+
+@pytest.mark.parametrize('view', ['classification', 'tagging', 'tagging_mean'])
 def test_labels_of_empty_batches_and_of_full_rows(view):
     assert not any(value.any() for value in label_features(view, [[], []], 3).values())
     with pytest.raises(ValueError, match='a row of 2 examples'):

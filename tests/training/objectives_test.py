@@ -411,6 +411,33 @@ def test_losses_of_labels_by_hand(view):
     np.testing.assert_allclose(smoothed, spread, rtol=1e-5)
 
 
+@pytest.mark.parametrize('piece', ['first', 'mean'])
+def test_the_state_of_a_word_by_hand(piece):
+    """Its tag is what the head makes of the state of its first piece, or of the mean of all."""
+    _, params, _ = label_parts('tagging')
+    objective, model = objectives.build('tagging', word_piece=piece), LABELLERS['tagging']
+    rows = label_rows('tagging')
+    batch = label_batch(objective.view, [*rows, []], 16)
+    plain = label_batch('tagging', [*rows, []], 16)
+    states = model.apply(
+        {'params': params}, plain['encoder_input_tokens'], plain['encoder_segment_ids'],
+        method='hidden',
+    )  # fmt: skip
+    logits = np.asarray(objective.logits(model, params, batch))
+    for row, state, made in zip(rows, states, logits, strict=False):
+        ends = 1 + np.cumsum(row['piece_counts'])  # Behind [CLS].
+        for end, count in zip(ends, row['piece_counts'], strict=True):
+            pieces = np.asarray(state[end - count : end])
+            expected = pieces[0] if piece == 'first' else pieces.mean(0)
+            label = model.apply({'params': params}, expected, method='label')
+            np.testing.assert_allclose(made[end - 1], label, rtol=1e-5, atol=1e-6)
+    wide = label_batch(objective.view, [[], *rows], 24)
+    np.testing.assert_allclose(
+        objective.row_losses(model, params, wide)['loss'][1:],
+        objective.row_losses(model, params, batch)['loss'][:-1], rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+
+
 def test_a_classifier_learns_what_only_the_types_of_a_pair_say():
     """Rows of the same tokens, of which the second text begins here or there."""
     _, params, gradient = label_parts('classification')

@@ -114,7 +114,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
     ) -> str:
         """The prediction for an example: from its label [], or from the labels of its row [inputs].
 
-        A word has the label at its last piece.
+        A word has the label at its last piece, whose state may be its word's.
         """
         if not self._of_words:
             return labels[int(predicted)]

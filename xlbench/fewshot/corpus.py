@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features, prepared
+from xlbench.data import features, prepared, tokenizers
 from xlbench.data.features import Example
 from xlbench.fewshot import eval_sets, results
 from xlbench.fewshot.settings import Adapt
@@ -65,7 +65,7 @@ class Corpus:
             shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
             'other_shots', the examples of buckets of other K that are in no bucket of this K, each
             once, for languages without a dev file; or 'none'.
-        view: 'classification' or 'tagging', the objective's.
+        view: The objective's, of labels; see `features.VIEWS`.
         further_labels: Of the model, behind those of the task; no example has one.
 
     Attributes:
@@ -115,6 +115,7 @@ class Corpus:
         lang: str,
         adapt: Adapt,
         further_labels: Sequence[str] = (),
+        view: str = '',
     ) -> 'Corpus':
         """Reads a task in one language; what is not prepared is prepared first.
 
@@ -125,11 +126,14 @@ class Corpus:
             lang: ISO code.
             adapt: What is taken of it.
             further_labels: Of the model, behind those of the task.
+            view: The objective's, see `features.VIEWS`; '' is the task's.
         """
         jobs = needed(task, lang, adapt.shots, adapt.dev)
         prepared.ensure(jobs, root=root, vocabulary=vocabulary)
         splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
-        view = 'tagging' if topics.is_tagging(task) else 'classification'
+        view = view or ('tagging' if topics.is_tagging(task) else 'classification')
+        if view == 'tagging_first_letter':
+            tokenizers.load(vocabulary, root)  # Knows the letters.
         return cls(splits, adapt, view, further_labels)
 
     @property

@@ -79,7 +79,7 @@ def build(
     Args:
         examples: What to evaluate.
         numbers: What `EvalSet.indices` says of each.
-        view: 'classification' or 'tagging'.
+        view: The objective's, of labels; see `features.VIEWS`.
         limit: Most tokens; longer examples are cut.
         batch_size: Most rows of a batch.
         compact: [vocabulary], the number that a token gets in place of its id.

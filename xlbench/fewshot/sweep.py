@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import jax
 from jax.sharding import Mesh
@@ -128,7 +128,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         source = Source(source_workdir, trained, data, mesh)
         check_fits(config, adapt, source, data)
         journal = results.Journal(workdir)
-        corpora = open_corpora(config, adapt, journal, source.further_labels, interruption.check)
+        corpora = open_corpora(config, adapt, journal, source, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
         session.begin(partitioning.describe(mesh))
@@ -284,7 +284,7 @@ def open_corpora(
     config: ConfigDict,
     adapt: Adapt,
     journal: results.Journal,
-    further_labels: Sequence[str],
+    source: Source,
     check: Callable[[], None],
 ) -> dict[str, corpus_lib.Corpus]:
     """Opens the corpora of what is not done, all of them before anything costs.
@@ -300,8 +300,9 @@ def open_corpora(
     with progress_lib.Progress('read', len(left), 'languages') as progress:
         for language in left:
             corpora[language] = corpus_lib.Corpus.open(
-                data.root, data.vocabulary, config.task, language, adapt, further_labels
-            )
+                data.root, data.vocabulary, config.task, language, adapt, source.further_labels,
+                source.objective.view,
+            )  # fmt: skip
             progress.add()
             check()
     return corpora

@@ -307,7 +307,7 @@ def _usage(
         code = _LABELS.replace('KIND', kinds[family])
         if any(task['trained'] and task.get('texts') == 2 for task in notes.tasks.values()):
             code = code.replace("['A text.']", "[('A text.', 'Another text.')]")
-        tagged = ['', "A word's tag is that of its last piece."]
+        tagged = ['', _TAGGED[notes.objective.get('word_piece', 'last')]]
         return [*_code(code), *(tagged if family == 'token_classifier' else [])]
     if family == 'bert':
         return _code(_ENCODER)
@@ -398,6 +398,13 @@ inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
 answers = model.generate(**inputsFORCED)[:, inputs['input_ids'].shape[1] :]
 print(tokenizer.batch_decode(answers, skip_special_tokens=True))
 """
+# By config.objective.word_piece.
+_TAGGED = {
+    'last': "A word's tag is that of its last piece.",
+    'first': "A word's tag is that of its first piece.",
+    'first_letter': "A word's tag is that of its first piece with a letter, else of its last.",
+    'mean': "A word's tag is that of the mean of its pieces' states; `xlbench predict` takes it.",
+}
 _LABELS = """
 from transformers import AutoModelForKIND, AutoTokenizer
 

@@ -7,6 +7,7 @@ README.md                                    the model card, see cards.py
 """
 
 import dataclasses
+import os
 import pathlib
 import shutil
 from collections.abc import Mapping
@@ -40,6 +41,23 @@ class Origin(TypedDict, total=False):
     config: str
     seed: int
     step: int
+
+
+def objective(folder: str | os.PathLike, family: str) -> dict[str, Json]:
+    """The objective that a folder's model was trained for.
+
+    Args:
+      folder: of this program or of another one.
+      family: of the model.
+
+    Returns:
+      The block of the run that the folder is of; of another program's, what is usual. Taggers of
+      transformers label the first piece of a word (its run_ner.py, without label_all_tokens).
+    """
+    if notes := Notes.read(pathlib.Path(folder)):
+        return notes.objective
+    name = config_lib.trainers(family)[0]
+    return {'name': name} | ({'word_piece': 'first'} if name == 'tagging' else {})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from flax import traverse_util
 from xlbench import config as config_lib, models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, marian_files, tensors
+from xlbench.inference import exported
 from xlbench.system import locks
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -71,6 +72,11 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
                 flat[path] = jnp.asarray(value)
                 progress.add(size)
         config = _config(checkpoint, source, target)
+        if piece := config['objective'].get('word_piece'):
+            said.append(
+                f'the tag of a word is read from its pieces by the rule {piece!r}; see '
+                'config.objective.word_piece in its config.json'
+            )
         about = {'config': config, **config_lib.facts()}
         if labels := hf_checkpoint.labels(checkpoint):
             about['labels'] = labels
@@ -89,7 +95,7 @@ def _config(
         'model': checkpoint.model,
         'init_from': source,
         'lora': {'rank': 0},
-        'objective': {'name': config_lib.trainers(checkpoint.family)[0]},
+        'objective': exported.objective(checkpoint.folder, checkpoint.family),
         'trainable': ['.*'],
         'mesh': {'data': -1, 'fsdp': 1, 'tensor': 1},
         'stages': {},

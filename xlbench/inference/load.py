@@ -65,7 +65,7 @@ def load(
         if value is not None:
             does = 'gives labels' if opened.labels else 'writes its answers'
             raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
-    if kind := KINDS.get(opened.objective.view):
+    if kind := KINDS.get(type(opened.objective).view):
         return kind(spec, opened, devices, **sizes)
     kind = LanguageModel if opened.model.decoder_only else Model
     return kind(spec, opened, devices, **sizes)

@@ -218,13 +218,13 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
         source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
     model = models.build(**{**source.model, **fields})
-    kind = {'name': config_lib.trainers(source.family)[0]}
+    kind = exported.objective(folder, source.family)
     # Marian says so of its padding; newer versions of transformers put it into the second file.
     second = untrusted.file(source.folder, hub.GENERATION_CONFIG)
     said = source.config | (tensors.read_json(second) if second else {})
-    if said.get('decoder_start_token_id') in tokenizer.first_languages():
+    if not notes and said.get('decoder_start_token_id') in tokenizer.first_languages():
         kind['decoder_start'] = 'language'
-    objective = objectives.build(**(notes.objective if notes else kind))
+    objective = objectives.build(**kind)
     _check(spec, model, objective)
     labels = hf_checkpoint.labels(source)
     _, shardings = train_step.params_like(model, objective, mesh)

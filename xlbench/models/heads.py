@@ -81,10 +81,11 @@ class Classifier(nn.Module):
         languages: jax.Array | None = None,  # [batch, length], see bert.Stack.enter
         *,
         train: bool = False,
+        **words: tuple[jax.Array, jax.Array],  # Of a tagger, see `word_states`.
     ) -> jax.Array:  # [batch, num_labels] of texts or [batch, length, num_labels], float32
         """Tokens -> logits."""
         given = (tokens, segment_ids, positions, type_ids, languages)
-        return self.label(self.hidden(*given, train=train), train)
+        return self.label(self.hidden(*given, train=train, **words), train)
 
     def hidden(
         self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
@@ -135,8 +136,26 @@ class SequenceClassifier(Classifier):
         return self.classify(self.pool(x, train), train)
 
 
+def word_states(x: jax.Array, tails: jax.Array, weights: jax.Array) -> jax.Array:
+    """Gives each piece the state of its word, the weighted sum over its pieces.
+
+    Args:
+      x: [batch, length, emb_dim] states of pieces.
+      tails: [batch, length], of a piece, 1 + the pieces of its word behind it; 0 of no word.
+      weights: [batch, length], how much a piece counts; of one piece a word, its state is exact.
+
+    Returns:
+      [batch, length, emb_dim]; 0 where there is no word.
+    """
+    ends = jnp.where(tails > 0, jnp.arange(tails.shape[-1]) + tails, 0)
+    same = (ends[:, :, None] == ends[:, None, :]) & (ends > 0)[:, None, :]
+    mix = jnp.where(same, weights[:, None, :], 0).astype(jnp.float32)
+    states = jnp.einsum('bij,bjd->bid', mix, x.astype(jnp.float32), precision='highest')
+    return states.astype(x.dtype)
+
+
 class TokenClassifier(Classifier):
-    """An encoder and a head over each token."""
+    """An encoder and a head over each token, or over each word."""
 
     def setup(self):
         """Builds the encoder and the head over each token."""
@@ -145,3 +164,11 @@ class TokenClassifier(Classifier):
         self.classifier = _classifier(cfg)
         shared = positions_shared(cfg.shared_dropout)
         self.dropout = Dropout(cfg.classifier_dropout_rate, shared)
+
+    def hidden(
+        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
+        words: tuple[jax.Array, jax.Array] | None = None, train: bool = False,
+    ) -> jax.Array:  # fmt: skip
+        """Tokens -> [batch, length, emb_dim]: states of pieces, or of words; `word_states`."""
+        x = super().hidden(tokens, segment_ids, positions, type_ids, languages, train)
+        return x if words is None else word_states(x, *words)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from xlbench.data import vocabularies
 from xlbench.data.prepared import Manifest, Record
-from xlbench.data.tokenizers import Tokenizer
+from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
 _Ids = TypeVar('_Ids')
@@ -31,6 +31,7 @@ class Conventions:
       closing_id: what targets have behind their end in place of the language that goes there; None
         leaves the language.
       has_languages: whether batches say which language a token is of: that of an XLM's vocabulary.
+      vocabulary: sha256 of the vocabulary; '' if nobody knows it.
     """
 
     pad_id: int
@@ -42,6 +43,7 @@ class Conventions:
     language_last: bool = False
     closing_id: int | None = None
     has_languages: bool = False
+    vocabulary: str = ''
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -70,7 +72,8 @@ class Conventions:
                 'vocabulary; prepare it again with --force'
             )
         last, rows = _language_last(vocabulary.get('family')), vocabulary.get('language_rows')
-        return cls(*values, *marks, last, closing, bool(rows))
+        sha256 = f'{vocabulary.get("sha256") or ""}'
+        return cls(*values, *marks, last, closing, bool(rows), sha256)
 
     @classmethod
     def of_tokenizer(
@@ -85,7 +88,8 @@ class Conventions:
         marks = tuple(answer_mark), tuple(segment_marks)
         last = _language_last(tokenizer.family)
         closing, rows = tokenizer.closing_id, tokenizer.language_rows
-        return cls(*ids, vocab_size, *marks, last, closing, bool(rows))
+        sha256 = tokenizer.sha256
+        return cls(*ids, vocab_size, *marks, last, closing, bool(rows), sha256)
 
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
         """Returns the first input of the decoder, and its forced first output.
@@ -204,6 +208,40 @@ def tag_places(example: Record, limit: int) -> np.ndarray:
     before = len(example['inputs']) - int(ends[-1]) - 1  # The last id is the end.
     places = before + ends - 1
     return places[places < limit - 1]
+
+
+WORD_PIECES = ('last', 'first', 'first_letter', 'mean')
+
+
+def word_features(
+    example: Record, limit: int, piece: str, conventions: Conventions
+) -> tuple[np.ndarray, np.ndarray]:
+    """Says which pieces speak for their word, where its last one does not.
+
+    Args:
+      example: its words and the ids of each, as for `tag_places`.
+      limit: of the ids in a row.
+      piece: 'first', 'first_letter' (the first with a letter; the last if none has) or 'mean'.
+      conventions: of the ids.
+
+    Returns:
+      [ids] int32: of a piece, 1 + the pieces of its word behind it; 0 of no word that fits.
+      [ids] float32: how much a piece counts in the state of its word; their sum is 1.
+    """
+    places, size = tag_places(example, limit), min(len(example['inputs']), limit)
+    tails, weights = np.zeros(size, np.int32), np.zeros(size, np.float32)
+    letters = with_letters(conventions.vocabulary) if piece == 'first_letter' else None
+    for last, count in zip(places, example['piece_counts'], strict=False):
+        pieces = slice(last - count + 1, last + 1)
+        tails[pieces] = np.arange(count, 0, -1)
+        if piece == 'mean':
+            weights[pieces] = 1 / count
+        elif letters is None:
+            weights[pieces.start] = 1
+        else:
+            found = np.flatnonzero(letters[example['inputs'][pieces]])
+            weights[pieces.start + found[0] if len(found) else last] = 1
+    return tails, weights
 
 
 Row = Sequence[Record] | Record  # Examples of a row, or its one example.

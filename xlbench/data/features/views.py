@@ -1,12 +1,14 @@
 """The arrays of a batch that a model reads: one function for each kind of task."""
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from xlbench.data.features.arrays import (
+    WORD_PIECES,
     Conventions,
     Placement,
     Row,
@@ -21,6 +23,7 @@ from xlbench.data.features.arrays import (
     trim_pair,
     trim_passage,
     trim_views,
+    word_features,
 )
 
 
@@ -256,19 +259,24 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     }
 
 
-def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
+def tagging(
+    rows: Sequence[Row], layout: Layout, piece: str = 'last'
+) -> dict[str, np.ndarray]:
     """Returns the features of a tagger for one batch: each word's tag stands at its last piece.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
         the tags of the words, and `piece_counts` the ids of each.
       layout: of the arrays; a word that loses its last piece to a limit has no label.
+      piece: whose state a word is tagged by; see `word_features`.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
       and 0 on padding.
       labels: [batch, inputs] int32, 0 where there is none.
       label_weights: [batch, inputs] float32, 1 on labels, 0 elsewhere.
+      encoder_word_tails: [batch, inputs] int32, encoder_word_weights: [batch, inputs] float32, but
+      for 'last': see `word_features`.
 
     Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
     """
@@ -285,6 +293,11 @@ def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     if conventions.has_languages:
         features['encoder_language_ids'] = language_ids(place, examples, 0)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
+    if piece != 'last':
+        each = [word_features(example, limit, piece, conventions) for example in examples]
+        tails, counts = [np.concatenate(x) for x in zip(*each, strict=True)] if each else (0, 0)
+        features['encoder_word_tails'] = place.fill(tails, 0)
+        features['encoder_word_weights'] = place.fill(counts, 0, np.float32)
     return features | {
         'labels': place.fill(labels, 0),
         'label_weights': place.fill(weights, 0, np.float32),
@@ -329,4 +342,10 @@ VIEWS = {
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),
+    **{
+        f'tagging_{piece}': View(
+            functools.partial(tagging, piece=piece), labels='word', prepared='tagging'
+        )
+        for piece in WORD_PIECES[1:]
+    },
 }

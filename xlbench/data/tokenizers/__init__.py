@@ -37,6 +37,7 @@ from xlbench.data.tokenizers.loading import (
     of_workdir,
     path_of_workdir,
     split_spec,
+    with_letters,
 )
 from xlbench.data.tokenizers.sentencepieces import (
     PairTokenizer,

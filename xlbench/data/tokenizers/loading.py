@@ -7,9 +7,12 @@ import os
 import pathlib
 import re
 import shutil
+import unicodedata
+import weakref
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers.hugging_face import (
@@ -41,6 +44,8 @@ CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
 SENTENCEPIECE_COPY = 'sentencepiece.model'
 PAIR_COPY = 'vocab.spm'  # The same of a translator in Marian's own form.
 _COPIES = SENTENCEPIECE_COPY, PAIR_COPY
+# Those that this process has read, by sha256.
+_LOADED: weakref.WeakValueDictionary[str, Tokenizer] = weakref.WeakValueDictionary()
 
 
 def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
@@ -245,6 +250,36 @@ def _stamp(path: str) -> tuple[int, ...]:
 def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
     """Loads a file once per process; `stamp` tells it from what was at its path before."""
     del stamp
+    tokenizer = _read(path, name, words)
+    _LOADED[tokenizer.sha256] = tokenizer
+    return tokenizer
+
+
+@functools.lru_cache(maxsize=8)
+def with_letters(sha256: str) -> np.ndarray:
+    """Says of each id of a vocabulary whether its text has a letter.
+
+    Args:
+      sha256: of a vocabulary that this process has loaded.
+
+    Returns:
+      [ids] bool.
+
+    Raises:
+      UserError: it was not loaded, or its ids stand for no texts.
+    """
+    tokenizer = _LOADED.get(sha256)
+    pieces = tokenizer.pieces() if tokenizer else []
+    if not pieces:
+        name = tokenizer.name if tokenizer else sha256[:12]
+        raise errors.UserError(
+            f'vocabulary {name} does not tell which pieces have letters; set '
+            "config.objective.word_piece to 'last', 'first' or 'mean'"
+        )
+    return np.array([any(unicodedata.category(c)[0] == 'L' for c in text) for text in pieces])
+
+
+def _read(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
     if words and not os.path.isdir(path):
         raise errors.UserError(
             f'vocabulary {name!r} adds words to a single file; they can be added to a folder or '

@@ -111,16 +111,20 @@ class Classification:
         return logits, jax.nn.logsumexp(logits, axis=-1) - gold
 
 
-def about_tokens(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
+def about_tokens(model: nn.Module, batch: Batch) -> dict[str, jax.Array | tuple[jax.Array, ...]]:
     """The arguments `type_ids` and `languages` of a model that knows several, if the batch does.
+
+    And `words` of a tagger that does not read last pieces.
 
     RoBERTa knows one type, and a model of hidden states alone (fewshot/frozen.py) none.
     """
     config = getattr(model, 'config', None)
     types, languages = (batch.get(f'encoder_{kind}_ids') for kind in ('type', 'language'))
-    about: dict[str, jax.Array] = {}
+    about: dict[str, jax.Array | tuple[jax.Array, ...]] = {}
     if types is not None and getattr(config, 'type_vocab_size', 1) > 1:
         about['type_ids'] = types
     if languages is not None and getattr(config, 'num_languages', 0):
         about['languages'] = languages - 1
+    if config is not None and 'encoder_word_tails' in batch:
+        about['words'] = batch['encoder_word_tails'], batch['encoder_word_weights']
     return about

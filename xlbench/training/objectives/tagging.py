@@ -1,14 +1,28 @@
-"""Tagging: one tag for each word, predicted at the word's last piece."""
+"""Tagging: one tag for each word, predicted from one of its pieces, or from all of them."""
 
-from typing import ClassVar
+import dataclasses
+from typing import ClassVar, Literal
 
-from xlbench.training.objectives.classification import Classification, Options
+from xlbench.training.objectives import classification
 
 __all__ = ['Options', 'Tagging']
 
 
-class Tagging(Classification):
-    """A tag for each word, at its last piece; in nats per word (arXiv:2012.15682).
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(classification.Options):
+    """The block config.objective.
+
+    Attributes:
+      word_piece: whose state the tag of a word is predicted from: of its last piece, as in the code
+        of arXiv:2012.15682; its first one, as is usual with transformers; its first one with a
+        letter; or the mean over all.
+    """
+
+    word_piece: Literal['last', 'first', 'first_letter', 'mean'] = 'last'
+
+
+class Tagging(classification.Classification):
+    """A tag for each word; in nats per word (arXiv:2012.15682).
 
     Args:
       **options: see `Options`.
@@ -18,3 +32,8 @@ class Tagging(Classification):
     trains: ClassVar[str] = 'token_classifier'
     text_baselines: ClassVar[bool] = False  # A text has no tag for each word of another.
     weights: ClassVar[str] = 'label_weights'
+
+    def __init__(self, **options: float | str):
+        self.options = Options(**options)
+        if self.options.word_piece != 'last':
+            self.view = f'tagging_{self.options.word_piece}'  # Configs are checked by the class's.
