@@ -46,11 +46,8 @@ def root(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def forget(root):
-    before = set(languages.LANGUAGES)
-    with own_task_file.forgotten():
+    with own_task_file.forgotten(), own_task_file.languages_forgotten():
         yield
-    for code in set(languages.LANGUAGES) - before:
-        del languages.LANGUAGES[code]
 
 
 def put(root, name, text):

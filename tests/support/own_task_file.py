@@ -9,7 +9,7 @@ import pytest
 import seqio
 
 from xlbench import pipeline
-from xlbench.benchmarks import task_files
+from xlbench.benchmarks import languages, task_files
 from xlbench.pipeline import declarations
 
 _TEXT = """
@@ -54,6 +54,17 @@ def forgotten() -> Iterator[None]:
         for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
             del sys.modules[name]
         pipeline.registry._user_files.clear()
+
+
+@contextlib.contextmanager
+def languages_forgotten() -> Iterator[None]:
+    """Languages that are registered in this block are forgotten; those of benchmarks stay."""
+    before = set(languages.LANGUAGES)
+    try:
+        yield
+    finally:
+        for code in set(languages.LANGUAGES) - before:
+            del languages.LANGUAGES[code]
 
 
 def forget() -> None:
