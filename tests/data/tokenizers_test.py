@@ -416,6 +416,23 @@ def test_texts_equal_transformers(folder_of, family):
     assert ours.decode_batch(ids) == expected
 
 
+@pytest.mark.parametrize(
+    ('family', 'yes', 'no'),
+    [
+        ('bert-cased', 'x', ','),
+        ('mbart50', '▁l', '▁'),
+        ('gpt2', 'x', 'Ã'),  # One of two bytes of a letter.
+        ('mt5', '<0x41>', '<0xE4>'),  # Bytes: A, and a part of a letter.
+    ],
+)
+def test_pieces_that_have_letters(folder_of, family, yes, no):
+    tokenizer = tokenizers.load(folder_of(family), '')
+    has_letter = dict(
+        zip(tokenizer.pieces(), tokenizers.with_letters(tokenizer.sha256), strict=True)
+    )
+    assert has_letter[yes] and not has_letter[no]
+
+
 def test_manifests_tell_vocabularies_apart(folder_of, tmp_path):
     """The same vocabulary file with another setting, or in another family."""
     first = tokenizers.load(folder_of('bert-cased'), '')

@@ -68,11 +68,11 @@ def test_overlaps_are_of_all_buckets_with_the_english_training_examples(tmp_path
     write(english, 'train', [[3], [4], [10, 11]], [[3], [12]])
     write(german, 'shots_1', [[3], [10]], [[4, 12], [20], [20]])
     opened = functools.partial(prepared.open_task, str(tmp_path), 'sample')
-    found = lexical.overlaps(opened, 'udpos', ['de'], [1])
+    found = lexical.overlaps(opened, 'udpos', 'en', ['de'], [1])
     # Words 3 4 10-11 12 and 3 10 4-12 20; pieces 3 4 10 11 12 and 3 10 4 12 20.
     assert found == {('word', 'de', 1): 25.0, ('wordpiece', 'de', 1): 80.0}
     with pytest.raises(prepared.NotPrepared, match='shots_2 is not prepared'):
-        lexical.overlaps(opened, 'udpos', ['de'], [1, 2])
+        lexical.overlaps(opened, 'udpos', 'en', ['de'], [1, 2])
 
 
 def test_correlations_are_those_of_scipy_over_what_is_known():

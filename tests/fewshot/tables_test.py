@@ -332,7 +332,7 @@ def overlap(monkeypatch):
     """Overlaps without data: 10, 20, ... percent by language, K times that of words."""
     order = ['de', 'es', 'ja', 'eu', 'pt']
 
-    def made(open_prepared, task, langs, shots):
+    def made(open_prepared, task, source, langs, shots):
         factor = {'wordpiece': 1.0, 'word': 0.5}
         return {
             (unit, lang, k): 10.0 * (order.index(lang) + 1) * factor[unit]
@@ -383,7 +383,7 @@ def paper_system(tmp_path, monkeypatch, task):
         if of == task and lang != 'en' and start == 'source'
     ]
 
-    def overlaps(open_prepared, task, langs, shots):
+    def overlaps(open_prepared, task, source, langs, shots):
         values = {(lang, k): paper.overlaps().get((task, lang, k)) for lang in langs for k in shots}
         return {('wordpiece', *at): float(value) for at, value in values.items() if value}
 

@@ -21,7 +21,7 @@ import tokenizer_files
 from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs
 from xlbench.data import actions, readers
 from xlbench.dialogues import triples
-from xlbench.inference import answer_lines
+from xlbench.inference import answer_lines, exported
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -176,6 +176,24 @@ def test_an_exported_folder_answers_alike(made, models, tmp_path):
         (tmp_path / 'texts' / 'config.json').write_text(json.dumps(config | changes))
         with pytest.raises(UserError, match=message):
             predict.load(str(tmp_path / 'texts'))
+
+
+def test_tags_of_another_program_are_read_from_first_pieces(made, tmp_path, capsys):
+    ours, theirs = tmp_path / 'ours', tmp_path / 'theirs'
+    convert.main(['convert', str(made['words'].workdir), str(ours), '--step=last'])
+    shutil.copytree(ours, theirs)
+    (theirs / exported.NOTES).unlink()
+    words = [made['words'].records[i]['words'] for i in range(9)]
+    tags = {}
+    for folder, rule in ((ours, 'last'), (theirs, 'first')):
+        convert.main(['convert', str(folder), f'{folder}_run'])
+        said = f"the tag of a word is read from its pieces by the rule '{rule}'"
+        assert (said in capsys.readouterr().out) == (rule == 'first')
+        config = json.loads((tmp_path / f'{folder.name}_run' / 'config.json').read_text())
+        assert config['config']['objective'].get('word_piece', 'last') == rule
+        answers = predict.load(str(folder), batch_size=8, max_input_length=20).tag(words)
+        tags[rule] = [answer.tags for answer in answers]
+    assert tags['last'] != tags['first']
 
 
 def test_a_model_that_diverged_is_said_to(models, monkeypatch):

@@ -183,11 +183,11 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:encoder,task=sib200,'
         'languages=de+sw+ta+zh,shots=1+4,buckets=10,methods=fc+fc_pooler '
         '--config.source.model.from=models/my-encoder --workdir=RUNS/sib200': Step(
-            skip='the published files are needed; tests/tasks/of_today_test.py reads made-up ones'
+            skip='needs the published files; tests/tasks/public_corpora_test.py has made-up ones'
         ),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:xlmr_base,task=masakhaner2,'
         'objective=tagging,source=sw,languages=ha+yo --workdir=RUNS/masakhaner2': Step(
-            skip='needs XLM-R; tests/tasks/of_today_test.py reads made-up files'
+            skip='needs XLM-R; tests/tasks/public_corpora_test.py reads made-up files'
         ),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
         'languages=de+fr --workdir=RUNS/mood': Step(
@@ -249,7 +249,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.data get crosssum --root=data': Step(skip='needs a connection'),
         'python -m xlbench.train --config=configs/finetune.py:mt5_base,mixture=crosssum_news_en_ha '
         '--workdir=RUNS/crosssum': Step(
-            skip='needs mT5; tests/tasks/of_today_test.py reads made-up files'
+            skip='needs mT5; tests/tasks/public_corpora_test.py reads made-up files'
         ),
         'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
         'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(

@@ -60,6 +60,12 @@ def main_score(task: str) -> str:
     return 'chunk_f1' if is_tagging(task) else FEWSHOT.scores[0]
 
 
+def pivot(task: str) -> str:
+    """The language that transfer is from, unless a sweep says another."""
+    found = declared(task)
+    return (found[0] if found else FEWSHOT).pivot
+
+
 def title(task: str) -> str:
     """A readable name."""
     found = declared(task)

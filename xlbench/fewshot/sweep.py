@@ -155,7 +155,7 @@ def check_search(config: ConfigDict) -> None:
         )
     if not config.source.best.score:
         raise UserError(
-            f'{where} needs a score on English dev data, but config.source.best.score names none; '
+            f'{where} needs a score on dev data, but config.source.best.score names none; '
             'set it to a score of an evaluation in config.source.evals'
         )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench import benchmarks, metrics
-from xlbench.benchmarks import FEWSHOT, RECIPES
+from xlbench.benchmarks import RECIPES, topics
 from xlbench.benchmarks.recipe import Experiment
 from xlbench.fewshot import results as sweep_results, settings as sweep_settings
 from xlbench.fewshot.results import Row
@@ -60,7 +60,7 @@ class Checked:
 
     @property
     def differing(self) -> int:
-        """How many findings differ."""
+        """Counts the findings that differ."""
         return sum(line.agrees is False for line in self.lines)
 
     @property
@@ -117,11 +117,15 @@ def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
             continue
         keys = dict.fromkeys([*written.parts, *found.parts])
         changed = [key for key in keys if found.parts.get(key) != written.parts.get(key)]
-        more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
         what = 'line' if name.endswith('.jsonl') else 'key'
-        said = f', {what} {", ".join(map(shortened, changed[:_NAMED]))}{more}' if changed else ''
+        said = f', {what} {_named(changed)}' if changed else ''
         yield Check(False, f'{name}{said}: not what its hash is of')
     yield Check(True, f'{same} of {len(manifest.hashes)} members have their hashes')
+
+
+def _named(changed: Sequence[str]) -> str:
+    more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
+    return ', '.join(map(shortened, changed[:_NAMED])) + more
 
 
 # ---------------------------------------------------------------------------------------- runs
@@ -215,9 +219,8 @@ def _examples(
         )
     ]
     if changed:
-        more = f' and {len(changed) - _NAMED} more' if len(changed) > _NAMED else ''
-        named = ', '.join(map(shortened, changed[:_NAMED]))
-        yield Check(False, f'{place}: scores of the prediction of example {named}{more}')
+        named = _named(changed)
+        yield Check(False, f'{place}: scores of the prediction of example {named}')
 
 
 def _keep_inside(folder: pathlib.Path) -> None:
@@ -256,7 +259,7 @@ def _of_labels(folder: pathlib.Path, row: Row) -> float:
 
     names = sweep_results.read_test_set(folder, row.task, row.language)
     gold = labels(sweep_results.path_of(folder, row.task, row.language, 'gold'))
-    view = 'tagging' if row.task in FEWSHOT.tagging else 'classification'
+    view = 'tagging' if topics.is_tagging(row.task) else 'classification'
     return sweep_settings.score(
         view, names.labels if names else [], gold, labels(row.predictions(folder))
     )

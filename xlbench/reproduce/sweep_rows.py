@@ -5,7 +5,6 @@ import pathlib
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench.benchmarks import FEWSHOT
 from xlbench.benchmarks.paper import Key
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -22,8 +21,8 @@ def value(
     if system is None:
         return None
     stats = system.groups.get(Group(key['language'], shots, key['method'], key['start']))
-    if stats is None and (key['language'], shots) == (FEWSHOT.pivot, 0):
-        number = None if isinstance(system.english, str) else system.english[0]
+    if stats is None and (key['language'], shots) == (system.source_language, 0):
+        number = None if isinstance(system.source_score, str) else system.source_score[0]
     else:
         number = getattr(stats, score) if stats and stats.rows else None
     return None if number is None else f'{number:.2f}'

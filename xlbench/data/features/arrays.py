@@ -230,17 +230,20 @@ def word_features(
     """
     places, size = tag_places(example, limit), min(len(example['inputs']), limit)
     tails, weights = np.zeros(size, np.int32), np.zeros(size, np.float32)
-    letters = with_letters(conventions.vocabulary) if piece == 'first_letter' else None
-    for last, count in zip(places, example['piece_counts'], strict=False):
-        pieces = slice(last - count + 1, last + 1)
-        tails[pieces] = np.arange(count, 0, -1)
-        if piece == 'mean':
-            weights[pieces] = 1 / count
-        elif letters is None:
-            weights[pieces.start] = 1
-        else:
-            found = np.flatnonzero(letters[example['inputs'][pieces]])
-            weights[pieces.start + found[0] if len(found) else last] = 1
+    if not len(places):
+        return tails, weights
+    counts = np.asarray(example['piece_counts'][: len(places)])
+    firsts = places - counts + 1
+    every = np.arange(firsts[0], places[-1] + 1)  # The words stand side by side.
+    tails[every] = np.repeat(places, counts) - every + 1
+    if piece == 'mean':
+        weights[every] = np.repeat(1 / counts, counts)
+    elif piece == 'first':
+        weights[firsts] = 1
+    else:
+        is_letter = with_letters(conventions.vocabulary)[example['inputs'][every]]
+        found = np.minimum.reduceat(np.where(is_letter, every, size), firsts - firsts[0])
+        weights[np.where(found < size, found, places)] = 1
     return tails, weights
 
 

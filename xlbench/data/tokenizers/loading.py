@@ -263,20 +263,11 @@ def with_letters(sha256: str) -> np.ndarray:
       sha256: of a vocabulary that this process has loaded.
 
     Returns:
-      [ids] bool.
-
-    Raises:
-      UserError: it was not loaded, or its ids stand for no texts.
+      [num_pieces] bool. A byte that is only a part of a letter has none.
     """
-    tokenizer = _LOADED.get(sha256)
-    pieces = tokenizer.pieces() if tokenizer else []
-    if not pieces:
-        name = tokenizer.name if tokenizer else sha256[:12]
-        raise errors.UserError(
-            f'vocabulary {name} does not tell which pieces have letters; set '
-            "config.objective.word_piece to 'last', 'first' or 'mean'"
-        )
-    return np.array([any(unicodedata.category(c)[0] == 'L' for c in text) for text in pieces])
+    tokenizer = _LOADED[sha256]
+    texts = tokenizer._decode_clean([[i] for i in range(tokenizer.num_pieces)])
+    return np.array([any(unicodedata.category(c)[0] == 'L' for c in text) for text in texts])
 
 
 def _read(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:

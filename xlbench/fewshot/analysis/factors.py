@@ -101,8 +101,8 @@ def table(system: System) -> Table:
 
 
 def overlap_table(system: System) -> Table:
-    """Makes table 14: the overlap of a language's buckets with the English training examples."""
-    title = 'Lexical overlap with English in percent (paper: table 14)'
+    """Makes table 14: the overlap of a language's buckets with the source training examples."""
+    title = f'Lexical overlap with {system.source_name} in percent (paper: table 14)'
     overlaps = system.overlaps
     if not overlaps.percent:
         why = next(iter(overlaps.missing.values()), 'no adaptation is finished')
@@ -124,8 +124,8 @@ def overlap_table(system: System) -> Table:
             cells = [groups.text(printed.get((lang, k)) or '-') for lang in system.languages]
             columns['paper', f'K={k}'] = cells
     notes = [
-        'Share of the distinct words, or wordpieces, of the English training examples that occur '
-        "in any of a language's buckets of K shots.",
+        f'Share of the distinct words, or wordpieces, of the training examples in '
+        f"{system.source_name} that occur in any of a language's buckets of K shots.",
         'Words are separated by spaces, so languages without spaces have long ones.',
         *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
     ]

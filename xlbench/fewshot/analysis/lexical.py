@@ -13,7 +13,7 @@ words of the published buckets could give.
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from xlbench.benchmarks import FEWSHOT, topics
+from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
 from xlbench.system import errors
@@ -52,6 +52,7 @@ def jaccard(a: Set, b: Set) -> float:
 def overlaps(
     open_prepared: Callable[[str, str], prepared.Prepared],
     task: str,
+    source: str,
     languages: Sequence[str],
     shots: Sequence[int],
 ) -> dict[tuple[str, str, int], float]:
@@ -60,6 +61,7 @@ def overlaps(
     Args:
         open_prepared: From the name of a SeqIO task and a split to its prepared examples.
         task: Of the benchmark.
+        source: ISO code of the language of source training.
         languages: ISO codes.
         shots: Values of K.
 
@@ -73,12 +75,12 @@ def overlaps(
             _kept[examples.content] = _vocabularies(examples)
         return _kept[examples.content]
 
-    source = vocabularies(FEWSHOT.pivot, 'train')
+    of_source = vocabularies(source, 'train')
     percent = {}
     for lang in languages:
         for k in shots:
             target = vocabularies(lang, f'shots_{k}')
-            percent |= {(unit, lang, k): overlap(target[unit], source[unit]) for unit in UNITS}
+            percent |= {(unit, lang, k): overlap(target[unit], of_source[unit]) for unit in UNITS}
     return percent
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from xlbench.benchmarks import FEWSHOT, topics
+from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.fewshot import results
 from xlbench.fewshot.results import ZERO_SHOT, Group, Key, Row, TestSet
@@ -347,16 +347,16 @@ class _Training(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class SourceTraining:
-    """One source training in English, as far as its workdir tells.
+    """One source training, as far as its workdir tells.
 
     Attributes:
         workdir: Of the training.
         learning_rate: Of the last stage, at its highest; None if the config does not say.
         batch_size: Likewise.
         epochs: Over the training examples; None if their number is not known.
-        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
-            or a sentence on why that is not known.
-        test: Likewise, on the English test set.
+        dev: Score on the source language's dev set, and of how many examples, at the step that is
+            adapted; or a sentence on why that is not known.
+        test: Likewise, on its test set.
     """
 
     workdir: pathlib.Path
@@ -367,14 +367,14 @@ class SourceTraining:
     test: tuple[float, int] | str
 
 
-def read_source(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+def read_source(workdir: pathlib.Path, task: str, language: str) -> SourceTraining | str:
     """Reads a workdir of source training for a task; a sentence on why if it cannot be read."""
     try:
         run = runs_results.read_run(workdir)
         config = files.check_type(run.config, _Training, f'{workdir}/config.json')
     except errors.UserError as error:
         return str(error)
-    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
+    name, metric = topics.task_name(task, language), topics.main_score(task)
 
     def score(split: str) -> tuple[float, int] | str:
         try:

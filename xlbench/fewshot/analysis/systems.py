@@ -30,7 +30,7 @@ _TOLERANCE = 0.01  # How far a split may be from its official size: readers leav
 
 
 class Overlaps(NamedTuple):
-    """Lexical overlap of languages with English.
+    """Lexical overlap of languages with the language of source training.
 
     Attributes:
         percent: (unit, language, K) -> 0 to 100, of the languages whose buckets are at hand.
@@ -106,15 +106,26 @@ class System:
 
     @functools.cached_property
     def source_languages(self) -> frozenset[str]:
-        """Returns the languages of source training: English, unless its workdir names others."""
+        """Returns the languages of source training: the pivot, unless its workdir names others."""
         trained = {
             lang
             for sweep in self.sweeps
             for lang in topics.languages(self.task)
             if f'{topics.task_name(self.task, lang)}/train' in sweep.source_examples
         }
-        of_paper = {FEWSHOT.pivot} if self.task in FEWSHOT.tasks else set()
-        return frozenset(trained or of_paper)
+        declared = {topics.pivot(self.task)} if topics.declared(self.task) else set()
+        return frozenset(trained or declared)
+
+    @functools.cached_property
+    def source_language(self) -> str:
+        """Returns the language of source training, or of several the one that scores are from."""
+        pivot, languages = topics.pivot(self.task), self.source_languages
+        return pivot if pivot in languages else min(languages, default=pivot)
+
+    @property
+    def source_name(self) -> str:
+        """Returns the name of the language of source training, such as English."""
+        return languages_lib.get(self.source_language).name.capitalize()
 
     @functools.cached_property
     def every_language(self) -> tuple[str, ...]:
@@ -143,14 +154,16 @@ class System:
 
     @functools.cached_property
     def overlaps(self) -> Overlaps:
-        """Computes lexical overlap with English; reads the prepared data when first asked."""
+        """Computes lexical overlap with the source; reads the prepared data when first asked."""
         percent, missing = {}, {}
         for sweep in self.sweeps:
             groups = [row for row in sweep.rows if row.task == self.task and row.shots]
             for lang in dict.fromkeys(row.language for row in groups):
                 shots = sorted({row.shots for row in groups if row.language == lang})
                 try:
-                    percent |= lexical.overlaps(sweep.open_prepared, self.task, [lang], shots)
+                    percent |= lexical.overlaps(
+                        sweep.open_prepared, self.task, self.source_language, [lang], shots
+                    )
                 except (errors.UserError, prepared.NotPrepared, OSError) as error:
                     missing[lang] = str(error)
         known = {lang for _, lang, _ in percent}
@@ -159,11 +172,11 @@ class System:
     @functools.cached_property
     def source(self) -> SourceTraining | str:
         """Reads the training of the model that is adapted; or a sentence on why it cannot."""
-        return read_source(self.sweeps[0].source_workdir, self.task)
+        return read_source(self.sweeps[0].source_workdir, self.task, self.source_language)
 
     @property
-    def english(self) -> tuple[float, int] | str:
-        """Returns the English test score of that model and its number of examples; or why not."""
+    def source_score(self) -> tuple[float, int] | str:
+        """Returns that model's test score in its own language, of how many; or why not."""
         return self.source if isinstance(self.source, str) else self.source.test
 
     @functools.cached_property
@@ -273,17 +286,17 @@ class System:
 
     def paper(self, group: Group) -> tuple[str, str] | None:
         """Returns the paper's mean and deviation, as printed, where they compare with ours."""
-        english = group.language == FEWSHOT.pivot and group not in self.groups
-        compares = self.english_compares if english else self.compares(group)
+        of_source = group.language == self.source_language and group not in self.groups
+        compares = self.source_compares if of_source else self.compares(group)
         return paper.scores().get((self.task, *group)) if compares else None
 
     @property
-    def english_compares(self) -> bool:
-        """Returns whether the paper's English score is comparable with ours."""
-        if self.data != 'official' or isinstance(self.english, str):
+    def source_compares(self) -> bool:
+        """Returns whether the paper's score of the source model is comparable with ours."""
+        if self.data != 'official' or isinstance(self.source_score, str):
             return False
-        official = FEWSHOT.official_size(self.task, 'test', FEWSHOT.pivot)
-        return official is not None and _is_near(self.english[1], official)
+        official = FEWSHOT.official_size(self.task, 'test', self.source_language)
+        return official is not None and _is_near(self.source_score[1], official)
 
     def compares(self, group: Group) -> bool:
         """Returns whether the paper's score of a group, over all buckets, is comparable."""

@@ -16,7 +16,7 @@ the paper's findings in findings.py.
 import statistics
 from collections.abc import Iterable
 
-from xlbench.benchmarks import FEWSHOT, languages, topics
+from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, findings, groups, paper
 from xlbench.fewshot.analysis.sweeps import read_source
 from xlbench.fewshot.analysis.systems import (
@@ -37,7 +37,7 @@ _CSV_FIELDS = (
     'metric', 'buckets', 'empty', 'mean', 'standard_deviation', 'population_standard_deviation',
     'min', 'max', 'paper_mean', 'paper_standard_deviation',
 )  # fmt: skip
-_LATIN = 'latin'  # The script of English.
+_LATIN = 'latin'  # The script of the paper's source, English.
 METHODS = {
     'full': 'full model',
     'fc': 'FC only',
@@ -67,11 +67,11 @@ def about(system: System) -> Table:
         'metric': system.metric,
         'labels': str(max(labels)) if max(labels, default=0) else '-',
         'target_training_sets': 'Yes' if all(train) else 'No',
-        'languages': f'{len({*system.languages} | {FEWSHOT.pivot})}',
+        'languages': f'{len({*system.languages, system.source_language})}',
     }
     names = {
         'target_training_sets': 'training sets in target languages',
-        'languages': 'languages, English among them',
+        'languages': f'languages, {system.source_name} among them',
     }
     columns, sources = [Column('', 'here')], [facts]
     if system.data == 'official':
@@ -85,12 +85,13 @@ def about(system: System) -> Table:
 
 
 def source(system: System) -> Table:
-    """Makes table 7: English dev scores of source models, the search of the learning rate."""
-    title = 'Source training in English (paper: table 7)'
+    """Makes table 7: dev scores of source models, the search of the learning rate."""
+    title = f'Source training in {system.source_name} (paper: table 7)'
     if isinstance(system.source, str):
         return Table(title, missing=system.source)
     mine = system.source.workdir
-    read = {path: read_source(path, system.task) for path in (mine, *system.searched)}
+    language, paths = system.source_language, (mine, *system.searched)
+    read = {path: read_source(path, system.task, language) for path in paths}
     runs = {path: run for path, run in read.items() if not isinstance(run, str)}
     labels = ('learning rate', 'batch size', 'epochs', f'dev {system.metric}')
     columns = [Column('', label) for label in (*labels, f'test {system.metric}', 'adapted')]
@@ -120,19 +121,20 @@ def source(system: System) -> Table:
 
 
 def scores(system: System) -> Table:
-    """Makes tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
+    """Makes tables 2, 12 and 13: a row a language, the source first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
     shots = system.full_shots
     columns, notes = {}, []
     names = system.every_language
-    from_source = FEWSHOT.pivot not in names  # What source training says of English.
-    if from_source and isinstance(system.english, str):
-        notes.append(f'Without English: {system.english}.')
+    from_source = system.source_language not in names  # What source training says of it.
+    if from_source and isinstance(system.source_score, str):
+        notes.append(f'Without {system.source_name}: {system.source_score}.')
     elif system.groups:
-        names = (FEWSHOT.pivot, *names) if from_source else names
-        if from_source or FEWSHOT.pivot in system.source_languages:
+        names = (system.source_language, *names) if from_source else names
+        if from_source or system.source_language in system.source_languages:
             notes.append(
-                'English is the language of source training: its score with K=0 is not a transfer.'
+                f'{system.source_name} is the language of source training: its score with K=0 is '
+                'not a transfer.'
             )
     for k in (0, *shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
@@ -140,7 +142,7 @@ def scores(system: System) -> Table:
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
         columns[head] = [groups.score(system.groups.get(group)) for group in of_k]
         if names != system.every_language and not k:
-            columns[head][0] = groups.number(system.english[0])
+            columns[head][0] = groups.number(system.source_score[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, method='full', start='source')
@@ -296,11 +298,11 @@ def comma_separated(systems: Iterable[System]) -> str:
                 system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
                 system.metric, *counts, *numbers, *printed,
             ))  # fmt: skip
-        group = Group(FEWSHOT.pivot, 0, ZERO_SHOT)
-        if group not in system.groups and not isinstance(system.english, str):
+        group = Group(system.source_language, 0, ZERO_SHOT)
+        if group not in system.groups and not isinstance(system.source_score, str):
             rows.append((
                 system.label, system.data, system.task, *group, None, None, system.metric, '', '',
-                system.english[0], '', '', '', '', *(system.paper(group) or ('', '')),
+                system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
             ))  # fmt: skip
     return render.comma_separated(_CSV_FIELDS, rows)
 

@@ -1,8 +1,10 @@
 """Tests of SIB-200, MasakhaNER 2.0 and CrossSum, on made-up files in their official form."""
 
 import json
+import subprocess
 
 import pytest
+import warm
 from task_records import bad, read
 
 from xlbench import pipeline
@@ -95,6 +97,23 @@ def test_a_sweep_names_the_benchmark(task, source, objective, mixture, shots):
     assert topics.shots(task) == shots
     assert topics.is_tagging(task) == (objective == 'tagging')
     assert topics.task_name(task, 'ha') == mixture.replace(f'_{source}', '_ha')
+
+
+@pytest.mark.nightly
+def test_a_sweep_whose_source_is_not_english_has_a_report(root):
+    command = [warm.python(), '-m', 'xlbench.fewshot', '--workdir=NER', '--report=NER/tables']
+    command += ['--config=fewshot_any:tiny,task=masakhaner2,objective=tagging,source=sw,'
+                f'languages=bbj,shots=1,buckets=2,methods=fc,steps=2,root={root}']  # fmt: skip
+    command += ['--config.adapt.learning_rates=(0.01,)', '--config.adapt.epochs=1']
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr[-2000:]
+    report = (root / 'NER/tables/report.md').read_text()
+    for words in (
+        '### Source training in Swahili', '| languages, Swahili among them | 2 |', '\n| sw | ',
+        'Swahili is the language of source training', '### Lexical overlap with Swahili',
+    ):  # fmt: skip
+        assert words in report
+    assert 'English' not in report.replace('more like English', '')
 
 
 def test_published_sizes():
