@@ -14,7 +14,7 @@ from xlbench.system import command_line, errors
 # The programs, in the groups and the order of `xlbench --help` and of docs/programs.md.
 GROUPS = {
     'Train and evaluate': ('train', 'evaluate', 'fewshot', 'reproduce', 'plan', 'list', 'doctor'),
-    'Use models': ('predict', 'convert', 'translate'),
+    'Use models': ('predict', 'convert', 'translate', 'prompt'),
     'Compare results': ('report', 'score', 'annotate', 'zoo'),
     'Data': ('data', 'prepare'),
     'Shell': ('completion',),

@@ -65,7 +65,7 @@ PROGRAMS = (
     'train', 'evaluate', 'predict', 'prepare', 'convert', 'report', 'score', 'plan', 'doctor',
     'fewshot', 'fewshot report', 'fewshot attention', 'data', 'data buckets', 'data clean',
     'data mrs_build', 'data mtg_build', 'data xtreme', 'data segment', 'data mark', 'data triples',
-    'translate', 'translate chain',
+    'translate', 'translate chain', 'prompt',
 )  # fmt: skip
 SLIPS = {
     'xlbench.train --config=mtg_mt5x': "unknown config file 'mtg_mt5x'; nearest: mtg_mt5",

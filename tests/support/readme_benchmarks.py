@@ -185,6 +185,17 @@ PLAN: dict[str, dict[str, Step]] = {
         '--config.source.model.from=models/my-encoder --workdir=RUNS/sib200': Step(
             skip='needs the published files; tests/tasks/public_corpora_test.py has made-up ones'
         ),
+        'python -m xlbench.prompt http://localhost:8000/v1#qwen3 --task=xnli --languages=de+fr '
+        '--shots=0+4 --root=data --workdir=RUNS/prompted': Step(
+            skip='needs a server; tests/prompting/prompt_test.py starts some'
+        ),
+        'python -m xlbench.fewshot report RUNS/prompted --output=RUNS/prompted_report': Step(
+            skip='needs the sweep before it; tests/prompting/prompt_test.py has one'
+        ),
+        "python -m xlbench.reproduce fewshot --table=12 "
+        "--add='LLM=prompt:http://localhost:8000/v1#qwen3' --workdir=RUNS/prompted_table": Step(
+            skip='needs a server; tests/prompting/prompt_test.py starts some'
+        ),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:xlmr_base,task=masakhaner2,'
         'objective=tagging,source=sw,languages=ha+yo --workdir=RUNS/masakhaner2': Step(
             skip='needs XLM-R; tests/tasks/public_corpora_test.py reads made-up files'

@@ -3,6 +3,7 @@
   NAME=CONFIG[:VARIANT]   a training for each experiment that the table has of a model like it
   NAME=chain.py           a file that defines get_stages(source_lang, target_lang): the stages of
                           `xlbench translate chain`, one chain for each task of the table
+  NAME=prompt:ENGINE      a language model that `xlbench prompt` asks, without training
   NAME=FOLDER             predictions: TASK.txt or TASK.jsonl; SCENARIO/TASK.txt where the table has
                           scenarios side by side; all of it in seed1, seed2, ... for several seeds
 
@@ -22,14 +23,15 @@ from typing import NamedTuple
 from xlbench import benchmarks
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe, slug
-from xlbench.reproduce.steps import CONFIGURED
+from xlbench.fewshot.results import bucket_numbers
+from xlbench.reproduce.steps import CONFIGURED, config_of
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 SEEDS = 3  # Of a new system, unless the command line says otherwise.
 MOST_SEEDS = 100
 PREFIX = 'added-'  # Of the names of commands and experiments.
-_CONFIG, _CHAIN, _FOLDER = 'get_config', 'get_stages', ''
+_CONFIG, _CHAIN, _FOLDER, _PROMPT = 'get_config', 'get_stages', '', 'prompt:'
 _ENDINGS = ('.txt', '.jsonl')
 
 
@@ -39,7 +41,7 @@ class AddedSystem(NamedTuple):
     Attributes:
         name: In the table.
         source: A config with its variant, a file of a chain, or a folder.
-        kind: The function that the file defines; '' for a folder.
+        kind: The function that the file defines; '' for a folder; 'prompt:' for an engine.
     """
 
     name: str
@@ -60,8 +62,8 @@ def parse(texts: Sequence[str]) -> list[AddedSystem]:
         usable = slug(name) and name.isprintable() and not set('{}|') & set(text)
         if not usable or not source:
             raise UserError(
-                f"--add={text} is not NAME=CONFIG[:VARIANT], NAME=chain.py or NAME=FOLDER, such as "
-                "'Mine=configs/mtg_mt5.py:base'"
+                f'--add={text} is not NAME=CONFIG[:VARIANT], NAME=chain.py, NAME=prompt:ENGINE or '
+                "NAME=FOLDER, such as 'Mine=configs/mtg_mt5.py:base'"
             )
         if slug(name) in made:
             raise UserError(f'--add names {name} twice; give each system its own name')
@@ -70,6 +72,8 @@ def parse(texts: Sequence[str]) -> list[AddedSystem]:
 
 
 def _kind(source: str) -> str:
+    if source.startswith(_PROMPT):
+        return _PROMPT
     if pathlib.Path(source).is_dir():
         return _FOLDER
     path = pathlib.Path(source.partition(':')[0])
@@ -103,14 +107,17 @@ def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: st
     """
     if not table.rows or not table.printed or table.is_judged:
         raise UserError(f'{table.name} of {recipe.benchmark} has no rows of scores to add to')
-    if system.kind != _CONFIG and table.printed == 'fewshot_scores':
-        raise UserError('a system of few-shot transfer is trained: --add=NAME=CONFIG[:VARIANT]')
+    if system.kind in (_CHAIN, _FOLDER) and table.printed == 'fewshot_scores':
+        raise UserError(
+            'a system of few-shot transfer is trained, --add=NAME=CONFIG[:VARIANT], or prompted, '
+            '--add=NAME=prompt:ENGINE'
+        )
     if system.name in recipe.experiments and system.kind == _CONFIG:
         raise UserError(f'--add={system.name} has the name of another system; choose a new name')
     if system.kind == _CONFIG:
         commands, made = _trained(recipe, table, system, size)
     else:
-        of_kind = _chains if system.kind == _CHAIN else _scored
+        of_kind = {_CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}[system.kind]
         commands, made = of_kind(recipe, table, system, size)
     return dataclasses.replace(
         recipe,
@@ -234,6 +241,40 @@ def _chains(
         for task, of_task in stages.items()
     ]  # fmt: skip
     return commands, [_of_texts(system, '', [one.name for one in commands])]
+
+
+def _prompted(
+    recipe: Recipe, table: PaperTable, system: AddedSystem, size: str
+) -> tuple[list[Command], list[Experiment]]:
+    engine, data = system.source.removeprefix(_PROMPT), _data_flags(recipe.benchmark, size)
+
+    def command(name: str, *flags: str, folder: str = '') -> Command:
+        flags = (engine, *flags, f'--system={system.name}', *data)
+        return Command(
+            f'{system.folder}-{name}', 'prompt', flags=flags, folder=folder, limited=True,
+            seeded=bool(folder),
+        )  # fmt: skip
+
+    if recipe.benchmark != 'fewshot':
+        tasks = _tasks(recipe, table)
+        made = [command(task, f'--task={task}', folder=system.folder) for task in tasks]
+        return made, [_of_texts(system, '', [one.name for one in made])]
+    commands, experiments = [], []
+    for experiment in _template(recipe, table):
+        (sweep,) = (recipe.commands[name] for name in experiment.commands)
+        config = config_of([f'--config={sweep.configs[size]}', *sweep.flags])
+        adapt = config.adapt
+        made = command(
+            config.task, f'--task={config.task}', f'--languages={"+".join(adapt.languages)}',
+            f'--shots={"+".join(map(str, (0, *adapt.shots)))}',
+            f'--buckets={len(bucket_numbers(adapt.buckets))}',
+        )  # fmt: skip
+        key = {**experiment.key, 'model': system.name}
+        name, own = f'{system.folder}-{experiment.name}', dict(model=system.name, label=system.name)
+        of_one = dict(name=name, commands=(made.name,), key=key)
+        experiments.append(dataclasses.replace(experiment, **own, **of_one))
+        commands.append(made)
+    return commands, experiments
 
 
 def _scored(

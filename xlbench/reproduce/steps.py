@@ -199,7 +199,7 @@ def _arguments(
     """The command line behind the program's name."""
     root = settings.root
     few = [f'--num_examples={settings.examples}'] if settings.examples and command.limited else []
-    if command.program == 'translate chain':
+    if command.program in ('translate chain', 'prompt'):
         has_root = any(flag.startswith('--root=') for flag in flags)
         given = [f'--root={root}'] if root and not has_root else []
         given += [f'--seed={seed}'] if seed is not None else []

@@ -20,7 +20,9 @@ def value(
     system, shots = by_task.get(key['task']), int(key['shots'])
     if system is None:
         return None
-    stats = system.groups.get(Group(key['language'], shots, key['method'], key['start']))
+    group = Group(key['language'], shots, key['method'], key['start'])
+    prompted = Group(group.language, shots, 'prompt' if shots else group.method, 'none')
+    stats = system.groups.get(group) or system.groups.get(prompted)
     if stats is None and (key['language'], shots) == (system.source_language, 0):
         number = None if isinstance(system.source_score, str) else system.source_score[0]
     else:
@@ -51,7 +53,10 @@ def of_buckets(
         for sweep in _read_sweeps(of_name):
             for row in sweep.rows:
                 if row.bucket is not None and row.score is not None:
-                    groups = found.setdefault(name, {}).setdefault((row.task, row.group), {})
+                    # What is prompted with a bucket competes with what is adapted to it as a whole.
+                    is_prompted = row.method == 'prompt'
+                    group = Group(row.language, row.shots) if is_prompted else row.group
+                    groups = found.setdefault(name, {}).setdefault((row.task, group), {})
                     groups.setdefault(str(row.bucket), []).append(row.score)
     return {
         name: {

@@ -42,8 +42,8 @@ def positive(text: str) -> float:
 
 
 def engine(text: str) -> str:
-    """The name of an engine of translation, which may be the address of a server."""
-    if not text.startswith(('http://', 'https://')):
+    """The name of an engine of translation or of prompts, which may be the address of a server."""
+    if not text.removeprefix('chat+').startswith(('http://', 'https://')):
         errors.check_path('--engine', text)
     return text
 

@@ -4,7 +4,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -30,7 +30,7 @@ class _Translations(msgspec.Struct):
 
 
 class _Complaint(msgspec.Struct):
-    error: str = ''
+    error: str | dict[str, object] = ''  # OpenAI's is an object with a message.
 
 
 T = TypeVar('T')
@@ -56,7 +56,7 @@ class LibreTranslate:
     def check(self, source: str, target: str) -> None:
         """Raises UserError if the server does not answer, or does not know the languages."""
         try:
-            known = self._ask('languages', None, list[_Language], self._timeout)
+            known = ask(f'{self._url}/languages', None, list[_Language], self._timeout)
         except Refused as error:
             raise UserError(f'{self._url} is not a LibreTranslate server: it {error}') from None
         targets = {language.code: language.targets for language in known}
@@ -78,56 +78,64 @@ class LibreTranslate:
             body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
             if key := os.environ.get(KEY):
                 body['api_key'] = key
-            answers = self._ask('translate', body, _Translations, seconds).translatedText
+            answers = ask(f'{self._url}/translate', body, _Translations, seconds).translatedText
             if len(answers) != len(texts):
                 raise Refused(f'gave {len(answers)} translations for {len(texts)} texts')
             return answers
 
         return self._halving.ask(run, texts, self._url)
 
-    def _ask(self, path: str, body: dict | None, kind: type[T], seconds: float) -> T:
-        """The server's answer.
 
-        Args:
-          path: below the address.
-          body: JSON to post; None asks without any.
-          kind: the type of the answer.
-          seconds: for it.
+def ask(
+    address: str,
+    body: Mapping[str, object] | None,
+    kind: type[T],
+    seconds: float,
+    *,
+    headers: Mapping[str, str] = {},
+) -> T:
+    """The answer of a server, in JSON; one that is busy or silent is asked again.
 
-        Raises:
-          Refused: the server answers, but not with that.
-          UserError: it does not answer, however often it is asked.
-        """
-        data = None if body is None else json.dumps(body).encode()
-        headers = {'Content-Type': 'application/json', 'Accept': 'application/json'}
+    Args:
+      address: of the question.
+      body: JSON to post; None asks without any.
+      kind: the type of the answer.
+      seconds: for it.
+      headers: further ones of HTTP.
+
+    Raises:
+      Refused: the server answers, but not with that.
+      UserError: it does not answer, however often it is asked.
+    """
+    data = None if body is None else json.dumps(body).encode()
+    known = {'Content-Type': 'application/json', 'Accept': 'application/json'}
+    try:
+        request = urllib.request.Request(address, data, known | dict(headers))
+    except ValueError as error:
+        raise UserError(f'{address} is not an address of a server: {error}') from None
+    why = ''
+    for pause in (0.0, *_PAUSES):
+        time.sleep(pause)
         try:
-            request = urllib.request.Request(f'{self._url}/{path}', data, headers)
-        except ValueError as error:
-            raise UserError(f'{self._url} is not an address of a server: {error}') from None
-        why = ''
-        for pause in (0.0, *_PAUSES):
-            time.sleep(pause)
+            status, content = web.ask(request, seconds, _MOST_BYTES)
+        except OSError as error:
+            why = str(getattr(error, 'reason', '') or error)
+        else:
+            if status in _BUSY:
+                why = f'HTTP {status}{_complaint(content)}'
+                continue
+            if status >= 300:
+                raise Refused(f'answered HTTP {status}{_complaint(content)}')
+            if len(content) > _MOST_BYTES:
+                raise Refused(f'wrote more than {_MOST_BYTES:,} bytes')
             try:
-                status, content = web.ask(request, seconds, _MOST_BYTES)
-            except OSError as error:
-                why = str(getattr(error, 'reason', '') or error)
-            else:
-                if status in _BUSY:
-                    why = f'HTTP {status}{_complaint(content)}'
-                    continue
-                if status >= 300:
-                    raise Refused(f'answered HTTP {status}{_complaint(content)}')
-                if len(content) > _MOST_BYTES:
-                    raise Refused(f'wrote more than {_MOST_BYTES:,} bytes')
-                try:
-                    return msgspec.json.decode(content, type=kind)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    raise Refused(f'gave an unexpected answer: {error}') from None
-        tries = 1 + len(_PAUSES)
-        raise UserError(
-            f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
-            'server, then the same command again: finished translations are kept'
-        )
+                return msgspec.json.decode(content, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise Refused(f'gave an unexpected answer: {error}') from None
+    raise UserError(
+        f'{address} gave no answer in {1 + len(_PAUSES)} tries: {errors.printable(why)}; start the '
+        'server, then the same command again: what it has answered is kept'
+    )
 
 
 def _complaint(content: bytes) -> str:
@@ -136,4 +144,5 @@ def _complaint(content: bytes) -> str:
         said = msgspec.json.decode(content, type=_Complaint).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ''
-    return f': {errors.printable(said)}' if said else ''
+    said = said.get('message') if isinstance(said, dict) else said
+    return f': {errors.printable(str(said))}' if said else ''

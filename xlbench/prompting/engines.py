@@ -1,0 +1,275 @@
+"""What answers prompts: servers with OpenAI's interface, and generators of this project.
+
+A request is a prompt with the answers to choose from, or without any for a free text. Engines have
+the contract of those of translation, with requests as texts, so that answers are kept, retried and
+asked for once in the same way.
+"""
+
+import argparse
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from xlbench.system.errors import UserError
+from xlbench.translation import servers
+from xlbench.translation.engines import Failure, Halving, Refused
+from xlbench.translation.jobs import Job
+
+KEY = 'XLBENCH_PROMPT_KEY'  # The environment variable of a server's API key.
+_BATCH = 32
+_ALTERNATIVES = 20  # First tokens whose log-probabilities are asked for; servers allow no more.
+
+
+class Request(NamedTuple):
+    """A prompt, and what may be answered.
+
+    Attributes:
+      prompt: the text that the answer goes on from.
+      answers: to choose from; none for a text.
+      max_tokens: of the answer.
+    """
+
+    prompt: str
+    answers: tuple[str, ...] = ()
+    max_tokens: int = 16
+
+
+class _Answer(msgspec.Struct, omit_defaults=True):
+    """What is kept of an answer.
+
+    Attributes:
+      text: that the model wrote.
+      first: log-probabilities of the most probable first tokens.
+      scores: log-probability of each answer, of engines that give them.
+    """
+
+    text: str = ''
+    first: dict[str, float] = {}
+    scores: list[float] = []
+
+
+def ask(job: Job, requests: Sequence[Request]) -> list[str]:
+    """The answer to each request: its text, or the chosen one of the answers.
+
+    Raises:
+      UserError: some were not answered; those that were are kept.
+    """
+    kept = list(job.run(msgspec.json.encode(request).decode() for request in requests))
+    if failed := [answer for answer in kept if isinstance(answer, Failure)]:
+        raise UserError(
+            f'{len(failed)} of {len(requests)} prompts were not answered, the first because '
+            f'{failed[0].reason}; start the same command again: the other answers are kept'
+        )
+    made = [msgspec.json.decode(answer, type=_Answer) for answer in kept]
+    return [
+        choose(answer.text, answer.first, answer.scores, request.answers)
+        for answer, request in zip(made, requests, strict=True)
+    ]
+
+
+def choose(
+    text: str, first: Mapping[str, float], scores: Sequence[float], answers: Sequence[str]
+) -> str:
+    """Chooses an answer: by the scores, else by the first token, else by the text.
+
+    Args:
+      text: that the model wrote.
+      first: log-probabilities of first tokens; an answer has that of the best one that begins it.
+      scores: log-probability of each answer, if they are known.
+      answers: to choose from; none takes the first paragraph of the text, as one line.
+
+    Returns:
+      One of the answers, or '' if the text has none of them.
+    """
+    line = ' '.join(text.strip().partition('\n\n')[0].split())
+    if not answers:
+        return line
+    if not scores:
+        tokens = {token.strip().casefold(): value for token, value in first.items()}
+        scores = [
+            max((tokens[t] for t in tokens if t and a.casefold().startswith(t)), default=-math.inf)
+            for a in answers
+        ]
+    best = max(scores)
+    if best > -math.inf and list(scores).count(best) == 1:
+        return answers[list(scores).index(best)]
+    found = [a for a in answers if line.casefold().startswith(a.casefold())]
+    found = found or [a for a in answers if a.casefold() in line.casefold()]
+    return max(found, key=len, default='')
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    text: str = ''
+    message: dict[str, object] = {}
+    logprobs: dict[str, object] | None = None
+
+
+class _Choices(msgspec.Struct):
+    choices: list[_Choice]
+
+
+def of_flags(args: argparse.Namespace) -> 'Server | Generator':
+    """The engine that a command line names; UserError if it cannot be."""
+    address = args.engine.removeprefix('chat+')
+    if not address.startswith(('http://', 'https://')):
+        return Generator(args.engine, batch_size=args.batch_size)
+    url, _, model = address.partition('#')
+    if not model:
+        raise UserError(f'{args.engine} names no model; write it behind the address: {url}#qwen3')
+    is_chat = address != args.engine
+    settings = dict(version=args.engine_version, timeout=args.timeout)
+    return Server(url, model, is_chat=is_chat, **settings)
+
+
+class Server:
+    """A server with OpenAI's interface, such as vLLM, llama.cpp or a provider's.
+
+    Args:
+      url: its address, up to /v1.
+      model: as the server calls it.
+      is_chat: whether prompts are messages of a user (/chat/completions), one a request.
+      version: part of the identity; the server does not say its own.
+      timeout: seconds for a batch.
+    """
+
+    num_cut = 0
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        is_chat: bool = False,
+        version: str = '',
+        timeout: float = 600.0,
+    ):
+        self.name = url.rstrip('/')
+        self.batch_size = 1 if is_chat else _BATCH
+        self._model, self._is_chat, self._version, self._timeout = model, is_chat, version, timeout
+        self._halving = Halving(self.name, timeout, self.batch_size)
+
+    def check(self, source: str, target: str) -> None:
+        """See Engine.check; the first prompt finds out whether the server answers."""
+
+    def identity(self, source: str, target: str) -> str:
+        """The address, the model and the version that the user gave."""
+        version = f' version {self._version}' if self._version else ''
+        form = 'chat completions' if self._is_chat else 'completions'
+        return f'{form} of {self.name} model {self._model}{version}, greedy'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """The answers to requests, as JSON; a batch that is refused is halved."""
+        return self._halving.ask(self._answers, texts, self.name)
+
+    def _answers(self, texts: Sequence[str], seconds: float) -> list[str]:
+        requests = [msgspec.json.decode(text, type=Request) for text in texts]
+        body: dict[str, object] = {
+            'model': self._model,
+            'temperature': 0,
+            'max_tokens': max(request.max_tokens for request in requests),
+        }
+        if self._is_chat:
+            (request,) = requests
+            body['messages'] = [{'role': 'user', 'content': request.prompt}]
+            path = 'chat/completions'
+            if request.answers:
+                body |= {'logprobs': True, 'top_logprobs': _ALTERNATIVES}
+        else:
+            path = 'completions'
+            body |= {'prompt': [request.prompt for request in requests], 'stop': ['\n\n']}
+            if any(request.answers for request in requests):
+                body['logprobs'] = _ALTERNATIVES
+        key = os.environ.get(KEY)
+        headers = {'Authorization': f'Bearer {key}'} if key else {}
+        url = f'{self.name}/{path}'
+        found = servers.ask(url, body, _Choices, seconds, headers=headers).choices
+        by_place = {choice.index: choice for choice in found}
+        if sorted(by_place) != [*range(len(texts))] or len(found) != len(texts):
+            raise Refused(f'gave {len(found)} answers to {len(texts)} prompts')
+        return [_kept(by_place[place]) for place in range(len(texts))]
+
+
+def _kept(choice: _Choice) -> str:
+    content = choice.message.get('content')
+    text = content if isinstance(content, str) else choice.text
+    return msgspec.json.encode(_Answer(text, _first_tokens(choice.logprobs or {}))).decode()
+
+
+def _first_tokens(given: Mapping[str, object]) -> dict[str, float]:
+    """The log-probabilities of first tokens in either form; none where there are none."""
+    try:
+        if content := given.get('content'):
+            rows = content[0]['top_logprobs']
+            return {str(row['token']): float(row['logprob']) for row in rows}
+        tops = given.get('top_logprobs')
+        return {str(token): float(value) for token, value in tops[0].items()} if tops else {}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise Refused('gave log-probabilities in another form than OpenAI') from None
+
+
+class Generator:
+    """A model that writes texts, as xlbench.predict takes it.
+
+    Args:
+      spec: a workdir, a folder in the form of Hugging Face or a hub name.
+      batch_size: prompts that are answered together.
+    """
+
+    def __init__(self, spec: str, *, batch_size: int = _BATCH):
+        from xlbench.inference import load
+        from xlbench.inference.generator import Model
+
+        self.name, self.batch_size = spec, batch_size
+        self._model = load.load(spec, batch_size=batch_size)
+        if not isinstance(self._model, Model):
+            raise UserError(f'{spec} does not write texts, so it answers no prompts')
+
+    @property
+    def num_cut(self) -> int:
+        """Prompts so far that were longer than the model reads."""
+        return self._model.num_cut
+
+    def check(self, source: str, target: str) -> None:
+        """See Engine.check; opening the model has checked it."""
+
+    def identity(self, source: str, target: str) -> str:
+        """The model with the hash of its parameters."""
+        return f'model {self._model.digest()} {source}-{target}, greedy'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """The answers to requests, as JSON: scores of what may be answered, or a text."""
+        from xlbench.inference.answering import Example
+
+        requests = [msgspec.json.decode(text, type=Request) for text in texts]
+        if not self._model.languages.allowed:
+            source = target = None
+        pairs = [
+            (Example(request.prompt, source, target), answer)
+            for request in requests
+            for answer in request.answers
+        ]
+        scores = iter(self._model.log_probabilities(*zip(*pairs, strict=True)) if pairs else ())
+        free = [request for request in requests if not request.answers]
+        written = iter(self._written(free, source, target))
+        made = [
+            _Answer(scores=[float(next(scores)) for _ in request.answers])
+            if request.answers
+            else _Answer(next(written))
+            for request in requests
+        ]
+        return [msgspec.json.encode(answer).decode() for answer in made]
+
+    def _written(self, requests: Sequence[Request], source: str, target: str) -> list[str]:
+        if not requests:
+            return []
+        length = max(request.max_tokens for request in requests)
+        return self._model.generate(
+            [request.prompt for request in requests],
+            source_lang=source,
+            target_lang=target,
+            max_length=length,
+        )

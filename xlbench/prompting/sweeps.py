@@ -1,0 +1,170 @@
+"""Prompts with the shots of the buckets that few-shot transfer adapts to, as a sweep's workdir.
+
+The rows are those of the method 'prompt', with the start 'none': nothing is trained. The dev set is
+not used, and a row's learning rate and seed are 0.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from xlbench.benchmarks import topics
+from xlbench.data import prepared
+from xlbench.data.features import Example
+from xlbench.fewshot import results, settings
+from xlbench.fewshot.results import ZERO_SHOT, Row
+from xlbench.metrics import tagging
+from xlbench.prompting import engines
+from xlbench.prompting.engines import Request
+from xlbench.prompting.templates import Template
+from xlbench.system.progress import Progress
+from xlbench.translation.jobs import Job
+
+METHOD, START = 'prompt', 'none'
+_TOKENS_A_WORD = 8  # That a tagged word may take of an answer.
+
+
+class Language:
+    """The buckets and the test set of a task in one language.
+
+    Args:
+      open_split: from the name of a SeqIO task and a split to its prepared examples.
+      task: see benchmarks.topics.
+      lang: ISO code.
+      shots: numbers K; 0 needs no buckets.
+      num_examples: of the test set; 0 takes all.
+
+    Attributes:
+      name: of the SeqIO task.
+      lang: see above.
+      labels: of the task.
+      test: the examples that are asked.
+      contents: the hash of each split that was read.
+    """
+
+    def __init__(
+        self,
+        open_split: Callable[[str, str], prepared.Prepared],
+        task: str,
+        lang: str,
+        shots: Sequence[int],
+        num_examples: int,
+    ):
+        self.name, self.lang = topics.task_name(task, lang), lang
+        self._is_tagging = topics.is_tagging(task)
+        test = open_split(self.name, 'test')
+        self.test = test.read(results.drawn(len(test), num_examples))
+        self.labels: list[str] = test.manifest['labels']
+        self.contents = {f'{self.name}/test': test.content}
+        self._shots: dict[int, dict[int, list[Example]]] = {}
+        for k in filter(None, shots):
+            split = open_split(self.name, f'shots_{k}')
+            self.contents[f'{self.name}/{split.split}'] = split.content
+            buckets = self._shots[k] = {}
+            for record in split.read(range(len(split))):
+                buckets.setdefault(int(record['bucket']), []).append(record)
+
+    def bucket(self, shots: int, number: int) -> list[Example]:
+        """The examples of a bucket; none of an empty one, and without shots."""
+        return self._shots[shots].get(number, []) if shots else []
+
+    def num_buckets(self, shots: int) -> int:
+        """Counts the buckets of a number of shots up to the last one with an example."""
+        return 1 + max(self._shots[shots], default=-1) if shots else 0
+
+    def request(self, template: Template, bucket: Sequence[Example], asked: Example) -> Request:
+        """The prompt for a test example, behind those of a bucket."""
+        shots = [(record, template.answer(record, self._is_tagging)) for record in bucket]
+        prompt = template.prompt(shots, asked, self.lang)
+        if self._is_tagging:
+            return Request(prompt, (), _TOKENS_A_WORD * len(asked['targets']))
+        return Request(prompt, tuple(template.labels.get(label, label) for label in self.labels))
+
+    def read_answer(self, template: Template, asked: Example, answer: str) -> list[int]:
+        """The numbers of the labels that an answer gives.
+
+        What it leaves out, or cannot be read, has the first label; of tags O, where there is one.
+        """
+        if not self._is_tagging:
+            names = [template.labels.get(label, label) for label in self.labels]
+            return [names.index(answer) if answer in names else 0]
+        count, default = len(asked['targets']), 'O' if 'O' in self.labels else self.labels[0]
+        tags = [part.rpartition('/')[2] for part in answer.split()][:count]
+        tags += [default] * (count - len(tags))
+        return [self.labels.index(tag if tag in self.labels else default) for tag in tags]
+
+    def flat(self, found: Sequence[Sequence[int]]) -> np.ndarray:
+        """Joins the labels of all test examples: [W] int32, as in eval_sets.EvalSet."""
+        if not self._is_tagging:
+            return np.array(found, np.int32)[:, 0]
+        joined = []
+        for record, labels in zip(self.test, found, strict=True):
+            right = [self.labels[i] for i in record['targets']]
+            pairs = zip(labels, right, strict=True)
+            joined += [label for label, tag in pairs if tag not in tagging.UNSCORED] + [-1]
+        return np.array(joined, np.int32)
+
+
+def rows(
+    task: str, languages: Sequence[str], shots: Sequence[int], buckets: Sequence[int]
+) -> list[Row]:
+    """Lists every row that there will be, without its result."""
+    made = []
+    for lang in languages:
+        for k in shots:
+            lanes = [(n, METHOD, 0.0, 0) for n in buckets] if k else [(None, ZERO_SHOT, None, None)]
+            made += [
+                Row(
+                    task, lang, k, bucket, method, START, rate, seed, score=None,
+                    metric=topics.main_score(task), dev_score=None, best_epoch=None, epochs=None,
+                    examples=0, status='empty',
+                )
+                for bucket, method, rate, seed in lanes
+            ]  # fmt: skip
+    return made
+
+
+def run(
+    journal: results.Journal,
+    asked: Sequence[Row],
+    data: Mapping[str, Language],
+    templates: Mapping[str, Template],
+    jobs: Mapping[str, Job],
+) -> None:
+    """Asks for the labels of the test sets, row after row, and writes each row into the journal.
+
+    Args:
+      journal: of the workdir; rows that it has are not asked for.
+      asked: see `rows`.
+      data: by language.
+      templates: likewise.
+      jobs: of the engine, likewise.
+
+    Raises:
+      UserError: the engine does not answer; the rows before are kept.
+    """
+    gold = {
+        lang: of_lang.flat([x['targets'].tolist() for x in of_lang.test])
+        for lang, of_lang in data.items()
+    }
+    for lang, of_lang in data.items():
+        journal.add_gold(asked[0].task, lang, gold[lang], of_lang.labels, len(of_lang.test))
+    left = [row for row in asked if not journal.has(row.key)]
+    with Progress('prompted', len(left), 'rows') as progress:
+        for row in left:
+            of_lang, template = data[row.language], templates[row.language]
+            bucket = of_lang.bucket(row.shots, row.bucket or 0)
+            if bucket or not row.shots:
+                requests = [of_lang.request(template, bucket, x) for x in of_lang.test]
+                answers = engines.ask(jobs[row.language], requests)
+                pairs = zip(of_lang.test, answers, strict=True)
+                found = of_lang.flat([of_lang.read_answer(template, *pair) for pair in pairs])
+                view = 'tagging' if topics.is_tagging(row.task) else 'classification'
+                score = settings.score(view, of_lang.labels, gold[row.language], found)
+                done = dataclasses.replace(row, score=score, examples=len(bucket), status='done')
+                most = 1 + max(of_lang.num_buckets(row.shots) - 1, row.bucket or 0)
+                journal.add(done, found, most)
+            else:
+                journal.add(row)
+            progress.add()

@@ -1,0 +1,109 @@
+"""Prompts of a task: a YAML file for each, with a template by language.
+
+    en:
+      instruction: Does the premise entail the hypothesis?
+      example: "Premise: $text_a\nHypothesis: $text_b\nAnswer:"
+      labels: {entailment: 'yes', neutral: maybe, contradiction: 'no'}
+
+`$inputs` is the whole input, `$text_a` and `$text_b` the texts of a pair, `$language` the name of
+the target language. `labels` says what the model answers for each label; without it the labels
+themselves are the answers. Of words, an answer is word/TAG after word/TAG.
+"""
+
+import pathlib
+import string
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import yaml
+
+from xlbench.benchmarks import languages
+from xlbench.data.features import Example
+from xlbench.system import errors, files
+from xlbench.system.errors import UserError
+
+OWN = 'own'  # Stands for the language of the task.
+_FOLDER = pathlib.Path(__file__).parent / 'templates'
+_PLACES = {'inputs', 'text_a', 'text_b', 'language'}
+
+
+class Template(msgspec.Struct, forbid_unknown_fields=True):
+    """How examples of a task are put to a model in one language.
+
+    Attributes:
+      example: one example up to its answer, with places such as $inputs.
+      instruction: what stands before all examples.
+      labels: what the model answers for each label.
+    """
+
+    example: str
+    instruction: str = ''
+    labels: dict[str, str] = {}
+
+    def prompt(
+        self, shots: Sequence[tuple[Example, str]], asked: Example, language: str
+    ) -> str:
+        """Puts an example to a model, behind others with their answers.
+
+        Args:
+          shots: examples with their answers, see `answer`.
+          asked: the example that is to be answered.
+          language: ISO code of the answer.
+        """
+        parts = [self._filled(self.instruction, asked, language)] if self.instruction else []
+        parts += [f'{self._filled(self.example, x, language)} {answer}' for x, answer in shots]
+        return '\n\n'.join([*parts, self._filled(self.example, asked, language)])
+
+    def answer(self, example: Example, is_tagging: bool = False) -> str:
+        """Writes the right answer of an example as the model is to write it, in one line."""
+        target = example['targets_pretokenized']
+        if is_tagging:
+            pairs = zip(example['inputs_pretokenized'].split(' '), target.split(' '), strict=True)
+            return ' '.join(f'{word}/{tag}' for word, tag in pairs)
+        return ' '.join(self.labels.get(target, target).split())
+
+    def _filled(self, text: str, example: Example, language: str) -> str:
+        inputs = example['inputs_pretokenized']
+        first, _, second = inputs.partition('\t')
+        name = languages.get(language).name.capitalize()
+        values = {'inputs': inputs, 'text_a': first, 'text_b': second, 'language': name}
+        return string.Template(text).substitute(values)
+
+
+def load(task: str, language: str, path: str = '') -> Template:
+    """Reads the template of a task.
+
+    Args:
+      task: such as 'xnli', or 'mtg_qg'; a file for its benchmark alone, mrs.yaml, has all tasks.
+      language: ISO code of the template.
+      path: a YAML file of the user's; '' reads the one that comes along.
+
+    Raises:
+      UserError: there is none, or it cannot be used; the file and the fault are named.
+    """
+    if not path:
+        known = sorted(file.stem for file in _FOLDER.glob('*.yaml'))
+        task = task if task in known else task.partition('_')[0]
+        if task not in known:
+            raise errors.unknown('task with templates', task, known)
+    place = pathlib.Path(path or _FOLDER / f'{task}.yaml')
+    try:
+        text = place.read_text(encoding='utf-8')
+        read = msgspec.convert(yaml.safe_load(text), dict[str, Template])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
+        said = errors.printable(' '.join(str(error).split()))
+        raise UserError(f'{place} is no file of templates: {said}') from None
+    if language not in read:
+        raise errors.unknown(f'language of templates in {place.name}', language, read)
+    template = read[language]
+    for text in (template.instruction, template.example):
+        named = string.Template(text)
+        odd = {*named.get_identifiers()} - _PLACES
+        if odd or not named.is_valid():
+            raise errors.unknown(f'place in {place}', min(odd, default='$'), sorted(_PLACES))
+    return template
+
+
+def facts(template: Template) -> Mapping[str, files.Json]:
+    """Returns the template as plain data, for the config of a run."""
+    return msgspec.to_builtins(template)
