@@ -5,10 +5,9 @@ import functools
 import itertools
 import json
 import os
-import queue
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent import futures
 from typing import TypeVar
 
 import msgspec
@@ -20,7 +19,6 @@ from xlbench.system.progress import Progress
 from xlbench.tasks.mrs_build import dumps
 from xlbench.tasks.mrs_build.options import Options, dump_name
 
-_WAIT = 0.2  # Seconds.
 _END = object()
 
 Item = TypeVar('Item')
@@ -160,45 +158,16 @@ def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
     The first error of a stream is raised here.
     """
     if threads < 2:
-        for stream in streams:
-            yield from stream
+        yield from itertools.chain.from_iterable(streams)
         return
-    left: queue.SimpleQueue = queue.SimpleQueue()
-    for stream in streams:
-        left.put(stream)
-    items: queue.Queue = queue.Queue(1)
-    stop = threading.Event()
-
-    def put(item: object, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            try:
-                return items.put((item, error), timeout=_WAIT)
-            except queue.Full:
-                pass
-
-    def read() -> None:
-        try:
-            while not stop.is_set():
-                for item in left.get_nowait():
-                    put(item)
-                    if stop.is_set():
-                        return
-        except queue.Empty:
-            put(_END)
-        except BaseException as error:
-            put(None, error)
-
-    readers = [threading.Thread(target=read, daemon=True) for _ in range(threads)]
-    for reader in readers:
-        reader.start()
-    try:
-        while threads:
-            item, error = items.get()
-            if error:
-                raise error
-            if item is _END:
-                threads -= 1
-            else:
-                yield item
-    finally:
-        stop.set()
+    left = map(iter, streams)
+    with futures.ThreadPoolExecutor(threads) as pool:
+        begun = {pool.submit(next, one, _END): one for one in itertools.islice(left, threads)}
+        while begun:
+            for done in futures.wait(begun, return_when=futures.FIRST_COMPLETED).done:
+                stream, item = begun.pop(done), done.result()
+                following = next(left, None) if item is _END else stream
+                if following is not None:
+                    begun[pool.submit(next, following, _END)] = following
+                if item is not _END:
+                    yield item
