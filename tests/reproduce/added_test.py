@@ -11,7 +11,7 @@ import pytest
 from xlbench import config as config_lib, metrics
 from xlbench.benchmarks import MTG, RECIPES
 from xlbench.reporting import results, scored
-from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, running
+from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, running, showing
 from xlbench.reproduce.steps import Settings, config_of, steps
 from xlbench.system.errors import UserError
 
@@ -168,7 +168,7 @@ def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp('added')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, 'start', pretended)
-        patch.setattr(reproduce.showing, 'fill', lambda *rest: [])
+        patch.setattr(showing, 'fill', lambda *rest: [])
         flags = ['mtg', '--table=14', f'--workdir={folder}/R']
         assert reproduce.main([*flags, '--models=mT5', '--seeds=1,2']) == 0
         more = ['--add=Mine=configs/mtg_mt5.py', '--seeds=2', f'--bundle={folder}/mine.zip']

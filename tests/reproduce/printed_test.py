@@ -314,7 +314,7 @@ def test_clidsums_table_4_is_one_table_of_two_runs(tmp_path, monkeypatch, capsys
     sheet = shown_of('clidsum', '4', {'Trans-WMT on WMT20': made}, tmp_path)
     assert sheet.cells == [['25.0', '70.0'] * 2, ['-'] * 4, ['-'] * 4]
     monkeypatch.setattr(reproduce.running, 'run', lambda *rest: {})
-    monkeypatch.setattr(reproduce, '_folders', lambda *rest: {'Trans-WMT on WMT20': made})
+    monkeypatch.setattr(reproduce.Outcome, 'folders', lambda *rest: {'Trans-WMT on WMT20': made})
     monkeypatch.chdir(tmp_path)
     command = ['clidsum', '--table=4', '--models=Trans-WMT', '--format=latex']
     assert reproduce.main(command) == 0

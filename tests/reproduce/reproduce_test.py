@@ -225,7 +225,7 @@ def test_ratings_set_the_tables_of_human_judgement(tmp_path, capsys, monkeypatch
     args = ['clidsum', '--table=6', '--models=mBART,mDialBART', f'--workdir={tmp_path / "R"}']
     monkeypatch.setattr(running, 'start', Pretended())
     made = {'mBART': [folders['end_to_end-xmediasum40k-zh']], 'mDialBART': [folders['other']]}
-    monkeypatch.setattr(reproduce, '_folders', lambda *rest: made)
+    monkeypatch.setattr(reproduce.Outcome, 'folders', lambda *rest: made)
     assert reproduce.main([*args, f'--ratings={tmp_path}']) == 0
     text = capsys.readouterr().out
     assert '| Model | Gram. | Info. | Conci. |' in text

@@ -10,11 +10,11 @@
   beside     its rows beside the paper's, differences, cards, costs
   sweep_rows scores of sweeps in such rows
   bundles    files of results for others: written, unpacked
-  checking   what agrees in a bundle
-  board      a page of bundles
+  checking   what agrees in a bundle, and a page of bundles
+  outcome    what was run as text and files
 """
 
 __all__ = [
-    'added', 'beside', 'board', 'bundles', 'checking', 'launching', 'listing', 'running', 'showing',
-    'state', 'steps', 'sweep_rows',
+    'added', 'beside', 'bundles', 'checking', 'launching', 'listing', 'outcome', 'running',
+    'showing', 'state', 'steps', 'sweep_rows',
 ]  # fmt: skip

@@ -60,11 +60,13 @@ class Shown:
         tables: With their notes; those that cannot be made say why.
         files: Pictures that were drawn.
         sheets: The tables in the paper's own form, which stand in their place.
+        notes: What stands below all of them.
     """
 
     tables: tuple[Table, ...] = ()
     files: tuple[pathlib.Path, ...] = ()
     sheets: tuple[Sheet, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def of_runs(
