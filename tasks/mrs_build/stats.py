@@ -15,8 +15,8 @@ _TRANSLATED = ('mt_train', 'mt_valid', 'untranslated pairs')
 
 
 # What stats.json holds: `settings` by step; `dumps`, each with its name, its lines, those that are
-# no comments by reason, and what damaged its end; `comments` and `replies`, those that were read and
-# those dropped, by reason; `languages`, each with the pairs of its splits and what became of them.
+# no comments by reason, and what damaged its end; `comments` and `replies`, those that were read
+# and those dropped, by reason; `languages`, each with the pairs of its splits and their fate.
 Stats = dict[str, Any]
 
 

@@ -32,6 +32,8 @@ def test_a_task_file_registers_every_task_and_mixture(benchmark):
     registered = [name for name in seqio.TaskRegistry.names() if name.startswith(start)]
     assert sorted(registered) == sorted(names)
     for scenario in benchmark.scenarios():
+        assert {*scenario.train, *scenario.evaluate} <= {*names}
+        assert benchmarks.parse_mixture(scenario.mixture) == scenario
         for rate in benchmarks.RATES:
             mixture = pipeline.get(scenario.with_rate(rate).mixture)
             assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
@@ -111,9 +113,6 @@ def test_scenarios_lists_each_mixture_once():
     assert len(mixtures) == len(set(mixtures)) == 12 + 4 + 3 + 1 + 15 + 3
     assert {scenario.name for scenario in MTG.scenarios()} == set(benchmarks.SCENARIOS)
     assert not set(mixtures) & set(MTG.task_names())
-    for scenario in MTG.scenarios():
-        assert set(scenario.train + scenario.evaluate) <= set(MTG.task_names())
-        assert benchmarks.parse_mixture(scenario.mixture) == scenario
 
 
 def test_rates_are_a_suffix():
@@ -138,25 +137,38 @@ def test_a_task_is_a_mixture_of_itself():
 
 
 @pytest.mark.parametrize(
-    ('arguments', 'message'),
+    ('name', 'arguments', 'message'),
     [
-        (('crss', 'qg'), "unknown scenario 'crss'; nearest: cross"),
-        (('mono', 'qa', 'de'), "unknown mtg task 'qa'"),
-        (('mono', 'qg', 'zh'), "unknown mtg language 'zh'"),
-        (('mono', 'qg'), 'give source, one of en, de, fr, es'),
-        (('mono', 'qg', 'de', 'en'), 'same source and target'),
-        (('mono', None, 'de'), 'needs a task, one of sg, qg, tg'),
-        (('multi', 'qg', 'de'), 'takes no source'),
-        (('multi_multitask', 'qg'), 'takes no task'),
-        (('cross', 'qg', None, 'de'), 'give two different ones'),
-        (('cross', 'qg', 'de', 'de'), 'give two different ones'),
-        (('zero_shot', 'qg', 'de'), 'trains en -> en'),
-        (('zero_shot', 'qg', 'en', 'en'), 'trains en -> en'),
+        ('mtg', ('crss', 'qg'), "unknown scenario 'crss'; nearest: cross"),
+        ('mtg', ('mono', 'qa', 'de'), "unknown mtg task 'qa'"),
+        ('mtg', ('mono', 'qg', 'zh'), "unknown mtg language 'zh'"),
+        ('mtg', ('mono', 'qg'), 'give source, one of en, de, fr, es'),
+        ('mtg', ('mono', 'qg', 'de', 'en'), 'same source and target'),
+        ('mtg', ('mono', None, 'de'), 'needs a task, one of sg, qg, tg'),
+        ('mtg', ('multi', 'qg', 'de'), 'takes no source'),
+        ('mtg', ('multi_multitask', 'qg'), 'takes no task'),
+        ('mtg', ('cross', 'qg', None, 'de'), 'give two different ones'),
+        ('mtg', ('cross', 'qg', 'de', 'de'), 'give two different ones'),
+        ('mtg', ('zero_shot', 'qg', 'de'), 'trains en -> en'),
+        ('mtg', ('zero_shot', 'qg', 'en', 'en'), 'trains en -> en'),
+        ('fewshot', ('mono', 'xnli', 'de'), 'got de; give source, for xnli one of en'),
+        ('fewshot', ('mono', 'udpos'), 'trains one language, got None'),
+        ('fewshot', ('zero_shot', 'marc', 'ko'), "language of marc 'ko'"),
+        ('fewshot', ('zero_shot', 'xnli', 'de', 'fr'), 'has inputs and targets in one language'),
+        ('fewshot', ('zero_shot',), 'needs a task'),
+        ('clidsum', ('mono', 'xsamsum', 'en', 'de'), "source and target, got en -> de; .*'cross'"),
+        ('clidsum', ('cross', 'xsamsum', 'en', 'en'), 'from en to another language, got en -> en'),
+        ('clidsum', ('cross', 'xsamsum', 'de', 'zh'), 'xsamsum has no de -> zh; it has en -> en'),
+        ('clidsum', ('cross', 'xsamsumdialogue'), 'from en to another language'),
+        ('clidsum', ('semi', 'xsamsum'), "'semi' .* of xmediasum40k, xmediasum40ksummarize, got"),
+        ('clidsum', ('semi', 'xmediasum40k', 'de', 'zh'), 'has no de -> zh; it has en -> en'),
+        ('translation', ('cross', 'wmt20', 'de', 'zh'), 'has no de -> zh; it has en'),
+        ('translation', ('cross', 'wmt20', None, 'en'), 'has no en -> en; it has en'),
     ],
 )
-def test_wrong_scenarios_are_refused_in_one_line(arguments, message):
+def test_wrong_scenarios_are_refused_in_one_line(name, arguments, message):
     with pytest.raises(errors.UserError, match=message) as caught:
-        MTG.scenario(*arguments)
+        benchmarks.get(name).scenario(*arguments)
     assert '\n' not in str(caught.value)
 
 
