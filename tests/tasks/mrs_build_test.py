@@ -580,7 +580,8 @@ def test_blocks_are_whole_lines_whatever_the_reads(tmp_path):
 ])  # fmt: skip
 def test_a_dump_that_expands_too_far_is_no_dump(tmp_path, name, pack):
     (tmp_path / name).write_bytes(pack(bytes(16 << 20)))
-    with pytest.raises(errors.UserError, match=rf'{name} expands too far, .*XLBENCH_MAX_EXPANSION'):
+    message = rf'{name} expands too far, .*at most 100 times.*XLBENCH_MAX_EXPANSION'
+    with pytest.raises(errors.UserError, match=message):
         for _ in dumps.Reader(str(tmp_path / name)):
             pass
     # What is true text, in lines that repeat each other more than comments do, is read.
@@ -603,12 +604,6 @@ def test_damaged_files_are_read_as_far_as_they_go(tmp_path, name, module):
     reader = dumps.Reader(str(tmp_path / name), 10_000)
     found = b''.join(reader)
     assert reader.damage and data.startswith(found) and (name == 'a.bz2' or found.endswith(b'\n'))
-
-
-def test_a_bomb_is_not_read_to_its_end(tmp_path):
-    reddit_files.write_zst(tmp_path / 'bomb.zst', b'\n' * 100_000_000, window_log=20)
-    with pytest.raises(errors.UserError, match='at most 100 times its size are allowed'):
-        list(dumps.Reader(str(tmp_path / 'bomb.zst')))
 
 
 def test_shards_hold_lines_by_key(tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_what_a_build_writes_is_what_tasks_read(root):
 
     for split in ('rough_train', 'test'):
         names = [publishing.file_name(lang, split, s) for lang, s in (('en', 'src'), ('de', 'trg'))]
-        assert [f'mtg/qg/{name}' for name in names] == mtg.files('qg', 'en', 'de', split)
+        assert [f'mtg/qg/{name}' for name in names] == mtg.files('mtg', 'qg', 'en', 'de', split)
     for task, kind in originals.KINDS.items():
         assert mtg.SOURCES.get(task, (('text',),))[0] == kind.source
     assert set(mtg.SPLITS) == {publishing.ROUGH, *correcting.SPLITS}
