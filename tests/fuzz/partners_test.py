@@ -23,7 +23,7 @@ from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
 from xlbench.huggingface import hub
 from xlbench.reproduce import steps
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.tracking import unsent

@@ -18,7 +18,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.__main__ import PROGRAMS
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
 from xlbench.system.errors import UserError
 

@@ -1,8 +1,7 @@
 """A paper's table with one command; `python -m xlbench.reproduce`.
 
   steps      from a table to the command lines that it needs
-  state      what is done
-  running    child processes, one after another
+  running    child processes, one after another, and what is done
   launching  SLURM arrays and JobSets
   listing    tables and steps as lines of text, with hours and minutes
   showing    tables of what was run
@@ -16,5 +15,5 @@
 
 __all__ = [
     'added', 'beside', 'bundles', 'checking', 'launching', 'listing', 'outcome', 'running',
-    'showing', 'state', 'steps', 'sweep_rows',
+    'showing', 'steps', 'sweep_rows',
 ]  # fmt: skip

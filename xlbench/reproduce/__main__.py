@@ -52,7 +52,7 @@ from xlbench.reporting import printed
 from xlbench.reporting.paper_tables import ratings
 from xlbench.reproduce import added, launching, listing, running, steps as steps_lib
 from xlbench.reproduce.outcome import Outcome
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, say

@@ -13,7 +13,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.reproduce import running
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step, config_of, steps as steps_of
 from xlbench.system.errors import UserError
 

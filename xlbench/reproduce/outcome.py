@@ -11,7 +11,7 @@ from xlbench.benchmarks.recipe import Recipe
 from xlbench.reporting import printed, render
 from xlbench.reporting.printed import Sheet
 from xlbench.reproduce import bundles, showing, steps as steps_lib
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings
 from xlbench.system import files
 from xlbench.system.command_line import say
