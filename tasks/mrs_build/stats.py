@@ -6,8 +6,8 @@ from typing import Any
 
 from xlbench.jobs import shards
 from xlbench.tasks.mrs_build import pairs
+from xlbench.tasks.mrs_build.dumps import Dump
 from xlbench.tasks.mrs_build.options import Options, Settings
-from xlbench.tasks.mrs_build.scan import Dump
 
 _COLUMNS = ('language', *pairs.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
 # Where English pairs were translated.

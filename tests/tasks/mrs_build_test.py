@@ -25,7 +25,6 @@ from xlbench.tasks.mrs_build import (
     pairs as pairs_lib,
     plugins,
     publish,
-    scan,
     stats as stats_lib,
 )
 
@@ -660,11 +659,11 @@ def test_clusters(one, other, same):
 def test_streams_are_merged_and_errors_come_through():
     streams = [range(n, n + 50) for n in (0, 100, 200, 300)]
     for threads in (1, 2, 8):
-        assert sorted(scan.merged(streams, threads)) == sorted(itertools.chain(*streams))
+        assert sorted(dumps.merged(streams, threads)) == sorted(itertools.chain(*streams))
 
     def broken():
         yield 1
         raise errors.UserError('broken')
 
     with pytest.raises(errors.UserError, match='broken'):
-        list(scan.merged([range(3), broken()], 2))
+        list(dumps.merged([range(3), broken()], 2))
