@@ -171,7 +171,8 @@ def _built(options: Options, redo: bool, engine: Engine) -> About:
 def _correct(args: argparse.Namespace) -> int:
     by_sheet = corrections.merged([corrections.read(path) for path in args.corrected])
     known = set()
-    annotations = [_annotation(args, task) for task in KINDS if _has_sheets(args.work, task)]
+    with_sheets = [t for t in KINDS if files.names(os.path.join(args.work, t, 'sheets'))]
+    annotations = [_annotation(args, task) for task in with_sheets]
     chosen = []
     for annotation in annotations:
         ids = {n.sheet.id for of_lang in annotation.sheets().values() for n in of_lang}
@@ -195,10 +196,6 @@ def _correct(args: argparse.Namespace) -> int:
         counts = ', '.join(f'{about.counts[f"corrected_{c}"]:,} {c}' for c in annotation.languages)
         print(f'{annotation.final}: {sizes}; corrected by people: {counts}')
     return 0
-
-
-def _has_sheets(work: str, task: str) -> bool:
-    return bool(files.names(os.path.join(work, task, 'sheets')))
 
 
 def _annotation(args: argparse.Namespace, task: str) -> Annotation:
