@@ -10,7 +10,7 @@ import task_records
 from task_records import examples
 
 from xlbench import pipeline
-from xlbench.benchmarks import MASAKHANEWS, XQUAD, languages
+from xlbench.benchmarks import MASAKHANEWS, languages
 from xlbench.data import readers
 from xlbench.tasks import xquad
 
@@ -89,17 +89,6 @@ def test_a_question_without_its_translation(root, tmp_path):
     assert len(found) == 12
     assert len(bad) == 1
     assert "question q1-0-1 of article 'A1' is not in" in bad[0].reason
-
-
-def test_packed_files(made, tmp_path):
-    folder = tmp_path / 'xquad'
-    folder.mkdir()
-    for lang in XQUAD.languages:
-        data = (made / 'xquad' / f'xquad.{lang}.json').read_bytes()
-        (folder / f'xquad.{lang}.json.gz').write_bytes(gzip.compress(data))
-    pipeline.use_root(str(tmp_path))
-    assert pipeline.get('xquad_qg_es_es').num_input_examples('test') == 8
-    pipeline.use_root(None)
 
 
 @pytest.mark.parametrize('lang', ['en', 'de'])
