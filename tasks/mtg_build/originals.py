@@ -141,17 +141,14 @@ class Originals:
         kind = KINDS[self._task]
         layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
         columns, make = self._layout(path, kind, layout)
-        for row in rows.read(path, columns, layout):
-            if isinstance(row, BadRecord):
-                yield row
-                continue
-            try:
-                texts = _clean([rows.text(row.values[key], key) for key in columns])
-                if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
-                    raise ValueError(f'{empty[0]} is empty')
-                yield make(texts)
-            except ValueError as error:
-                yield BadRecord(path, row.number, str(error))
+
+        def example(_: int, values: rows.Values) -> Iterator[Example]:
+            texts = _clean([rows.text(values[key], key) for key in columns])
+            if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
+                raise ValueError(f'{empty[0]} is empty')
+            yield make(texts)
+
+        yield from readers.convert(path, rows.read(path, columns, layout), example)
 
     def _layout(
         self, path: str, kind: Kind, layout: Layout
