@@ -1,4 +1,4 @@
-"""The sample corpus of ClidSum: form, leaks, sameness of bytes, meaning, grammar, vocabulary."""
+"""The sample corpus of ClidSum: triples, meaning, grammar, views, vocabulary."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""The sample corpora of labels: shape, leaks, sameness of bytes, tags, vocabulary."""
+"""The sample corpora of labels: tags, hypotheses, buckets, vocabulary."""
 
 import collections
 import pathlib

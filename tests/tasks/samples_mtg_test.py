@@ -1,4 +1,4 @@
-"""The sample corpora of MTG: shape, leaks, sameness of bytes, grammar, vocabulary."""
+"""The sample corpora of MTG: meaning, answers, grammar, slips, vocabulary."""
 
 import functools
 import pathlib
