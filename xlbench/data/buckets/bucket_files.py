@@ -152,7 +152,6 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
 
 
 def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
-    """Returns the content of sampled.json."""
     records: dict[str, list[dict[str, readers.Json]]] = {
         label: [] for label in labelled.LABELS[bucket.task]
     }

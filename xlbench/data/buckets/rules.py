@@ -88,7 +88,6 @@ def problems(buckets: Iterable[Bucket]) -> Iterator[Problem]:
 
 
 def _tags(buckets: Iterable[Bucket]) -> list[str]:
-    """Returns the tags in any of these buckets."""
     texts = {example.get('tags', '') for bucket in buckets for example in bucket.examples}
     return sorted({tag for text in texts for tag in text.split()})
 

@@ -229,7 +229,6 @@ class _Units:
 
     @property
     def line(self) -> int:
-        """Returns the line that is being read, 1-based."""
         return self._parser.CurrentLineNumber
 
     def feed(self, block: bytes) -> None:
@@ -241,7 +240,6 @@ class _Units:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
 
     def taken(self) -> list[tuple[int, dict[str, str]]]:
-        """Returns the units since the last time."""
         done, self._done = self._done, []
         return done
 
