@@ -1,4 +1,4 @@
-"""Buckets: both published forms, the criteria, dev sets without shots, sampling; made-up texts."""
+"""Buckets: both published forms, the criteria, sampling; made-up texts."""
 
 import collections
 import gzip
@@ -218,7 +218,7 @@ def test_missing_buckets(tmp_path):
         buckets.find(str(tmp_path / 'nowhere'))
 
 
-# Dev sets without the shots.
+# Rows of dev sets.
 
 
 @pytest.mark.parametrize(
@@ -251,24 +251,6 @@ def test_rows_of_uids(task, uid, row):
 def test_uids_of_no_row(task, uid, message):
     with pytest.raises(UserError, match=message):
         labelled.Uid.parse(uid).row(task)
-
-
-def classified(task, index, *uids):
-    return Bucket(task, 1, 'de', index, tuple({'uid': uid, 'label': '0'} for uid in uids))
-
-
-def test_dev_rows():
-    pair = [classified('pawsx', 0, 'german-1-val'), classified('pawsx', 1, 'german-4-val')]
-    assert buckets.dev_rows('pawsx', 'de', pair, 6) == [1, 2, 4, 5]
-    # Of marc the shots are from the train set, of tagging there is a dev set beside.
-    assert buckets.dev_rows('marc', 'de', [classified('marc', 0, 'german-1-trn')], 3) == [0, 1, 2]
-    assert buckets.dev_rows('udpos', 'de', [tagged('a/X')], 2) == [0, 1]
-    with pytest.raises(UserError, match='is not in a dev set of 3 rows'):
-        buckets.dev_rows('pawsx', 'de', pair, 3)
-    with pytest.raises(UserError, match='not in a dev set'):
-        buckets.dev_rows('pawsx', 'de', [classified('pawsx', 0, 'french-2-val')], 6)
-    with pytest.raises(UserError, match='is not a bucket of pawsx in fr'):
-        buckets.dev_rows('pawsx', 'fr', pair, 6)
 
 
 # Criteria.
@@ -437,7 +419,6 @@ def test_classification_buckets_are_disjoint():
     assert [example['label'] for example in made[0].examples] == ['0'] * 4 + ['1'] * 4
     assert made == buckets.sample('pawsx', 'de', examples, 4)
     assert made != buckets.sample('pawsx', 'de', examples, 4, seed=1)
-    assert len(buckets.dev_rows('pawsx', 'de', made, 400)) == 400 - 40 * 2 * 4
 
 
 def test_a_rare_label_runs_out():
@@ -698,8 +679,7 @@ def test_uids_find_the_texts_of_dev_rows(dev_data, task, langs):
                 assert row['uid'] == example['uid'] and row['label'] == example['label']
                 same += all(letters(row[side]) == letters(example[side]) for side in sides)
             assert same == len(examples), (lang, shots)
-            left = buckets.dev_rows(task, lang, several, len(rows))
-            assert len(left) == len(rows) - len(several) * labels * shots
+            assert len({example['uid'] for example in examples}) == len(several) * labels * shots
 
 
 def test_real_treebanks_give_buckets_that_satisfy_both_criteria(dev_data):
