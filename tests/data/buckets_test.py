@@ -1,7 +1,6 @@
 """Buckets: both published forms, the criteria, sampling; made-up texts."""
 
 import collections
-import gzip
 import itertools
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from put_files import put
 
 from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.data.buckets import Bucket, command
@@ -34,14 +34,6 @@ XNLI = {
     for i, label in enumerate(('contradiction', 'entailment', 'neutral'))
 }
 TAGGED = 'Im\tADP\nHaus\tNOUN\n\n#\tSYM\n'
-
-
-def put(root, name, content):
-    path = pathlib.Path(root, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = (content if isinstance(content, str) else json.dumps(content)).encode()
-    path.write_bytes(gzip.compress(data) if name.endswith('.gz') else data)
-    return str(path)
 
 
 def put_bucket(root, bucket):
@@ -117,23 +109,30 @@ def test_a_file_without_bytes_is_an_empty_bucket(tmp_path):
         assert os.path.getsize(put(tmp_path, name, '')) == 0
 
 
-def test_labels_of_marc_are_numbers_in_files_and_texts_here(tmp_path):
-    data = {str(i): [shot(i, i, split='trn')] for i in range(1, 6)}
-    [bucket] = buckets.read(put(tmp_path, 'marc/1-shots/german/3-th/sampled.json', data))
-    assert [e['label'] for e in bucket.examples] == ['1', '2', '3', '4', '5']
+@pytest.mark.parametrize(
+    ('task', 'data', 'found'),
+    [
+        (
+            'marc', {str(i): [shot(i, i, split='trn')] for i in range(1, 6)},
+            [{'label': str(i)} for i in range(1, 6)],  # Numbers in files, and texts here.
+        ),
+        (
+            'mldoc',
+            {
+                label: [shot(i, label, split='trn', text_b=None)]
+                for i, label in enumerate(labelled.LABELS['mldoc'])
+            },
+            [{'text_b': '', 'label': label} for label in labelled.LABELS['mldoc']],
+        ),
+    ],
+)  # fmt: skip
+def test_labelled_buckets_are_written_as_they_were(tmp_path, task, data, found):
+    place = f'{task}/1-shots/german/3-th/sampled.json'
+    [bucket] = buckets.read(put(tmp_path, place, data))
+    for example, fields in zip(bucket.examples, found, strict=True):
+        assert example == example | fields
     written = put_bucket(tmp_path / 'out', bucket)
-    assert written == tmp_path / 'out/marc/1-shots/german/3-th/sampled.json'
-    assert json.loads(written.read_text(encoding='utf-8')) == data
-
-
-def test_single_texts(tmp_path):
-    data = {
-        label: [shot(i, label, split='trn', text_b=None)]
-        for i, label in enumerate(labelled.LABELS['mldoc'])
-    }
-    [bucket] = buckets.read(put(tmp_path, 'mldoc/1-shots/german/0-th/sampled.json', data))
-    assert bucket.examples[0]['text_b'] == ''
-    written = put_bucket(tmp_path / 'out', bucket)
+    assert written == tmp_path / 'out' / place
     assert json.loads(written.read_text(encoding='utf-8')) == data
 
 

@@ -550,14 +550,6 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
         prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
 
 
-def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
-    code = (
-        'import sys, xlbench.data.prepared; '
-        'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
-    )
-    subprocess.run([sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parents[2])
-
-
 def test_whoever_waits_sees_all_or_nothing(tmp_path):
     """Nothing, one task of two, both, and at last their rates: only then the waiting ends."""
     arguments = {'root': str(tmp_path), 'vocabulary': 'v', 'seconds': 0.01}
