@@ -258,15 +258,11 @@ def test_uids_of_no_row(task, uid, message):
 def test_golden_criteria(golden):
     for case in golden('min_including/'):
         inputs, expected = case['inputs'], case['expected']
-        for unit, counts, name in (
-            ('words', 'token_counts', 'paper_token_counting'),
-            ('sentences', 'sentence_counts', 'metadialog_sentence_counting'),
-        ):
-            got = buckets.criteria(inputs['sentences_labels'], inputs['labels'], inputs['k'], unit)
-            assert got.counts == expected[counts]
-            assert (not got.missing) == expected[name]['criterion1']
-            assert (not got.removable) == expected[name]['criterion2']
-            assert list(got.removable) == expected[name]['removable_indices']
+        got = buckets.criteria(inputs['sentences_labels'], inputs['labels'], inputs['k'])
+        paper = expected['paper_token_counting']
+        assert got.counts == expected['token_counts']
+        assert (not got.missing, not got.removable) == (paper['criterion1'], paper['criterion2'])
+        assert list(got.removable) == paper['removable_indices']
 
 
 def found(*several):

@@ -194,18 +194,6 @@ def test_tsv(tmp_path):
     ]
 
 
-def test_tsv_header(tmp_path):
-    path = put(tmp_path, 'x', 'id\ttgt\tsrc\n1\tb\ta\n2\t\tc\n3\td\n')
-    assert list(readers.read_tsv(path, ['src', 'tgt'], header=True)) == [
-        {'src': 'a', 'tgt': 'b'},
-        BadRecord(path, 3, 'tgt is empty'),
-        BadRecord(path, 4, '2 TAB-separated columns instead of 3'),
-    ]
-    (found,) = readers.read_tsv(path, ['source'], header=True)
-    assert (found.line, found.fatal) == (1, True)
-    assert "no column 'source'" in found.reason
-
-
 def squad(**changes):
     question = {
         'id': 'q1',
