@@ -128,7 +128,7 @@ CORPORA = {
     ),
     'a.tsv': (
         lines(('id', 'src'), ('1', text(1)), ('2', text(2))),
-        lambda path: readers.read_tsv(path, ['src'], header=True),
+        lambda path: readers.read_tsv(path, ['src', 'tgt']),
     ),
     'memory.tmx': (TMX.encode(), lambda path: readers.read_tmx(path, 'de', 'zh')),
     'squad.json': (json.dumps(SQUAD).encode(), readers.read_squad),
