@@ -97,7 +97,7 @@ from xlbench.inference.answer_lines import Answering, Answers, Asked
 from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.inference.parquet_answers import ParquetAnswers
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever

@@ -16,7 +16,7 @@ from xlbench.data.segments import marks
 from xlbench.dialogues import mark
 from xlbench.huggingface import checkpoint
 from xlbench.inference.dialogue_annotator import DialogueAnnotator
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.system.errors import UserError
 
 END = '<|endoftext|>'

@@ -21,9 +21,8 @@ from xlbench import commands, convert, decoding, models, predict
 from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.inference import answer_lines, generator, loading, reranking
-from xlbench.inference.answering import Example
-from xlbench.inference.loading import Languages
+from xlbench.inference import answer_lines, generator, reranking
+from xlbench.inference.answering import Example, Languages, LoadedModel
 from xlbench.models import lora
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -374,7 +373,7 @@ def test_language_tokens(tmp_path):
     params = random_params(train_step.params_like(module, objectives.build(), mesh)[0])
     known = Languages.of(tokenizer, {})
     options = decoding.Options(max_length=3)
-    opened = loading.LoadedModel(module, params, tokenizer, objectives.build(), {}, known, options)
+    opened = LoadedModel(module, params, tokenizer, objectives.build(), {}, known, options)
     mbart = generator.Model('mbart', opened, mesh, batch_size=2, max_input_length=8)
     mark = mbart.mark('en', 'de')
     source, target = tokenizer.prefix_ids('en', 'de')

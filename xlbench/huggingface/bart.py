@@ -80,18 +80,18 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
 
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('d_model',),
-    'num_heads': ('encoder_attention_heads', 'decoder_attention_heads'),
-    'mlp_dim': ('encoder_ffn_dim', 'decoder_ffn_dim'),
-    'num_encoder_layers': ('encoder_layers',),
-    'num_decoder_layers': ('decoder_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'scaled_embeddings': ('scale_embedding',),
-    'init_std': ('init_std',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
-    'activation_dropout_rate': ('activation_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_heads': 'encoder_attention_heads decoder_attention_heads',
+    'mlp_dim': 'encoder_ffn_dim decoder_ffn_dim',
+    'num_encoder_layers': 'encoder_layers',
+    'num_decoder_layers': 'decoder_layers',
+    'max_positions': 'max_position_embeddings',
+    'scaled_embeddings': 'scale_embedding',
+    'init_std': 'init_std',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
+    'activation_dropout_rate': 'activation_dropout',
 }
 # What old files leave out (transformers' defaults).
 _DEFAULTS = {
@@ -156,7 +156,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'architectures': [architecture],
         'model_type': family,
         'is_encoder_decoder': True,
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids['pad_id'],

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
@@ -146,7 +147,7 @@ def _lm_head(theirs: str, config: BertConfig) -> dict[str, Entry]:
 # --------------------------------------------------------------------------------------- the config
 
 # Our field -> the key of config.json with the same meaning.
-_SIZES = {
+_KEYS = {
     'vocab_size': 'vocab_size',
     'emb_dim': 'hidden_size',
     'num_heads': 'num_attention_heads',
@@ -227,7 +228,7 @@ def _halves(config: Mapping[str, Json]) -> Fields:
     for field, value in encoder.items():
         if decoder[field] != value:
             raise UserError(
-                f'config.json: {_SIZES.get(field, field)} is {value} in the encoder and '
+                f'config.json: {_KEYS.get(field, field)} is {value} in the encoder and '
                 f'{decoder[field]} in the decoder; supported: the same in both'
             )
     return encoder | {'has_pooler': True}
@@ -241,20 +242,9 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
             'never run; supported: checkpoints of the classes of transformers'
         )
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
-    for key in _SIZES.values():
-        if key not in config:
-            raise UserError(f'config.json lacks {prefix + key!r}, which a BERT needs')
-    for key, value in (_FIXED | fixed).items():
-        if config.get(key, value) != value:
-            given = shortened(config[key])
-            raise UserError(f'config.json: {prefix}{key} is {given}; supported: {value!r}')
+    fields = config_keys.sizes_of(config, _KEYS, _FIXED | fixed, 'a BERT', prefix)
     # RoBERTa's positions begin after its padding id.
     offset = 0 if config['model_type'] == 'bert' else config.get('pad_token_id', 1) + 1
-    if config['hidden_size'] % config['num_attention_heads']:
-        raise UserError(
-            f'config.json: {prefix}hidden_size is {config["hidden_size"]}; supported: multiples of '
-            f'num_attention_heads, {config["num_attention_heads"]}'
-        )
     if config['max_position_embeddings'] <= offset:
         raise UserError(
             f'config.json: {prefix}max_position_embeddings is '
@@ -262,8 +252,7 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
             'begin'
         )
     return {
-        **{ours: config[key] for ours, key in _SIZES.items()},
-        'head_dim': config['hidden_size'] // config['num_attention_heads'],
+        **fields,
         'max_positions': config['max_position_embeddings'] - offset,
         'position_offset': offset,
     }
@@ -291,7 +280,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     }
     encoder = {
         'model_type': model_type,
-        **{key: getattr(config, ours) for ours, key in _SIZES.items()},
+        **config_keys.written(config, _KEYS),
         'max_position_embeddings': config.max_positions + offset,
         **_FIXED,
         **special,

@@ -209,7 +209,6 @@ def _combining() -> Sequence[str]:
 
 
 def _class(characters: Iterable[str]) -> str:
-    """The inside of a character class, with ranges."""
     points = sorted(map(ord, characters))
     starts = [p for i, p in enumerate(points) if not i or points[i - 1] != p - 1]
     ends = [p for i, p in enumerate(points) if i + 1 == len(points) or points[i + 1] != p + 1]

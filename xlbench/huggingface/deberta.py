@@ -31,16 +31,16 @@ _CLASSES = {
     'token_classifier': 'DebertaV2ForTokenClassification',
 }
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('hidden_size',),
-    'mlp_dim': ('intermediate_size',),
-    'num_heads': ('num_attention_heads',),
-    'num_layers': ('num_hidden_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'norm_epsilon': ('layer_norm_eps',),
-    'dropout_rate': ('hidden_dropout_prob',),
-    'attention_dropout_rate': ('attention_probs_dropout_prob',),
-    'relpos_buckets': ('position_buckets',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'hidden_size',
+    'mlp_dim': 'intermediate_size',
+    'num_heads': 'num_attention_heads',
+    'num_layers': 'num_hidden_layers',
+    'max_positions': 'max_position_embeddings',
+    'norm_epsilon': 'layer_norm_eps',
+    'dropout_rate': 'hidden_dropout_prob',
+    'attention_dropout_rate': 'attention_probs_dropout_prob',
+    'relpos_buckets': 'position_buckets',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -141,7 +141,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     return {
         'architectures': [_CLASSES[family]],
         'model_type': 'deberta-v2',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **{key: value for key, value in _FIXED.items() if key != 'conv_kernel_size'},
         'pos_att_type': ['p2c', 'c2p'],
         'max_relative_positions': -1 if longest == config.max_positions else longest,

@@ -30,14 +30,14 @@ _CLASSES = {
 }
 # Our field -> the key of config.json with the same meaning.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('dim',),
-    'mlp_dim': ('hidden_dim',),
-    'num_heads': ('n_heads',),
-    'num_layers': ('n_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'dim',
+    'mlp_dim': 'hidden_dim',
+    'num_heads': 'n_heads',
+    'num_layers': 'n_layers',
+    'max_positions': 'max_position_embeddings',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -109,7 +109,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     return {
         'architectures': [_CLASSES[family]],
         'model_type': 'distilbert',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **_FIXED,
         **head,
         'pad_token_id': ids['pad_id'],

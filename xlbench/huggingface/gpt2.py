@@ -60,15 +60,15 @@ def names(family: str, config: Gpt2Config) -> dict[str, Entry]:
 
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('n_embd',),
-    'num_heads': ('n_head',),
-    'num_layers': ('n_layer',),
-    'max_positions': ('n_positions',),
-    'norm_epsilon': ('layer_norm_epsilon',),
-    'init_std': ('initializer_range',),
-    'dropout_rate': ('resid_pdrop', 'embd_pdrop'),
-    'attention_dropout_rate': ('attn_pdrop',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'n_embd',
+    'num_heads': 'n_head',
+    'num_layers': 'n_layer',
+    'max_positions': 'n_positions',
+    'norm_epsilon': 'layer_norm_epsilon',
+    'init_std': 'initializer_range',
+    'dropout_rate': 'resid_pdrop embd_pdrop',
+    'attention_dropout_rate': 'attn_pdrop',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -116,7 +116,7 @@ def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
     return {
         'architectures': ['GPT2LMHeadModel'],
         'model_type': family,
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         'n_inner': config.mlp_dim,
         'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,

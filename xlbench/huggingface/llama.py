@@ -119,9 +119,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         heads = config['num_attention_heads']
         config.setdefault('num_key_value_heads', heads)
         config.setdefault('head_dim', 128 if family == 'qwen3' else config['hidden_size'] // heads)
-    for key in _KEYS.values():
-        if key not in config:
-            raise UserError(f'config.json lacks {key!r}, which a {family} model needs')
+    sizes = config_keys.read(config, _KEYS, f'a {family} model')
     # Gemma 1 says 'gelu' and means the tanh approximation, as its second key may say.
     activation = config.get('hidden_activation') or config['hidden_act']
     activation = 'gelu_pytorch_tanh' if gemma and activation == 'gelu' else activation
@@ -131,7 +129,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     config_keys.expect(config, 'use_bidirectional_attention', False)
     fields = {
         **FAMILIES[family].fields,
-        **{ours: config[key] for ours, key in _KEYS.items()},
+        **sizes,
         'family': family,
         'activation': config_keys.ACTIVATIONS[activation],
         **_windows(family, config),
@@ -226,7 +224,7 @@ def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]
     content = {
         'architectures': [f'{start}ForCausalLM'],
         'model_type': _TYPES.get(family, family),
-        **{key: getattr(config, ours) for ours, key in _KEYS.items()},
+        **config_keys.written(config, _KEYS),
         'rope_parameters': rope,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': ids.get('bos_id'),

@@ -23,14 +23,14 @@ IGNORED = (r'(pred_layer|sequence_summary|classifier|qa_outputs)\..*', 'position
 
 # Our field -> the key of config.json with the same meaning.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('emb_dim',),
-    'num_heads': ('n_heads',),
-    'num_layers': ('n_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'norm_epsilon': ('layer_norm_eps',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'emb_dim',
+    'num_heads': 'n_heads',
+    'num_layers': 'n_layers',
+    'max_positions': 'max_position_embeddings',
+    'norm_epsilon': 'layer_norm_eps',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -107,7 +107,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     return {
         'architectures': ['XLMModel'],
         'model_type': 'xlm',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **_FIXED,
         'n_langs': max(config.num_languages, 1),
         'use_lang_emb': config.num_languages > 0,

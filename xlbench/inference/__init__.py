@@ -1,8 +1,7 @@
 """Trained models that answer.
 
-  load              opens a model and makes what answers with it
-  loading           reads a workdir or an exported folder
-  answering         examples, answers to them, and what all models that answer have in common
+  loading           opens a workdir or an exported folder, and makes what answers with it
+  answering         opened models, examples, answers, and what all that answer have in common
   generator         texts to texts
   language_model    and losses of their tokens, of a model without an encoder
   dialogue_annotator  dialogues with marks of keywords, redundancy and topics
@@ -30,7 +29,6 @@ __all__ = [
     'importing',
     'labeller',
     'language_model',
-    'load',
     'loading',
     'parquet_answers',
     'reranking',

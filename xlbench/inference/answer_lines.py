@@ -132,7 +132,6 @@ class Inputs:
 
 
 def _rows(path: str, format: str) -> Iterator[tuple[int, Record | readers.BadRecord]]:
-    """The rows of a table."""
     layout = rows.Layout(format)
     for row in rows.read(path, rows.columns(path, layout), layout):
         is_bad = isinstance(row, readers.BadRecord)
@@ -341,13 +340,10 @@ def shower(
 
 
 def _labels(answer: Classified, count: int) -> list[Suggestion]:
-    """The likeliest labels of a text, with their probabilities."""
     return [Suggestion(*pair) for pair in list(answer.probabilities.items())[:count]]
 
 
 def _text_shower(scores: bool, n_best: bool) -> Show:
-    """Returns what writes the plain output of an input, see the top of xlbench/predict.py."""
-
     def text(number: int, record: Record, answers: Answers) -> str:
         lines = []
         for answer in answers if n_best else _first(answers):
@@ -360,15 +356,8 @@ def _text_shower(scores: bool, n_best: bool) -> Show:
 
 
 def _record_shower(scores: bool, n_best: bool) -> Show:
-    """Returns what writes the JSONL output of an input."""
-    names = ('score', 'log_probability') if scores else ()
-
     def record_line(number: int, record: Record, answers: Answers) -> str:
-        shown = [
-            {'prediction': answer.text}
-            | {name: round(getattr(answer, name), 6) for name in names if hasattr(answer, name)}
-            for answer in (answers if n_best else _first(answers))
-        ]
+        shown = [_cells_of(one, scores) for one in (answers if n_best else _first(answers))]
         return _json_line(record, {'predictions': shown} if n_best else shown[0])
 
     return record_line
@@ -393,8 +382,6 @@ def cells(values: Iterable[Json], format: str) -> str:
 
 
 def _table_shower(format: str, added: Sequence[str], count: int) -> Show:
-    """Returns what writes a row with the columns that are added."""
-
     def row(number: int, record: Record, answers: Answers | Classified | Tagged) -> str:
         found = answer_cells(answers, count)
         return cells([*record.values(), *(found.get(name, '') for name in added)], format)
@@ -411,15 +398,13 @@ def answer_cells(answers: Answers | Classified | Tagged, count: int) -> Record:
     return {
         f'{name}_{i}' if count > 1 else name: value
         for i, one in enumerate(found, 1)
-        for name, value in _cells_of(one)
+        for name, value in _cells_of(one).items()
     }
 
 
-def _cells_of(answer: Prediction | Suggestion) -> Iterator[tuple[str, Json]]:
-    yield 'prediction', answer.text
-    for name in ('score', 'log_probability'):
-        if hasattr(answer, name):
-            yield name, round(getattr(answer, name), 6)
+def _cells_of(answer: Prediction | Suggestion, scores: bool = True) -> Record:
+    names = [n for n in ('score', 'log_probability') if scores and hasattr(answer, n)]
+    return {'prediction': answer.text} | {n: round(getattr(answer, n), 6) for n in names}
 
 
 def _first(answers: Answers) -> Answers:

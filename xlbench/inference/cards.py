@@ -159,7 +159,6 @@ class Card:
     # ---------------------------------------------------------------------------------- sections
 
     def _facts(self) -> dict[str, Any]:
-        """What card.md says of the run."""
         counts, hashes = (_block(self.about, key) for key in ('examples', 'manifests'))
         argv, cwd = self.about.get('argv'), self.about.get('cwd')
         words = [str(word) for word in argv] if isinstance(argv, list) else []
@@ -230,7 +229,6 @@ class Card:
 
     @property
     def _reported(self) -> list[Result]:
-        """Selects the results on the split to report."""
         return [result for result in self.results if result.split == self.results[0].split]
 
     @property

@@ -69,6 +69,5 @@ class ParquetAnswers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Writes the remaining rows and the end of the file."""
         self._write()
         self._writer.close()

@@ -13,7 +13,7 @@ from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
 from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive import calling
 from xlbench.interactive.calling import Cell, flags, frame, plainly
@@ -240,7 +240,6 @@ def _begin() -> None:
 
 
 def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
-    """The split and the step that are meant."""
     split = split or next(iter(run.splits()), '')
     first = next(iter(run.evaluations.values()), {})
     score = next((result.main_score for result in first.values()), 'loss')
@@ -252,7 +251,6 @@ def _answers(
     texts: Sequence[str | Sequence[str]],
     options: Mapping[str, Setting],
 ) -> Iterator[dict[str, Cell]]:
-    """A row for each answer to each text."""
     options = dict(options)
     if isinstance(model, Classifier):
         for text, answer in zip(texts, model.classify(texts, **options), strict=True):
