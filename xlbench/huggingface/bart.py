@@ -41,7 +41,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BartConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
     table = {
@@ -117,9 +117,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
     Which norms a model has and how it counts positions follows from its model_type alone, as in
     transformers; old files repeat that in keys which nothing reads.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
     """
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     family = config['model_type']
@@ -133,11 +130,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim // config.num_heads}
     for field, value in fixed.items():
         if getattr(config, field) != value:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
@@ -29,13 +29,6 @@ IGNORED = (
     r'classifier\..*',
     r'qa_outputs\..*',
 )
-
-# Family -> the class of transformers, after 'Bert', 'Roberta' or 'XLMRoberta'.
-_CLASSES = {
-    'bert': 'Model',
-    'sequence_classifier': 'ForSequenceClassification',
-    'token_classifier': 'ForTokenClassification',
-}
 
 
 def rename(name: str) -> str:
@@ -179,24 +172,17 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     transformers that it names has. Public checkpoints of masked-language models often hold one
     although their class does not.
 
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
     """
     if config['model_type'] == 'encoder-decoder':
         return {'family': 'encoder_decoder', **_halves(config)}
     fields = _encoder(config, _ENCODER)
     architecture = (config.get('architectures') or [''])[0]
-    family = next(
-        (family for family, name in _CLASSES.items() if architecture.endswith(name)), 'bert'
-    )
     roberta = fields['position_offset'] > 0
     without = ['ForTokenClassification', 'ForMaskedLM', 'ForQuestionAnswering']
     without += ['ForSequenceClassification'] if roberta else []
     fields['has_pooler'] = not architecture.endswith(tuple(without))
-    if family != 'bert':
-        rate = config.get('classifier_dropout')
-        fields |= head_fields(config, fields['dropout_rate'] if rate is None else rate)
-    return {'family': family, **fields}
+    rate = fields['dropout_rate']
+    return fields | config_keys.head_fields(config, '', 'classifier_dropout', rate)
 
 
 def labels(config: Mapping[str, Json]) -> tuple[str, ...]:
@@ -259,14 +245,7 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
 
 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    `ids` has special ids by name, if they are known, the names of a head's labels as 'labels', and
-    as 'model_type' that of a RoBERTa that is no XLM-R.
-
-    Raises:
-      UserError: an XLM that is more than an encoder, which transformers does not have.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     model_type, prefix = 'bert', 'Bert'
     if _is_roberta(config):
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'
@@ -295,8 +274,8 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
             'decoder_start_token_id': ids['decoder_start_id'],
             **special,
         }
-    content = {'architectures': [prefix + _CLASSES[family]], **encoder}
-    if family != 'bert':
-        content |= label_keys(config.num_labels, ids)
-        content['classifier_dropout'] = config.classifier_dropout_rate
-    return content
+    return {
+        'architectures': [prefix + config_keys.CLASSES[family]],
+        **encoder,
+        **config_keys.head_keys(family, config, ids, 'classifier_dropout'),
+    }

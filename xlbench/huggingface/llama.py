@@ -24,7 +24,7 @@ IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
 
 
 def names(family: str, config: LlamaConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     tied = ('lm_head.weight',) if config.tied_embeddings else ()
     table = {
@@ -102,11 +102,7 @@ _LLAMA3 = {
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     family = next(f for f in FAMILIES if _TYPES.get(f, f) == config['model_type'])
     gemma = family in _GEMMAS
     config = {
@@ -203,11 +199,7 @@ def _known(values: Mapping[str, Json] | None) -> dict[str, Json]:
 
 
 def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     own = FAMILIES[family].fields
     for field in ('unit_norms', 'scaled_embeddings', 'post_norms', 'qk_norm'):
         if getattr(config, field) != own.get(field, False):

@@ -91,11 +91,7 @@ _DEFAULTS = {
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     config = {'num_decoder_layers': config.get('num_layers')} | config
     sizes = config_keys.read(config, _KEYS, 'a T5')
@@ -120,7 +116,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`."""
+    """The content of config.json for a model of ours; see mapping.py."""
     model_type = family if family in ('mt5', 'umt5') else 't5'
     mlp = next(name for name, gated in _MLPS.items() if gated == config.gated_mlp)
     return {

@@ -51,11 +51,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """Our parameter -> its tensors; see mapping.py."""
     _check_form(family, config)
     table = {
         'token_embedder/embedding': Entry(('embeddings.weight',)),
@@ -76,11 +72,7 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     config.setdefault('vocab_size', config.get('n_words'))  # As old files call it.
     fields = config_keys.sizes_of(config, _KEYS, _FIXED, 'an XLM')

@@ -10,7 +10,6 @@
   sentence_encoder  texts to vectors
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
-  parquet_answers   the same answers as Parquet
   importing         writes a workdir from a Hugging Face checkpoint
   exporting         writes a folder in the form of Hugging Face from a workdir
   exported          what stands beside the weights in such a folder
@@ -30,7 +29,6 @@ __all__ = [
     'labeller',
     'language_model',
     'loading',
-    'parquet_answers',
     'reranking',
     'retriever',
     'sentence_encoder',
