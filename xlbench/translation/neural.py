@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from xlbench.inference.generator import Model
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.settings import decoding_flags
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
