@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from xlbench import config as config_lib
-from xlbench.chains import stages, writing
+from xlbench.chains import stages
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, readers
 from xlbench.inference import answering
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.translation import units
+from xlbench.translation import neural
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job
 
@@ -266,19 +266,16 @@ def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
     """Runs a stage on each row; a text that an engine cannot translate becomes a Failure."""
     if not stage.translates:
         return [
-            Row(row.id, writing.texts_of(answer))
+            Row(row.id, neural.texts_of(answer))
             for row, answer in zip(rows, job.run(row.texts[0] for row in rows), strict=True)
         ]
-    answers = units.translated(job, [text for row in rows for text in row.texts], stage.unit)
+    answers = job.run([text for row in rows for text in row.texts], stage.unit)
     return [Row(row.id, [next(answers) for _ in row.texts]) for row in rows]
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Row]:
-    for line in readers.json_lines(str(path)):
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
-        row = files.check_type(line[1], Row, f'{path}:{line[0]}')
-        yield row
+    for number, row in readers.good(readers.json_lines(str(path))):
+        yield files.check_type(row, Row, f'{path}:{number}')
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Row]) -> None:

@@ -8,8 +8,7 @@
   tables       files of translations that were made elsewhere
   neural       encoder-decoders: runs, folders in the form of Hugging Face, hub names
   memory       translations that were made once, kept by text and engine
-  jobs         texts to translations, in order, each text once
-  units        a text as a whole, or a dialogue turn by turn
+  jobs         texts to translations, in order, each text once, or a dialogue turn by turn
   round_trips  texts there and back, and how much of each comes back
   records      files of texts, JSONL or TSV, with some of their fields translated
 """
@@ -26,5 +25,4 @@ __all__ = [
     'servers',
     'tables',
     'templates',
-    'units',
 ]
