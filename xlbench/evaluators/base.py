@@ -195,10 +195,8 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
             if not self.has_texts(one) or task not in (one.prepared.name, 'mean'):
                 continue
             records = one.prepared.read(range(min(2, len(one.prepared))))
-            targets = [record['targets_pretokenized'] for record in records]
-            compared = targets, [[text] for text in targets]
-            if process := postprocess.Postprocess(one.prepared):
-                compared = process(records, compared[1])
+            right = [[record['targets_pretokenized']] for record in records]
+            compared = postprocess.Postprocess(one.prepared)(records, right)
             try:
                 given |= one.metrics.score(*compared, given)[0].keys()
             except errors.UserError:  # It needs more examples.
@@ -385,11 +383,6 @@ def line(
         'scores': dict(scores),
         **more,
     }
-
-
-def several(references: Sequence[str]) -> dict[str, list[str]]:
-    """The entry `references` of a line of predictions.jsonl, where an example has several."""
-    return {'references': list(references)} if len(references) > 1 else {}
 
 
 def _collapse(task: str, lines: Lines) -> str:

@@ -193,12 +193,9 @@ class Rows:
         self.note('loss', loss, everyone)
         self.note('rank', rank, everyone)
 
-    def add(
-        self, scores: Mapping[str, float], per_example: Sequence[Mapping[str, float]] = ()
-    ) -> None:
-        """Scores of the task, and of each example."""
-        self.scores |= scores
-        for noted, values in zip(self._per_example, per_example, strict=bool(per_example)):
+    def add(self, per_example: Sequence[Mapping[str, float]]) -> None:
+        """Scores of each example."""
+        for noted, values in zip(self._per_example, per_example, strict=True):
             noted.update(values)
 
     def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:

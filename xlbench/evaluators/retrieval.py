@@ -271,16 +271,14 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             best = max(tried, key=lambda one: one.scores[_VALIDATION])
         rows.suggestions = best.suggestions
         rows.scores = best.scores | rows.scores  # The metrics come first, see Result.main_score.
-        rows.add({}, best.per_example)
+        rows.add(best.per_example)
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
             ranks = exact_search.ranks(messages[inside], best.index, gold[inside])
             three = [best.ids[i][:3] for i in inside]
-            rows.add(
-                ranking.textbook(ranks, gold[inside])
-                | ranking.official(gold[inside], three, len(responses))
-            )
+            rows.scores |= ranking.textbook(ranks, gold[inside])
+            rows.scores |= ranking.official(gold[inside], three, len(responses))
             rows.note('set_rank', ranks, inside)
         return self._facts(task, best, tried, len(inside))
 
@@ -330,12 +328,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         }
         if len(tried) > 1:
             decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
-        hashes = task.metrics.hashes
         return {
             'decoding': decoding,
-            'signatures': task.metrics.signatures,
-            **({'hashes': hashes} if hashes else {}),
-            'metrics': list(task.metrics.written),
+            **task.metrics.facts(),
             'responses': {
                 'task': task.responses.name,
                 'split': task.responses.split,

@@ -4,11 +4,11 @@ A stage makes files, a job a file, and only those that are not there.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import ClassVar, Protocol, TypeVar, TypeVarTuple
 
 from xlbench.system.command_line import CommandLine, flag
@@ -22,7 +22,7 @@ Args = TypeVarTuple('Args')
 Result = TypeVar('Result')
 
 
-class Engine(Protocol):
+class Engine(contextlib.AbstractContextManager, Protocol):
     """Runs jobs, in a `with` block: `Pool` on this machine, `beam.Beam` on many.
 
     Attributes:
@@ -30,15 +30,6 @@ class Engine(Protocol):
     """
 
     is_elsewhere: ClassVar[bool]
-
-    def __enter__(self) -> 'Engine': ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
     def run(
         self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]

@@ -119,6 +119,11 @@ class Suite:
                     f'{labels[member.label].signature([1])}; leave one of them out'
                 )
 
+    def facts(self, counts: Sequence[int] = (1,)) -> dict[str, Json]:
+        """What metrics.json says of the metrics, for these numbers of references of examples."""
+        hashes = {'hashes': self.hashes} if self.hashes else {}
+        return {'signatures': self.signatures_of(counts), **hashes, 'metrics': self.written}
+
     @property
     def hashes(self) -> dict[str, str]:
         """The version of the file that each further metric is defined in, by label."""

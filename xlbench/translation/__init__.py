@@ -14,15 +14,6 @@
 """
 
 __all__ = [
-    'engines',
-    'guard',
-    'jobs',
-    'memory',
-    'neural',
-    'programs',
-    'records',
-    'round_trips',
-    'servers',
-    'tables',
-    'templates',
-]
+    'engines', 'guard', 'jobs', 'memory', 'neural', 'programs', 'records', 'round_trips', 'servers',
+    'tables', 'templates',
+]  # fmt: skip
