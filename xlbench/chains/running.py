@@ -136,16 +136,42 @@ class Chain:
         self, number: int, folder: pathlib.Path, accept_failures: bool, say: Callable[[str], None]
     ) -> About:
         """Does one stage, unless it is done."""
-        stage = self._stages[number - 1]
+        stage, identity = self._stages[number - 1], self._identities[number - 1]
         place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
-        identity = self._identities[number - 1]
-        if note := _note(folder, number, stage, identity, accept_failures):
+        read, path = output(folder, number - 1), output(folder, number)
+        about = folder / f'{number}.about.json'
+        inputs = outputs.sha256(str(read))
+        note = _note(about, path, _signature(stage, identity, inputs))
+        if note and (accept_failures or not note.failed):
             say(f'{place}: already done')
             return note
         job = self._job(number)
-        with job.telling_of_cuts(lambda line: say(f'{place}: {line}')):
-            note = _do(place, number, stage, job, folder, accept_failures)
-        say(f'{place}: {job.counts.made:,} texts done, {job.counts.kept:,} from the cache')
+        counts = job.counts
+        with (
+            job.telling_of_cuts(lambda line: say(f'{place}: {line}')),
+            Progress(place, count=lambda: counts.kept + counts.made, unit='texts'),
+        ):
+            answers = _answers(stage, job, list(_read_rows(read)))
+        failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
+        if not accept_failures:
+            again = 'the same command tries them again, and --failed=empty uses empty texts instead'
+            _check_failures(place, answers, f'; {again}')
+        _write_rows(path, answers)
+        facts = config_lib.facts()
+        note = About(
+            signature=_signature(stage, job.identity, inputs),
+            sha256=outputs.sha256(str(path)),
+            stage=stage.name,
+            identity=job.identity,
+            source_lang=stage.source,
+            target_lang=stage.target,
+            inputs=inputs,
+            failed=failed,
+            git=facts['git'],
+            versions=facts['versions'],
+        )
+        files.write(about, msgspec.json.format(msgspec.json.encode(note), indent=1) + b'\n')
+        say(f'{place}: {counts.made:,} texts done, {counts.kept:,} from the cache')
         return note
 
     def answers(self, texts: Sequence[str]) -> list[str]:
@@ -194,62 +220,16 @@ def _signature(stage: Stage, identity: str, inputs: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _note(
-    folder: pathlib.Path, number: int, stage: Stage, identity: str, accept_failures: bool
-) -> About | None:
+def _note(about: pathlib.Path, path: pathlib.Path, signature: str) -> About | None:
     """The note beside a stage's output, if that is what the stage would write now."""
-    path, read = output(folder, number), output(folder, number - 1)
-    about = folder / f'{number}.about.json'
-    if not (about.is_file() and path.is_file() and read.is_file()):
+    if not (about.is_file() and path.is_file()):
         return None
     try:
         note = files.read_json(about, About)
     except UserError:  # Of another version; it is written anew.
         return None
-    signature = _signature(stage, identity, outputs.sha256(str(read)))
     same = note.signature == signature and note.sha256 == outputs.sha256(str(path))
-    return note if same and (accept_failures or not note.failed) else None
-
-
-def _do(
-    place: str,
-    number: int,
-    stage: Stage,
-    job: Job,
-    folder: pathlib.Path,
-    accept_failures: bool,
-) -> About:
-    """Does a stage: writes its output, and the note beside it."""
-    path, read = output(folder, number), output(folder, number - 1)
-    rows = list(_read_rows(read))
-    counts = job.counts
-    with Progress(place, count=lambda: counts.kept + counts.made, unit='texts'):
-        answers = _answers(stage, job, rows)
-    advice = '; the same command tries them again, and --failed=empty uses empty texts instead'
-    failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
-    if not accept_failures:
-        _check_failures(place, answers, advice)
-    written = [
-        Row(row.id, ['' if isinstance(text, Failure) else text for text in row.texts])
-        for row in answers
-    ]
-    _write_rows(path, written)
-    inputs, facts = outputs.sha256(str(read)), config_lib.facts()
-    note = About(
-        signature=_signature(stage, job.identity, inputs),
-        sha256=outputs.sha256(str(path)),
-        stage=stage.name,
-        identity=job.identity,
-        source_lang=stage.source,
-        target_lang=stage.target,
-        inputs=inputs,
-        failed=failed,
-        git=facts['git'],
-        versions=facts['versions'],
-    )
-    text = msgspec.json.format(msgspec.json.encode(note), indent=1)
-    files.write(folder / f'{number}.about.json', text + b'\n')
-    return note
+    return note if same else None
 
 
 def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
@@ -279,7 +259,9 @@ def _read_rows(path: pathlib.Path) -> Iterator[Row]:
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Row]) -> None:
+    """Writes the rows; a Failure is an empty text."""
     with files.replacing(path) as file:
         for row in rows:
-            line = {'id': row.id, 'texts': list(row.texts)}
+            texts = ['' if isinstance(text, Failure) else text for text in row.texts]
+            line = {'id': row.id, 'texts': texts}
             file.write(f'{json.dumps(line, ensure_ascii=False)}\n'.encode())

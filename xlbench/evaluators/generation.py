@@ -262,14 +262,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         records: Sequence[Mapping[str, Json]],
         rows: Rows,
     ) -> Rows:
-        """The rows of examples with other scores of their texts, the best of these first.
-
-        Args:
-          ranker: gives the scores.
-          prepared: the task.
-          records: of its examples.
-          rows: of the examples, with all that is ranked.
-        """
+        """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id
         lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos_id))
         values = (rows['scores'], rows['log_probabilities'], lengths)

@@ -25,8 +25,8 @@ from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.evaluators import base, candidates as candidates_lib
-from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested
+from xlbench.evaluators import base
+from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, rank
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
@@ -214,7 +214,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def summarise(self, task: RetrievalTask, shared: '_Vectors') -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
-        rows = Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))
+        rows = Rows(task, *rank(task, messages, shared.replies[task.prepared.name]))
         facts = {'signatures': {}, 'decoding': {}}
         if task.responses:
             facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
@@ -253,13 +253,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def _suggest(
         self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: Rows
     ) -> dict[str, Json]:
-        """Suggests responses to each message, and adds to the rows; facts of the result.
+        """Suggests responses to messages [n, dim], and adds to the rows; facts of the result.
 
-        Args:
-          task: n examples.
-          messages: [n, dim].
-          index: of the task's response set, without log-likelihoods.
-          rows: of the task.
+        The index of the response set has no log-likelihoods.
         """
         responses = self._sets[task.responses.folder]
         tried = [
@@ -309,14 +305,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def _facts(
         self, task: RetrievalTask, best: Suggested, tried: Sequence[Suggested], num_inside: int
     ) -> dict[str, Json]:
-        """Says in metrics.json which responses were suggested, and how.
-
-        Args:
-          task: that was scored.
-          best: what is suggested.
-          tried: all that it was chosen among.
-          num_inside: examples whose reply is in the set.
-        """
+        """Says in metrics.json which responses were suggested, and how; `best` was chosen."""
         responses, options = self._sets[task.responses.folder], self._options
         decoding: dict[str, Json] = {
             'method': 'retrieval',
