@@ -157,6 +157,7 @@ def test_empty_predictions():
     assert best() == best('') == best('', ' ') == best('...', 'x') == '<empty>'
     assert best('', 'a') == 'a'
     assert score(['a b'], [[]])['mrs_rouge'] == 0.0
+    assert score(['a b'], ['a b']) == score(['a b'], [['a b']])  # A text is a list of one.
 
 
 def test_cut_predictions():
@@ -296,7 +297,3 @@ def test_score_gives_each_metric_what_it_takes():
     assert metrics.score(metrics.MrsRouge('en', nbest=1), targets, n_best)[0]['mrs_rouge'] == 0
     exact = metrics.score(metrics.ChrF(), targets, [['a b', 'x'], ['c d']])[0]
     assert set(exact.values()) == {100.0}
-
-
-def test_a_single_text_is_a_list_of_one():
-    assert score(['a b'], ['a b']) == score(['a b'], [['a b']])

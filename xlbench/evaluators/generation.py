@@ -249,7 +249,6 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return result, written
 
     def _facts(self) -> dict[str, Json]:
-        """Records in metrics.json how the texts were generated."""
         facts = describe(self._options)
         if self.ranker:
             facts |= {'num_return': self.ranker.keep, **self.ranker.facts}

@@ -149,16 +149,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         self._mesh, self._scale = mesh, objective.scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
         tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
-        official = lengths if options.official_filter else None
+        candidates, official = options.candidates, lengths if options.official_filter else None
         self.tasks = [
-            RetrievalTask(
-                task.prepared,
-                task.batches,
-                task.metrics,
-                of_task,
-                options.candidates,
-                official,
-            )
+            RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
             for task, of_task in zip(tasks, responses or [None] * len(tasks), strict=True)
         ]
         for task in self.tasks:

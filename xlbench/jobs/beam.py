@@ -33,7 +33,6 @@ class _Work(beam.DoFn):
         self._work, self._scratch, self._tasks = work, scratch, os.environ.get('XLBENCH_TASKS')
 
     def setup(self) -> None:
-        """Called by Beam before the first job."""
         if self._tasks:
             os.environ['XLBENCH_TASKS'] = self._tasks
 
