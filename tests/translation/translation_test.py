@@ -25,7 +25,7 @@ from xlbench import convert, jobs as jobs_lib, translate
 from xlbench.data import tokenizers
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
+from xlbench.translation import engines, jobs, neural, programs, records, servers, tables
 
 TEXTS = [
     'one',
@@ -318,7 +318,7 @@ def test_turns_are_translated_by_themselves(tmp_path, program):
         '',
     ]
     job = jobs.Job(engines.find(program), 'en', 'es')
-    answers = list(units.translated(job, texts, 'turn'))
+    answers = list(job.run(texts, 'turn'))
     assert answers[:3] == [
         'Anna: es:HI!\r\nBen: es:ONE\r\n\r\nes:NO NAME\nDr. Wu, host:\xa0es:TWO ',
         'es:POLICE: TWO MEN',
@@ -326,7 +326,7 @@ def test_turns_are_translated_by_themselves(tmp_path, program):
     ]
     assert 'no idea' in answers[3].reason and answers[4] == ''
     assert asked(tmp_path)[:4] == ['Hi!', 'one', 'no name', 'two ']
-    assert list(units.translated(job, ['a: x\nb: y'])) == ['es:A: X B: Y']
+    assert list(job.run(['a: x\nb: y'])) == ['es:A: X B: Y']
 
 
 def test_the_examples_of_a_task_become_a_corpus(tiny_root, tmp_path, program):

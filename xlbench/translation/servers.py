@@ -86,13 +86,7 @@ class LibreTranslate:
         return self._halving.ask(run, texts, self._url)
 
     def _ask(self, path: str, body: dict | None, kind: type[T], seconds: float) -> T:
-        """The server's answer.
-
-        Args:
-          path: below the address.
-          body: JSON to post; None asks without any.
-          kind: the type of the answer.
-          seconds: for it.
+        """The server's answer at a path below its address to a body of JSON, which may be None.
 
         Raises:
           Refused: the server answers, but not with that.
