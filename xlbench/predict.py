@@ -100,7 +100,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.parallel import cluster, environment, freed_memory
+from xlbench.parallel import cluster, freed_memory
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
@@ -116,7 +116,7 @@ __all__ = [
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = commands.predict_flags(argv, __doc__)
-    place = environment.find(os.environ)
+    place = cluster.find(os.environ)
     if place and place.count > 1:
         raise UserError(
             f'predict runs in one process, on all devices of its machine, and not in {place.count} '

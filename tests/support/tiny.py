@@ -268,6 +268,30 @@ class Training:
         return [float(m['loss'] / m['weight']) for m in self.metrics]
 
 
+def assert_close(one, other, rtol: float = 1e-4, atol: float | None = None) -> None:
+    """Trees of arrays are near each other; `atol` is a share of the largest number of an array.
+
+    Where a sum nearly cancels, its rounding is that of its terms.
+    """
+
+    def close(path, left, right):
+        floor = (rtol if atol is None else atol) * max(np.abs(left).max(), 1e-3)
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=floor, err_msg=str(path))
+
+    jax.tree_util.tree_map_with_path(close, one, other)
+
+
+def assert_same_training(one: Training, other: Training, rtol: float = 1e-4) -> None:
+    """Two trainings have the same losses, sums and gradients."""
+    np.testing.assert_allclose(one.losses(), other.losses(), rtol=1e-5)
+    for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
+        assert [m[name] for m in one.metrics] == [m[name] for m in other.metrics], name
+    norms = [[m['grad_norm'] for m in training.metrics] for training in (one, other)]
+    np.testing.assert_allclose(*norms, rtol=1e-4)
+    assert_close(one.gradients, other.gradients, rtol)
+    assert max(np.abs(g).max() for g in one.gradients.values()) > 1e-2
+
+
 def _keep_gradients() -> optax.GradientTransformation:
     """Changes nothing; its state is the newest gradient."""
     return optax.GradientTransformation(
