@@ -16,11 +16,12 @@ from xlbench import report
 from xlbench.reporting import (
     documents,
     notes,
+    predictions,
     results,
     screen,
     sections as sections_lib,
 )
-from xlbench.reporting.page import curves
+from xlbench.reporting.page import plots
 from xlbench.system import errors
 
 
@@ -169,7 +170,7 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
     ]
     (path / 'metrics.jsonl').write_text('\n'.join(lines))
     run = results.read_run(path)
-    assert curves.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
+    assert plots.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
     assert run.bad_log_lines == 2
     assert any('2 lines' in note for note in section_of(path).notes)
     (path / 'metrics.jsonl').unlink()
@@ -192,7 +193,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
     with pytest.raises(errors.UserError, match='no results at step'):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
-    assert results.read_predictions(result, 9) == [{'id': 0}]
+    assert [*predictions.readable(result, 9)] == ['0']
     documents.html(sections_lib.sections([run]))
 
 

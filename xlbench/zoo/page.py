@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from xlbench.reporting import command_lines, render
 from xlbench.system.errors import UserError
-from xlbench.zoo.experiments import Entry
+from xlbench.zoo.entries import Entry
 
 # A file that begins like this is such a page and may be written again.
 MARK = 'xlbench zoo: made by python -m xlbench.zoo, may be overwritten'
