@@ -11,24 +11,13 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from workdir_files import QG, write_workdir
+from report_sections import section_of
+from workdir_files import QG, write_predictions, write_workdir
 
 from xlbench import report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import documents, drawing, render, results, sections as sections_lib
+from xlbench.reporting import documents, drawing, render, results
 from xlbench.reporting.page import document, examples, plots, style as style_lib
-
-
-def section_of(*paths):
-    (section,) = sections_lib.sections([results.read_run(path) for path in paths])
-    return section
-
-
-def write_predictions(path, task, lines, step=10):
-    folder = path / 'eval' / str(step) / 'test' / task
-    (folder / 'predictions.jsonl').write_text(
-        ''.join(json.dumps(line, ensure_ascii=False) + '\n' for line in lines), encoding='utf-8'
-    )
 
 
 def data_of(page):

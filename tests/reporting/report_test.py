@@ -1,15 +1,13 @@
 """Reports of made-up workdirs: the command line, the files it writes, files nobody should trust."""
 
 import collections
-import csv
 import html.parser
-import io
 import json
 import subprocess
 import sys
 
 import pytest
-from report_sections import section_of
+from report_sections import lines_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
 from xlbench import report
@@ -85,16 +83,12 @@ def test_files_of_the_user_are_left_alone(tmp_path):
 def test_csv_has_every_number(tmp_path):
     first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
     second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
-    rows = list(csv.DictReader(io.StringIO(documents.comma_separated([section_of(first, second)]))))
+    rows = lines_of(section_of(first, second))
     # Four languages x (four scores of the runs + three of each of three baselines).
     assert len(rows) == 4 * (4 + 3 * 3)
     row = next(r for r in rows if r['kind'] == 'run' and r['score'] == 'rouge_l')
-    assert (row['benchmark'], row['task'], row['source'], row['target']) == (
-        'mtg',
-        'qg',
-        'en',
-        'en',
-    )
+    place = [row[key] for key in ('benchmark', 'task', 'source', 'target')]
+    assert place == ['mtg', 'qg', 'en', 'en']
     assert (row['mean'], row['runs'], row['seeds'], row['data']) == ('42.0', '2', '0 1', 'sample')
     assert float(row['standard_deviation']) == pytest.approx(8**0.5)
 
@@ -150,10 +144,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     assert r'\$\textless{}b\textgreater{}\&' in tex
     code = [line for line in tex.splitlines() if not line.startswith('%')]
     assert not any('input{x}' in line for line in code)
-    cells = [
-        row['system'] for row in csv.DictReader(io.StringIO(documents.comma_separated([section])))
-    ]
-    assert not any(cell.startswith('=') for cell in cells)
+    assert not any(row['system'].startswith('=') for row in lines_of(section))
     for text in (shown, markdown, tex, screen.table(path)):
         assert '\x1b' not in text and r'\u001b' not in text
 
