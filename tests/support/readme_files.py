@@ -5,7 +5,6 @@ import gzip
 import json
 import pathlib
 import shutil
-from collections.abc import Callable
 from unittest import mock
 
 import encoder_folders
@@ -16,7 +15,6 @@ import judging
 import marian_folders
 import tokenizer_files
 from newcomer import Newcomer
-from readme_steps import SOURCE_SHORT
 
 from xlbench import models
 from xlbench.benchmarks import XQUAD
@@ -148,22 +146,18 @@ def small_model(folder: pathlib.Path, family: str, tokenizer: str) -> None:
     shutil.rmtree(weights)
 
 
-def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
+def hub(newcomer: Newcomer, name: str, family: str, tokenizer: str) -> None:
     """Puts a repository into the cache of the Hugging Face hub, as a download would leave it."""
-
-    def fill(newcomer: Newcomer) -> None:
-        folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
-        small_model(folder / 'snapshots' / ('0' * 40), family, tokenizer)
-        (folder / 'refs').mkdir()
-        (folder / 'refs' / 'main').write_text('0' * 40)
-        newcomer.write('english.txt', 'The house stands at a lake.\n')
-
-    return fill
+    folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
+    small_model(folder / 'snapshots' / ('0' * 40), family, tokenizer)
+    (folder / 'refs').mkdir()
+    (folder / 'refs' / 'main').write_text('0' * 40)
+    newcomer.write('english.txt', 'The house stands at a lake.\n')
 
 
 def chats(newcomer: Newcomer) -> None:
     """DialoGPT in small, and two chats in the official form."""
-    hub('microsoft/DialoGPT-large', 'gpt2', 'gpt2')(newcomer)
+    hub(newcomer, 'microsoft/DialoGPT-large', 'gpt2', 'gpt2')
     chat = {'dialogue': 'Anna: Hi!\r\nBen: Hello, who is this?', 'summary': 'Anna greets Ben.'}
     newcomer.write('data/clidsum/XSAMSum/train.json', json.dumps([chat, chat]))
 
@@ -196,10 +190,11 @@ def judged(newcomer: Newcomer) -> None:
 
 def labellers(newcomer: Newcomer) -> None:
     """A classifier of pairs and a tagger, and what they shall answer."""
+    short = '--config.stages.source.num_steps=4 --config.stages.source.optimizer.warmup_steps=1'
     for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
         newcomer.run(
             f'python -m xlbench.train --config=configs/fewshot_source.py:sample,task={task} '
-            f'--workdir=RUNS/{name} {SOURCE_SHORT}'
+            f'--workdir=RUNS/{name} {short} --config.model.num_layers=1'
         )
     pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
     newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
