@@ -8,18 +8,11 @@ import shutil
 from unittest import mock
 
 import encoder_folders
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
 import judging
-import marian_folders
-import tokenizer_files
+import model_folders
 from newcomer import Newcomer
 
-from xlbench import models
 from xlbench.benchmarks import XQUAD
-from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint
 from xlbench.judgement import studies
 from xlbench.preparation import command
 from xlbench.tasks.samples import clidsum, labels, mrs, mtg, translation
@@ -131,19 +124,8 @@ def xquad(newcomer: Newcomer) -> None:
 
 def small_model(folder: pathlib.Path, family: str, tokenizer: str) -> None:
     """Writes a model of random weights in the form of Hugging Face, with its tokenizer."""
-    chosen = tokenizers.load(tokenizer_files.write(folder, tokenizer), '.')
     sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
-    sizes['vocab_size'] = chosen.vocab_size
-    model = models.build(family, 'sample', **sizes)
-    tokens = jnp.zeros((1, 4), jnp.int32)
-    params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
-    ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
-    ids['decoder_start_id'] = chosen.pad_id
-    weights = folder.with_name('weights')
-    checkpoint.save(weights, family, model.config, params, ids, ())
-    for path in weights.iterdir():
-        shutil.copy(path, folder)
-    shutil.rmtree(weights)
+    model_folders.write(folder, family, tokenizer, **sizes)
 
 
 def hub(newcomer: Newcomer, name: str, family: str, tokenizer: str) -> None:
@@ -210,7 +192,7 @@ def published_outputs(newcomer: Newcomer) -> None:
 
 def mozilla(newcomer: Newcomer) -> None:
     """A translator in Marian's own form, and lines to translate."""
-    marian_folders.write(newcomer.home / 'firefox-en-pt')
+    model_folders.write_marian(newcomer.home / 'firefox-en-pt')
     newcomer.write('english.txt', 'das Haus ist neu\nalt\n')
 
 
