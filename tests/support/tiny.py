@@ -4,7 +4,6 @@ import json
 import pathlib
 import random
 from collections.abc import Sequence
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +45,7 @@ def examples(task: str, split: str) -> list[tuple[str, str]]:
     return rows
 
 
-@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
+@prepared_files.by_no_code()
 def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
     """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would.
 
@@ -101,9 +100,7 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     c.evals.test.update(tasks=QUESTIONS, batch_size=40, lengths=LENGTHS)
     c.checkpoints.update(every=3, keep=1)
     c.log_every = 1
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)
 
 
 def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
@@ -116,9 +113,7 @@ def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     c.stages.stage1.num_steps = 6
     for block in c.evals.values():
         block.update(batch_size=16, lengths=dict(inputs=8, targets=8))
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)
 
 
 def write_config(path: pathlib.Path, config: ml_collections.ConfigDict) -> str:

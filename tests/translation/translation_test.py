@@ -13,7 +13,7 @@ import time
 import types
 
 import far_engine
-import many_languages
+import model_folders
 import partners
 import pytest
 import shouting
@@ -269,7 +269,11 @@ def test_a_folder_of_many_languages_is_told_both(tmp_path, vocabulary, token):
     """As it is downloaded; the target's token is what decoding begins with."""
     from xlbench import predict
 
-    folder = many_languages.write(tmp_path / vocabulary, vocabulary)
+    family = 'mbart' if vocabulary == 'mbart50' else 'm2m_100'
+    folder = model_folders.write(
+        tmp_path / vocabulary, family, vocabulary, seed=1, init_std=0.7, emb_dim=16, num_heads=2,
+        head_dim=8, mlp_dim=24, num_encoder_layers=1, num_decoder_layers=1,
+    )  # fmt: skip
     texts = ['Die alte Brücke', 'der Fluss', 'rain']
     model = predict.load(folder)
     tokenizer = tokenizers.load(folder, '')
