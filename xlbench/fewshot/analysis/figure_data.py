@@ -17,6 +17,8 @@ from xlbench.fewshot.results import SEPARATOR
 from xlbench.metrics import tagging
 from xlbench.system.errors import UserError
 
+HALVES = 'it needs dev scores of two seeds on one bucket, and of two buckets'  # For figure 1.
+
 
 class Drawn(NamedTuple):
     """A figure.

@@ -121,7 +121,7 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
         if (halves := figure_data.distributions(system.by_sweep[Group(lang, shots)]))
     }
     if not halves_of:
-        raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
+        raise UserError(figure_data.HALVES)
     rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in halves_of.items()}
     _write_csv(
         stem,

@@ -157,9 +157,3 @@ def number(value: float | None, sign: str = '') -> Cell:
 def text(value: str | int) -> Cell:
     """Returns a text, or a whole number."""
     return Cell(text=str(value))
-
-
-def difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
-    """Subtracts one mean from another."""
-    known = one and other and one.rows and other.rows
-    return number(one.mean - other.mean if known else None, '+')
