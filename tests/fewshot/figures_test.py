@@ -167,10 +167,10 @@ def test_overlap_is_the_jaccard_index_of_different_words():
     buckets = [{'a', 'b', 'e'}, {'c'}, set()]
     # {a, b} and {a, b, e}: 2 of 3; {c, d} and {c}: 1 of 2; {c, d} and {a, b, e}: none.
     expected = [[2 / 3, 0, 0], [0, 1 / 2, 0], [0, 0, 0]]
-    np.testing.assert_allclose(figure_data.overlaps(words, better, buckets), expected)
+    np.testing.assert_allclose(figure_data.Words(words, better, buckets).overlaps(), expected)
     # 'a' is improved twice, and counts twice.
     buckets[0] = {'a'}
-    found = figure_data.seen(words, better, buckets)
+    found = figure_data.Words(words, better, buckets).seen()
     np.testing.assert_array_equal(found, [[2, 1], [1, 1], [0, 0]])
 
 
@@ -193,13 +193,8 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     assert in_sentence == WORDS
     assert found.buckets == [{'3', '9'}, {'6', '7'}]
     # {3, 10-11} with {3, 9} and {6, 7}; {6, 12-13} likewise.
-    expected = [[1 / 3, 0], [0, 1 / 3]]
-    np.testing.assert_allclose(
-        figure_data.overlaps(found.words, found.better, found.buckets), expected
-    )
-    np.testing.assert_array_equal(
-        figure_data.seen(found.words, found.better, found.buckets), [[2, 1], [1, 1]]
-    )
+    np.testing.assert_allclose(found.overlaps(), [[1 / 3, 0], [0, 1 / 3]])
+    np.testing.assert_array_equal(found.seen(), [[2, 1], [1, 1]])
 
 
 def test_another_test_set_is_refused(root, tmp_path):

@@ -27,7 +27,6 @@ _ERRORS = 2.0  # Standard errors that an estimate is away from 0.
 _EARLY = 0.1  # Share of adaptations that are best after the first epoch; the paper has 0.25, 0.32.
 _TWO_SHOTS = 'it needs two numbers of shots'
 _TWO_BUCKETS = 'it needs two buckets of each group'
-_FIRST = 10  # Buckets whose words are compared, as in figure 3.
 _SEPARATE = ('full', 'fc_pooler', 'fc', 'fc_reset_pooler', 'cos_pooler')  # Best first: table 6.
 
 
@@ -273,9 +272,8 @@ def _source_training(system: System) -> Iterator[Estimate]:
 def _words(system: System) -> list[Estimate]:
     """Compares the Jaccard indices of figure 3 on the diagonal with the others of their row."""
     means, squares = [], []
-    for group in figure_data.with_words(system)[0] if system.adapted else ():
-        words = figure_data.read_words(group)
-        square = figure_data.overlaps(words.words, words.better[:_FIRST], words.buckets[:_FIRST])
+    for words in figure_data.with_words(system)[0].values() if system.adapted else ():
+        square = words.overlaps(figure_data.FIRST)
         if (size := len(square)) > 1:
             own = np.diag(square)
             ahead = own - (square.sum(1) - own) / (size - 1)
