@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
 from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, Eval, resized
-from xlbench.fewshot.settings import METHODS, Lane, Recipe
+from xlbench.fewshot.settings import METHODS, Adapt, Lane
 from xlbench.models import bert
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
@@ -93,7 +93,8 @@ class LanePrograms:
       model: what is trained.
       objective: of the model.
       mesh: lanes are cut over its axis 'data'.
-      recipe: what of it is adapted, and how.
+      adapt: epochs, patience, batch size and Adam's numbers.
+      method: a name in METHODS, what of it is adapted.
       whole: the whole model, where a frozen part of it reads the shots at every step.
 
     Attributes:
@@ -111,14 +112,15 @@ class LanePrograms:
         model: nn.Module,
         objective: Objective,
         mesh: Mesh,
-        recipe: Recipe,
+        adapt: Adapt,
+        method: str,
         whole: nn.Module | None = None,
     ):
-        self._model, self._objective, self._recipe, self._whole = model, objective, recipe, whole
+        self._model, self._objective, self._adapt, self._whole = model, objective, adapt, whole
         self._lanes = NamedSharding(mesh, LANES)
-        self._method = METHODS[recipe.method]
+        self._method = METHODS[method]
         self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self._adam = optax.scale_by_adam(**recipe.adam)
+        self._adam = optax.scale_by_adam(**adapt.adam)
 
         # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
         on_cpu, wide = mesh.devices.flat[0].platform == 'cpu', None
@@ -165,7 +167,7 @@ class LanePrograms:
             best_score=jnp.tile(jnp.array([-1, 1], jnp.int32), (slots, 1)),
             best_epoch=jnp.zeros(slots, jnp.int32),
             epoch=jnp.zeros(slots, jnp.int32),
-            scores=jnp.zeros((slots, self._recipe.epochs, 2), jnp.int32),
+            scores=jnp.zeros((slots, self._adapt.epochs, 2), jnp.int32),
             **assigned,
         )
 
@@ -213,10 +215,10 @@ class LanePrograms:
             best, best_score, best_epoch = _select(
                 better, (params, score, epoch), (best, best_score, state.best_epoch)
             )
-            here = jnp.arange(self._recipe.epochs) == epoch[:, None] - 1
+            here = jnp.arange(self._adapt.epochs) == epoch[:, None] - 1
             here &= ~state.ended[:, None]
             scores = jnp.where(here[..., None], score[:, None], scores)
-        ended = (epoch >= self._recipe.epochs) | (epoch - best_epoch >= self._recipe.patience)
+        ended = (epoch >= self._adapt.epochs) | (epoch - best_epoch >= self._adapt.patience)
         return state.replace(
             params=params,
             moments=moments,
@@ -261,14 +263,14 @@ class LanePrograms:
             # Without a barrier XLA computes the moments again for the parameters, and for that
             # copies the old ones at every step.
             moments = jax.lax.optimization_barrier(_select(real, moments, carry[1]))
-            updates = adam_direction(moments, **self._recipe.adam)
+            updates = adam_direction(moments, **self._adapt.adam)
             moved = jax.tree.map(lambda x, update: x - learning_rate * update, params, updates)
             return (_select(real, moved, params), moments), None
 
-        if not self._recipe.batch_size:
+        if not self._adapt.batch_size:
             return step((params, moments), (0, rows))[0]
         # Examples in a random order, and behind them what is none.
-        num_rows, size = rows['labels'].shape[0], self._recipe.batch_size
+        num_rows, size = rows['labels'].shape[0], self._adapt.batch_size
         real = jnp.arange(-(-num_rows // size) * size) < examples
         drawn = jax.random.uniform(jax.random.fold_in(key, num_rows), (num_rows,))
         order = jnp.argsort(jnp.where(real[:num_rows], drawn, 2.0))

@@ -49,42 +49,6 @@ TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
-    """The method and the numbers of an adaptation to one bucket.
-
-    Attributes:
-      method: a name in METHODS.
-      epochs: at most; as many without a development set.
-      patience: epochs without a higher score after which a lane ends.
-      batch_size: examples of a step; 0: the whole bucket.
-      adam: b1, b2 and eps.
-      frozen_dropout: whether a frozen encoder reads the shots at every step, with dropout.
-    """
-
-    method: str
-    epochs: int = 50
-    patience: int = 10
-    batch_size: int = 0
-    adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
-    frozen_dropout: bool = False
-
-    @property
-    def reads_shots_anew(self) -> bool:
-        """Returns whether a frozen encoder reads the shots at every step."""
-        return self.frozen_dropout and not METHODS[self.method].encoder
-
-    def __post_init__(self):
-        if self.method not in METHODS:
-            raise unknown('method of few-shot adaptation', self.method, METHODS)
-        if self.epochs < 1 or self.patience < 1 or self.batch_size < 0:
-            raise UserError(
-                f'epochs={self.epochs}, patience={self.patience}, batch_size={self.batch_size}; '
-                'allowed are 1 or more epochs and patience, and a batch_size of 0, the whole '
-                'bucket, or more'
-            )
-
-
-@dataclasses.dataclass(frozen=True)
 class Lane:
     """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
 
@@ -190,10 +154,9 @@ class Adapt(Block):
         """Returns the numbers of the buckets."""
         return results.bucket_numbers(self.buckets)
 
-    def recipe(self, method: str) -> Recipe:
-        """Returns the recipe of one of the methods."""
-        numbers = (self.epochs, self.patience, self.batch_size)
-        return Recipe(method, *numbers, self.adam, self.frozen_dropout)
+    def reads_shots_anew(self, method: str) -> bool:
+        """Returns whether a frozen encoder reads the shots at every step."""
+        return self.frozen_dropout and not METHODS[method].encoder
 
     def rates(self, method: str) -> Sequence[float]:
         """Returns the learning rates of a method."""
