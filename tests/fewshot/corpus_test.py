@@ -433,10 +433,6 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     ]  # fmt: skip
     with pytest.raises(errors.UserError, match=r"unknown dev in config\.adapt\.dev 'dev'"):
         opened(root, view, dev='dev')
-    with pytest.raises(
-        errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
-    ):
-        corpus_lib.needed('udpos', 'de', (8,), 'none')
 
 
 # ---------------------------------------------------------------------------------------------
