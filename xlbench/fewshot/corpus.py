@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features, prepared, tokenizers
+from xlbench.data import features, prepared
 from xlbench.data.features import Example
 from xlbench.fewshot import eval_sets, results
 from xlbench.fewshot.settings import Adapt
@@ -33,7 +33,7 @@ _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
 
 
 def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
-    """Lists the pairs of task and split that `Corpus.open` reads.
+    """Lists the pairs of task and split that a `Corpus` is made of.
 
     Args:
         task: Of the benchmark, or a user's own; see topics.py.
@@ -97,36 +97,6 @@ class Corpus:
         self._compact = np.zeros(self._conventions.vocab_size, np.int32)
         self._compact[self.token_ids] = np.arange(len(self.token_ids))
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
-
-    @classmethod
-    def open(
-        cls,
-        root: str,
-        vocabulary: str,
-        task: str,
-        lang: str,
-        adapt: Adapt,
-        further_labels: Sequence[str] = (),
-        view: str = '',
-    ) -> 'Corpus':
-        """Reads a task in one language; what is not prepared is prepared first.
-
-        Args:
-            root: The data root.
-            vocabulary: As `xlbench.prepare --vocabulary` takes it.
-            task: Of the benchmark, or a user's own; see topics.py.
-            lang: ISO code.
-            adapt: What is taken of it.
-            further_labels: Of the model, behind those of the task.
-            view: The objective's, see `features.VIEWS`; '' is the task's.
-        """
-        jobs = needed(task, lang, adapt.shots, adapt.dev)
-        prepared.ensure(jobs, root=root, vocabulary=vocabulary)
-        splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
-        view = view or ('tagging' if topics.is_tagging(task) else 'classification')
-        if view == 'tagging_first_letter':
-            tokenizers.load(vocabulary, root)  # Knows the letters.
-        return cls(splits, adapt, view, further_labels)
 
     @property
     def about_test(self) -> str:
