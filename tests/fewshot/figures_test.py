@@ -1,10 +1,10 @@
 import csv
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 import tiny_labels
+import tiny_sweep
 
 from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
@@ -33,31 +33,22 @@ BUCKETS = ((([3], X), ([9], NOUN)), (([6], VERB), ([7], VERB), ([6], NOUN)))
 
 
 def row(language, bucket, score, task='udpos', **fields):
-    values = dict(
-        shots=1, method='full', start='source', learning_rate=1e-3, seed=42, metric='chunk_f1',
-        dev_score=score - 1, best_epoch=1, epochs=3, examples=2, status='done',
-        curve=(score - 1, score - 2, score - 3),
-    ) | fields  # fmt: skip
-    return results.Row(task=task, language=language, bucket=bucket, score=score, **values)
+    one = tiny_sweep.row(language, 1, bucket, score, score - 1, task=task, learning_rate=1e-3)
+    curve = (score - 1, score - 2, score - 3)
+    return dataclasses.replace(one, **{'curve': curve, **fields})
 
 
 def zero_row(language, score, task='udpos'):
-    nothing = dict.fromkeys(
-        ('learning_rate', 'seed', 'dev_score', 'best_epoch', 'epochs', 'examples')
-    )
-    return row(language, None, score, task, shots=0, method='zero_shot', curve=(), **nothing)
+    return tiny_sweep.zero_shot(language, score, task=task)
 
 
 def sweep_of(folder, rows, root='nowhere', data='files'):
     """A workdir; `rows`: pairs of a row and what it predicts, or None."""
-    folder.mkdir(parents=True)
     source = {'data': {'root': str(root), 'vocabulary': 'sample'}}
     config = {'source': source, 'source_workdir': '', 'adapt': {'lengths': {'inputs': LIMIT}}}
-    (folder / 'config.json').write_text(json.dumps({'config': config, 'data': data}))
-    journal = results.Journal(folder)
+    journal = results.Journal(tiny_sweep.write(folder, [], config=config, data=data))
     for one, predicted in rows:
-        predicted = None if predicted is None else np.array(predicted)
-        journal.add(one, predicted)
+        journal.add(one, None if predicted is None else np.array(predicted))
     return journal
 
 
@@ -253,7 +244,7 @@ def test_all_figures_of_taggers(root, words_sweep, tmp_path):
 def test_figures_of_classifiers(tmp_path):
     rows = [(zero_row('de', 50.0, 'xnli'), [0, 1, 2, 0])]
     for bucket, predicted in enumerate(([0, 1, 1, 1], [0, 1, 1, 0])):
-        rows.append((row('de', bucket, 75.0, 'xnli', metric='accuracy'), predicted))
+        rows.append((row('de', bucket, 75.0, 'xnli'), predicted))
     labels = ['contradiction', 'entailment', 'neutral']
     journal = sweep_of(tmp_path / 'a', rows)
     journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)
