@@ -157,7 +157,6 @@ class LanePrograms:
         self.predict.lower(state, data, test, some).compile()
 
     def _begin_lanes(self, data: LaneData, assigned: Mapping[str, jax.Array]) -> State:
-        """Begins lanes: their state before the first epoch."""
         slots = assigned['seed'].shape[0]
         params = jax.vmap(lambda seed: self._fresh(data.params, seed))(assigned['seed'])
         return State(
@@ -186,13 +185,11 @@ class LanePrograms:
     def _refill_lanes(
         self, state: State, data: LaneData, assigned: Mapping[str, jax.Array], new: jax.Array
     ) -> State:
-        """Begins lanes in place of those of `state` where `new` [slots]."""
         return _select(new, self._begin_lanes(data, assigned), state)
 
     def _advance_lanes(
         self, state: State, data: LaneData, epochs: jax.Array
     ) -> tuple[State, jax.Array]:
-        """Trains `epochs` epochs; gives ended, epoch, best epoch and scores of all lanes, int32."""
         shots = jax.tree.map(lambda x: x[state.bucket], data.shots)
         state = jax.lax.fori_loop(
             0, epochs, lambda _, state: self._epoch(state, shots, data), state
@@ -284,7 +281,6 @@ class LanePrograms:
     def _predict_lanes(
         self, state: State, data: LaneData, test: Eval, where: jax.Array
     ) -> jax.Array:
-        """Predicts a test set by the best parameters, where `where` [slots]: [slots, W] int32."""
         params = state.params if state.best is None else state.best
         return _each_lane(lambda params: self._labels(params, data, test), params, where)
 

@@ -46,11 +46,6 @@ class Adaptations:
     empty: tuple[int, ...] = ()
     learning_rate: float | None = None
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Returns task, language and shots."""
-        return self.task, self.language, self.shots
-
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
         """Returns the rows of the seed that has most buckets."""
