@@ -215,16 +215,28 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
     A frozen encoder drops nothing, unless `frozen_dropout`.
     """
     data, objective = corpus(view, dev), objectives.build(view)
-    reads_tokens = method == 'full' or frozen_dropout
+    reads_tokens = method in ('full', 'lora') or frozen_dropout
     rates = {} if reads_tokens else dict(dropout_rate=0.0)
     if method == 'cos_pooler':
         rates['head'] = 'cosine'
     model, params = model_of(view, **rates), flat(params_of(view))
-    parts = {'full': '', 'fc': 'classifier'}.get(method, ('classifier', 'encoder/pooler'))
+    parts = dict(full='', fc='classifier', lora='classifier')
+    parts = parts.get(method, ('classifier', 'encoder/pooler'))
     own = {name: jnp.asarray(x) for name, x in params.items() if name.startswith(parts)}
     if method == 'cos_pooler':
         del own['classifier/bias'], params['classifier/bias']
-    whole = lambda own: traverse_util.unflatten_dict(params | own, sep='/')  # noqa: E731
+    kernels = sorted(name for name in params if re.fullmatch('.*attention/.*kernel', name))
+    if method == 'lora':
+        for name in kernels:
+            *stack, out, features = params[name].shape
+            own[f'{name} a'] = jnp.zeros((*stack, 8, features))
+            own[f'{name} b'] = jnp.zeros((*stack, out, 8))
+
+    def whole(own):
+        every = params | own
+        for name in kernels if method == 'lora' else ():
+            every[name] = every[name] + 16 / 8 * every.pop(f'{name} b') @ every.pop(f'{name} a')
+        return traverse_util.unflatten_dict(every, sep='/')
 
     @jax.jit
     def step(own, state, batch, rng, learning_rate):
@@ -254,6 +266,10 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
             params_of_lane['classifier/kernel'] = 0.02 * drawn
         if method == 'fc_reset_pooler':
             params_of_lane['classifier/bias'] = jnp.zeros_like(own['classifier/bias'])
+        for index, name in enumerate(kernels if method == 'lora' else ()):
+            shape, fresh = own[f'{name} a'].shape, jax.random.fold_in(key, 0)
+            drawn = jax.random.normal(jax.random.fold_in(fresh, index), shape)
+            params_of_lane[f'{name} a'] = drawn * shape[-1] ** -0.5
         state = optax.adam(1.0).init(params_of_lane)
         arrays = data.bucket_arrays(4, packed=view == 'tagging' and reads_tokens)
         shots = ids({name: x[lane.bucket] for name, x in arrays.items() if name != 'examples'})

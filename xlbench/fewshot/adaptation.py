@@ -13,7 +13,8 @@ epochs before any lane may end is known in advance, so the device runs them in o
 Two things make this cheap. The full method trains only those rows of the embedding table that occur
 in some bucket, because without weight decay Adam moves no others. The methods that freeze the
 encoder run it once over every text, without dropout, and train only the head, which reads the
-hidden states as if they were tokens. fsxlt/code runs the frozen encoder at every step, with
+hidden states as if they were tokens. LoRA trains thin matrices beside kernels that all lanes share.
+fsxlt/code runs the frozen encoder at every step, with
 dropout, and so does `Adapt.frozen_dropout`; dev and test sets are read once even then.
 """
 
@@ -39,6 +40,7 @@ from xlbench.fewshot.frozen import EMBEDDING, Eval, FrozenEncoder, Head, put, st
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigned
 from xlbench.fewshot.settings import METHODS, Adapt, Lane
 from xlbench.metrics import tagging
+from xlbench.models import lora
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.system import machine
 from xlbench.system.errors import UserError
@@ -47,6 +49,7 @@ from xlbench.training.objectives.contract import Params
 
 Item = TypeVar('Item')
 
+_TRAINED_LORA = ('lora_a', 'lora_b')
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
 MEMORY_SHARE = 0.8
@@ -107,7 +110,13 @@ class Adapter:
         flat = traverse_util.flatten_dict(frozen.params, sep='/')
         self._rereads = adapt.reads_shots_anew(method)
         self._shared, whole = (), None
-        if not self._method.encoder:
+        if self._method.lora:
+            adapted = self._with_lora(frozen.params)
+            trained = ('classifier/', *(name for name in adapted if name[-6:] in _TRAINED_LORA))
+            flat = {name: leaf for name, leaf in adapted.items() if name.startswith(trained)}
+            self._shared = {name: adapted[name] for name in adapted.keys() - flat.keys()}
+            whole = model
+        elif not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
             trained = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
             if self._rereads:
@@ -122,6 +131,17 @@ class Adapter:
         self._test_of: tuple[int, Eval] | None = None
         self._programs = LanePrograms(model, objective, self._mesh, adapt, method, whole)
         self._dispatching = threading.Lock()
+
+    def _with_lora(self, params: Params) -> dict[str, jax.Array]:
+        """Returns the parameters by name, with LoRA's leaves beside its targets."""
+        try:
+            method = lora.Lora(**self._adapt.lora)
+        except UserError as error:
+            raise UserError(str(error).replace('config.lora', 'config.adapt.lora')) from None
+        named = jax.tree.map(lambda x: nn.LogicallyPartitioned(x, (None,) * x.ndim), params)
+        return traverse_util.flatten_dict(
+            nn.meta.unbox(method.add(named, jax.random.key(0))), sep='/'
+        )
 
     def _with_head(self, model: nn.Module) -> nn.Module:
         """Returns the model with the head that the method trains."""
@@ -186,7 +206,7 @@ class Adapter:
     def budget(self, shots: int) -> 'LaneBudget':
         """Returns how many lanes of a number of shots fit at a time."""
         return LaneBudget(
-            self._programs, self._data(shots), self._mesh, self._method.encoder, self._rereads
+            self._programs, self._data(shots), self._mesh, self._method.runs_encoder, self._rereads
         )
 
     def _stream(
@@ -281,7 +301,9 @@ class Adapter:
             adapted[EMBEDDING] = table
         if self._method.fresh:
             whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
-        return traverse_util.unflatten_dict(whole | adapted, sep='/')
+        if self._method.lora:
+            whole |= {n: np.asarray(x) for n, x in self._shared.items() if n.endswith('lora_scale')}
+        return lora.merge(traverse_util.unflatten_dict(whole | adapted, sep='/'))
 
     def _data(self, shots: int) -> LaneData:
         """Puts the data of lanes on the devices; that of the last number of shots is kept."""
@@ -306,7 +328,7 @@ class Adapter:
 
     def _test(self, shots: int) -> Eval:
         """Puts the test set on the devices; that of the last number of shots is kept."""
-        # What a frozen encoder makes of it is the same for all of them.
+        # What a frozen encoder reads, or makes of it, is the same for all of them.
         key = shots if self._method.encoder else 0
         if self._test_of is None or self._test_of[0] != key:
             self._test_of = None
@@ -315,6 +337,8 @@ class Adapter:
 
     def _eval(self, shots: int, examples: EvalSet) -> Eval:
         """Puts a dev or test set on the devices."""
+        if self._method.lora:
+            return put(stacked(examples.batches, examples.take, examples.gold), self._mesh)
         if not self._method.encoder:
             return put(self.frozen.evaluated(examples, self._reads_hidden), self._mesh)
         batches = tuple(self._renumbered(shots, batch) for batch in examples.batches)

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from xlbench.data import features
 from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, Eval, resized
 from xlbench.fewshot.settings import METHODS, Adapt, Lane
-from xlbench.models import bert
+from xlbench.models import bert, lora
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
 Tree = TypeVar('Tree')
@@ -95,7 +95,7 @@ class LanePrograms:
       mesh: lanes are cut over its axis 'data'.
       adapt: epochs, patience, batch size and Adam's numbers.
       method: a name in METHODS, what of it is adapted.
-      whole: the whole model, where a frozen part of it reads the shots at every step.
+      whole: the whole model, where a part of it that is frozen reads the shots at every step.
 
     Attributes:
       begin: (data, assigned) -> lanes before their first epoch.
@@ -124,7 +124,7 @@ class LanePrograms:
 
         # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
         on_cpu, wide = mesh.devices.flat[0].platform == 'cpu', None
-        if on_cpu and not self._method.encoder:
+        if on_cpu and not self._method.runs_encoder:
             wide = {'xla_cpu_prefer_vector_width': 512}
 
         def program(function, arguments, **options):
@@ -172,10 +172,12 @@ class LanePrograms:
 
     def _fresh(self, params: Params, seed: jax.Array) -> Params:
         """Returns the parameters that a lane starts from."""
-        if not self._method.fresh:
-            return params
         # Epochs count from 1.
         key = jax.random.fold_in(jax.random.key(seed), 0)
+        if self._method.lora:
+            return lora.drawn(params, key)
+        if not self._method.fresh:
+            return params
         shape = params['classifier']['kernel'].shape
         fresh = {'kernel': bert.INIT(key, shape, jnp.float32)}
         if not self._method.cosine:
@@ -291,9 +293,12 @@ class LanePrograms:
             flat[EMBEDDING] = jnp.concatenate([flat[EMBEDDING], data.rest])
             params = traverse_util.unflatten_dict(flat, sep='/')
 
+        model, every = self._sized(params), params
+        if self._method.lora:
+            model, every = self._reading_shots(params, data.frozen)
+
         def labels(batch):
-            rows = self._objective.row_losses(self._sized(params), params, batch)
-            return rows['predicted'].reshape(-1)
+            return self._objective.row_losses(model, every, batch)['predicted'].reshape(-1)
 
         labels = [jax.lax.map(labels, stack).reshape(-1) for stack in examples.batches]
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)

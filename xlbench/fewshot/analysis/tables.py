@@ -38,6 +38,7 @@ METHODS = {
     'fc_pooler': 'FC+Pooler',
     'cos_pooler': 'COS+Pooler',
     'fc_reset_pooler': 'FC(reset)+Pooler',
+    'lora': 'LoRA',
 }
 
 
