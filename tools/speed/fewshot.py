@@ -173,8 +173,8 @@ def xlbench_step(args: argparse.Namespace):
             params=params, shots=lambda *_: shots, evaluated=lambda *_: read)  # fmt: skip
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
-    recipe = settings.Recipe(method, epochs=epochs)
-    adapter = adaptation.Adapter(frozen, recipe)
+    adapt = settings.Adapt(languages=(), shots=(), buckets=1, learning_rates=(), epochs=epochs)
+    adapter = adaptation.Adapter(frozen, adapt, method)
     del params
     lanes = [settings.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
     chosen = []
