@@ -39,13 +39,10 @@ of translated dialogues), target, official (no, yes).
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib
 from xlbench.benchmarks import CLIDSUM, Scenario
 from xlbench.config import recipes
 from xlbench.configs import clidsum_summariser
 from xlbench.system.errors import UserError
-
-CHECKPOINT = clidsum_summariser.MBART
 
 
 def get_config(variant: str = '') -> ConfigDict:
@@ -69,22 +66,9 @@ def _scenario(name: str, corpus: str | None, source: str | None, target: str | N
 
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpus and a model of a few million parameters."""
-    c = config_lib.defaults()
-    c.data = recipes.sample_data('sample_clidsum')
-    c.model = recipes.fresh_model('mt5')
-    c.objective = recipes.generation()
-    lengths = dict(inputs=256, targets=96)
-    c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
-    optimizer = dict(name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05)
     # Of a curriculum an epoch: in fewer steps there would be no real pairs.
     steps = 1250 * len(scenario.evaluate) if scenario.curriculum else 1200
-    c.stages = dict(train=scenario.stage(steps, optimizer))
-    lengths = dict(inputs=192, targets=64)
-    both = dict(batch_size=64, lengths=lengths)
-    dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
-    recipes.evaluate(c, scenario, 400, recipes.LOSS, dev=dev, test=test, **both)
-    c.baselines = recipes.SUMMARY_BASELINES
-    return c
+    return clidsum_summariser.sample('mt5', scenario, steps)
 
 
 def paper(scenario: Scenario, official: bool = False) -> ConfigDict:
@@ -94,11 +78,7 @@ def paper(scenario: Scenario, official: bool = False) -> ConfigDict:
       scenario: what is trained and scored.
       official: whether oddities of the official code are repeated, see above.
     """
-    c = config_lib.defaults()
-    c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
-    c.model = recipes.public_model('mbart', 'large_50') | dict(dtype='float32')
-    c.init_from = CHECKPOINT
-    c.objective = recipes.generation()
+    c = clidsum_summariser.public('mbart')
     # So few rows cannot be spread over many devices, which share each layer instead.
     c.mesh.update(data=1, fsdp=1, tensor=-1)
     batch_size, lengths = 4, dict(inputs=1024, targets=128)

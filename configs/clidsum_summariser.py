@@ -116,7 +116,7 @@ def get_config(variant: str = '') -> ConfigDict:
     return authors(model, scenario) if model in _AUTHORS else paper(model, scenario)
 
 
-def sample(model: str, scenario: Scenario) -> ConfigDict:
+def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
     """The embedded corpus and a model of a few million parameters."""
     c = config_lib.defaults()
     c.data = recipes.sample_data('sample_clidsum')
@@ -130,11 +130,11 @@ def sample(model: str, scenario: Scenario) -> ConfigDict:
         c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
         lengths = dict(inputs=192, targets=64)
     optimizer = recipes.adamw(2e-3, 0.05)
-    if model == 't5':
+    if model in ('t5', 'mt5'):
         optimizer = dict(
             name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05
         )
-    c.stages = dict(train=scenario.stage(1200, optimizer))
+    c.stages = dict(train=scenario.stage(num_steps, optimizer))
     both = dict(batch_size=64, lengths=lengths)
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
     recipes.evaluate(c, scenario, 400, recipes.LOSS, dev=dev, test=test, **both)
@@ -152,7 +152,7 @@ def paper(model: str, scenario: Scenario) -> ConfigDict:
     task = parse_task(scenario.select[0]).task
     batch_size, learning_rate = next(row for name, row in _SETTINGS.items() if name in task)
     lengths = dict(inputs=1024, targets=128)
-    c = _public(model)
+    c = public(model)
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     epoch = recipes.epoch_steps(scenario, batch_size)
     optimizer = dict(name='adamw', learning_rate=learning_rate, schedule='linear', clip_norm=1.0)
@@ -167,7 +167,7 @@ def paper(model: str, scenario: Scenario) -> ConfigDict:
 
 def authors(model: str, scenario: Scenario) -> ConfigDict:
     """The setting of a system's own authors: MV-BART, BART(D_ALL)."""
-    c = _public(model)
+    c = public(model)
     inputs, warmup, penalty = _AUTHORS[model]
     lengths = dict(inputs=inputs, targets=128)
     is_long = 'xmediasum40k' in scenario.select[0]
@@ -186,7 +186,7 @@ def authors(model: str, scenario: Scenario) -> ConfigDict:
     return c
 
 
-def _public(model: str) -> ConfigDict:
+def public(model: str) -> ConfigDict:
     """Settings that the configs of public checkpoints share."""
     summariser = MODELS[model]
     c = config_lib.defaults()

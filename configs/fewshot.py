@@ -57,89 +57,48 @@ from xlbench import config as config_lib
 from xlbench.benchmarks import FEWSHOT
 from xlbench.configs import fewshot_source
 
-
-def get_config(variant: str = '') -> ConfigDict:
-    """The config of one size and task."""
-    narrowed = dict.fromkeys(('methods', 'starts', 'languages', 'shots'))
-    chosen = config_lib.variant(variant, tuple(fewshot_source.SIZES), task='udpos', **narrowed)
-    sizes = {'sample': sample, 'ud': small, 'encoder': brought, 'mbert': paper}
-    c = sizes[chosen['size']](chosen['task'])
-    for key in narrowed:
-        if chosen[key] is not None:
-            words = filter(None, chosen[key].split('+'))
-            c.adapt[key] = tuple(int(w) if w.isdigit() else w for w in words)
-    return c
-
-
-def sample(task: str) -> ConfigDict:
-    """The embedded corpora and a small encoder."""
-    return sweep(
-        task,
-        fewshot_source.get_config(f'sample,task={task}'),
+# Of small sweeps: the 30 buckets that are easy to come by. Dev sets are sentences of the other
+# buckets, so that languages without a dev file, or with a small one, are treated alike, and each
+# test set stays whole.
+_FEW = dict(buckets=(0, 30), dev='other_shots', dev_examples=30)
+# Size -> what differs from `sweep`; languages: by default all of the task but English.
+SIZES = {
+    'sample': dict(
         languages=fewshot_source.SAMPLE_LANGUAGES[1:],
-        shots=FEWSHOT.shots(task),
         buckets=(0, 6),  # Of each K those from 0 to 5.
         methods=('full', 'fc'),
         learning_rates=(3e-4, 1e-3),
         epochs=15,
         patience=3,
-    )
-
-
-def small(task: str) -> ConfigDict:
-    """A small tagger on Universal Dependencies, and the 30 buckets that are easy to come by.
-
-    Dev sets are sentences of the other buckets, so that languages without a dev file, or with a
-    small one, are treated alike, and each test set stays whole.
-    """
-    return sweep(
-        task,
-        fewshot_source.get_config(f'ud,task={task},source=en'),
-        languages=('de', 'tr', 'ta', 'zh', 'mr'),
-        shots=(1, 2, 4),
-        buckets=(0, 30),
-        learning_rates=(5e-3,),
-        dev='other_shots',
-        dev_examples=30,
-    )
-
-
-def brought(task: str) -> ConfigDict:
-    """An encoder of the user's own, with development sets as in `small`.
-
-    Of test sets 200 examples are scored, the same for all, and adaptations are short: with an
-    encoder of 12 layers of 384 one of them takes some seconds of two CPU cores.
-    """
-    return sweep(
-        task,
-        fewshot_source.get_config(f'encoder,task={task},source=en'),
-        languages=FEWSHOT.task_languages[task][1:],
-        shots=FEWSHOT.shots(task),
-        buckets=(0, 30),
-        learning_rates=(1e-4,),
-        head_learning_rates=(1e-2,),
-        epochs=10,
-        patience=3,
-        dev='other_shots',
-        dev_examples=30,
+    ),
+    'ud': _FEW | dict(languages=('de', 'tr', 'ta', 'zh', 'mr'), learning_rates=(5e-3,)),
+    # Of test sets 200 examples are scored, the same for all, and adaptations are short: with an
+    # encoder of 12 layers of 384 one of them takes some seconds of two CPU cores.
+    'encoder': _FEW | dict(
+        learning_rates=(1e-4,), head_learning_rates=(1e-2,), epochs=10, patience=3,
         test_examples=200,
-    )
+    ),
+    # The paper's setting (section 4 and appendix); what it does not say as in fsxlt/code. The batch
+    # is the whole bucket, as in the paper: fsxlt/code has 32, less than MARC's bucket of 8 shots
+    # alone. The dev sets of xnli and pawsx are without the shots of all buckets.
+    'mbert': dict(buckets=(0, 40), eval_batch_size=512),
+}  # fmt: skip
 
 
-def paper(task: str) -> ConfigDict:
-    """The paper's setting (section 4 and appendix); what it does not say as in fsxlt/code.
-
-    The batch is the whole bucket, as in the paper: fsxlt/code has 32, less than MARC's bucket of 8
-    shots alone. The dev sets of xnli and pawsx are without the shots of all buckets.
-    """
-    return sweep(
-        task,
-        fewshot_source.get_config(f'mbert,task={task}'),
-        languages=FEWSHOT.task_languages[task][1:],  # All but English.
-        shots=FEWSHOT.shots(task),
-        buckets=(0, 40),
-        eval_batch_size=512,
-    )
+def get_config(variant: str = '') -> ConfigDict:
+    """The config of one size and task."""
+    narrowed = dict.fromkeys(('methods', 'starts', 'languages', 'shots'))
+    chosen = config_lib.variant(variant, tuple(SIZES), task='udpos', **narrowed)
+    size, task = chosen['size'], chosen['task']
+    only_english = ',source=en' if size in ('ud', 'encoder') else ''  # Of what it evaluates.
+    trained = fewshot_source.get_config(f'{size},task={task}{only_english}')
+    usual = dict(languages=FEWSHOT.task_languages[task][1:], shots=FEWSHOT.shots(task))
+    c = sweep(task, trained, **usual | SIZES[size])
+    for key in narrowed:
+        if chosen[key] is not None:
+            words = filter(None, chosen[key].split('+'))
+            c.adapt[key] = tuple(int(w) if w.isdigit() else w for w in words)
+    return c
 
 
 def sweep(task: str, source: ConfigDict, **adapt: object) -> ConfigDict:

@@ -13,8 +13,6 @@ Keys after the colon: size (sample, small, base), scenario (mono, mono_multitask
 multi_multitask, cross, zero_shot), source, target, rate.
 """
 
-import functools
-
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
@@ -24,9 +22,9 @@ from xlbench.config import recipes
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
-    scenario_of = functools.partial(XQUAD.scenario, task='qg')
     defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
-    scenario, size = recipes.choose(variant, ('sample', 'small', 'base'), scenario_of, **defaults)
+    sizes = ('sample', 'small', 'base')
+    scenario, size = recipes.choose(variant, sizes, XQUAD.scenario, **defaults)
     c = config_lib.defaults()
     if size == 'sample':
         c.data = dict(root='data', vocabulary='data/xquad/xquad.model', sample=False)

@@ -47,20 +47,16 @@ def read(
 ) -> Iterator[readers.Item]:
     """The pairs of a split: the values of some keys, a line each, and that of another."""
     seen: set[str] = set()
-    for row in rows.read(path, ['fname', *inputs, targets], _LAYOUT):
-        if isinstance(row, readers.BadRecord):
-            yield row
-            continue
-        try:
-            name, *texts = (rows.text(value, key) for key, value in row.values.items())
-            if name in seen:
-                raise ValueError(f'fname {name!r} is there twice')
-        except ValueError as error:
-            yield readers.BadRecord(path, row.number, str(error))
-            continue
+
+    def pair(_: int, values: rows.Values) -> Iterator[readers.Record]:
+        name, *texts = (rows.text(value, key) for key, value in values.items())
+        if name in seen:
+            raise ValueError(f'fname {name!r} is there twice')
         seen.add(name)
         source = '\n'.join(text.strip() for text in texts[: len(inputs)])
         yield dict(zip(FIELDS, (name, source, texts[-1].strip()), strict=True))
+
+    return readers.convert(path, rows.read(path, ['fname', *inputs, targets], _LAYOUT), pair)
 
 
 def count(split: str, path: str) -> int:

@@ -61,7 +61,7 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
     pairs = {
         lang: _dev_pairs(task, lang)
         for lang in FEWSHOT.task_languages[task]
-        if any(readers.find(os.path.join(pipeline.root(), path)) for path in _dev_files(task, lang))
+        if _found(fewshot.files(task, lang, 'validation'))
     }
     if FEWSHOT.pivot not in pairs:
         raise errors.UserError(
@@ -86,14 +86,10 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
     return said
 
 
-def _dev_files(task: str, lang: str) -> list[str]:
-    return fewshot.files(task, lang, 'validation')
-
-
 def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
     """{row: pair} of a dev set."""
     pairs = {}
-    for record in _records(task, lang, 'validation', _dev_files(task, lang)):
+    for record in _records(task, lang, 'validation', fewshot.files(task, lang, 'validation')):
         if record['uid'].startswith('tfds/'):
             raise errors.UserError(
                 f'the dev set of {task} in {lang} is that of TensorFlow Datasets, which has lost '
@@ -106,14 +102,17 @@ def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
 
 def _records(task: str, lang: str, split: str, paths: Sequence[str]) -> list[Record]:
     """The records of a split; UserError for a line that is none."""
-    found = [path for name in paths for path in readers.find(os.path.join(pipeline.root(), name))]
     records = []
-    for record in fewshot.read(task, lang, split, *found) if found else ():
+    for record in fewshot.read(task, lang, split, *found) if (found := _found(paths)) else ():
         if isinstance(record, readers.BadRecord):
             raise errors.UserError(f'{record.path}:{record.line}: {record.reason}')
         if isinstance(record, dict):
             records.append(record)
     return records
+
+
+def _found(paths: Sequence[str]) -> list[str]:
+    return [path for name in paths for path in readers.find(os.path.join(pipeline.root(), name))]
 
 
 def _trained_rows(english: dict[int, Record]) -> set[int]:
@@ -153,7 +152,6 @@ def _write(path: pathlib.Path, pairs: Sequence[Record]) -> str:
 
 
 def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
-    """Copies the files of a language's few shots."""
     for shots in FEWSHOT.shots(task):
         for path in _shot_files(task, lang, shots):
             place = pathlib.Path(output) / os.path.relpath(path, pipeline.root())

@@ -66,19 +66,15 @@ def _texts(
 ) -> Iterator[tuple[int, tuple[str, ...]] | readers.BadRecord]:
     """The line and the texts of each object, the first of which is in one line alone."""
     seen: set[str] = set()
-    for row in rows.read(path, keys, _LAYOUT):
-        if isinstance(row, readers.BadRecord):
-            yield row
-            continue
-        try:
-            texts = tuple(rows.text(row.values[key], key).strip() for key in keys)
-            if texts[0] in seen:
-                raise ValueError(f'{keys[0]} {texts[0]!r} is there twice')
-        except ValueError as error:
-            yield readers.BadRecord(path, row.number, str(error))
-            continue
+
+    def of_object(number: int, values: rows.Values) -> Iterator[tuple[int, tuple[str, ...]]]:
+        texts = tuple(rows.text(values[key], key).strip() for key in keys)
+        if texts[0] in seen:
+            raise ValueError(f'{keys[0]} {texts[0]!r} is there twice')
         seen.add(texts[0])
-        yield row.number, texts
+        yield number, texts
+
+    return readers.convert(path, rows.read(path, keys, _LAYOUT), of_object)
 
 
 def count(split: str, path: str, *others: str) -> int:

@@ -22,7 +22,7 @@ tasks/mtg2.py has version 2 of the data, in the same form below mtg2/.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from xlbench import pipeline
 from xlbench.benchmarks import MTG, ParallelBenchmark, mtg as versions
@@ -38,25 +38,13 @@ SOURCES = {
 }
 
 
-def files(task: str, source: str, target: str, split: str) -> list[str]:
-    """Source and target file of a split, below the data root."""
-    return files_of(MTG.name, task, (source, target), split)
-
-
-def files_of(name: str, task: str, langs: tuple[str, str], split: str) -> list[str]:
-    """Source and target file of a split of a version.
-
-    Args:
-        name: Of the version, mtg or mtg2.
-        task: Of the benchmark.
-        langs: Of source and target.
-        split: One of `SPLITS`.
-    """
+def files(name: str, task: str, source: str, target: str, split: str) -> list[str]:
+    """Source and target file of a split of a version, mtg or mtg2, below the data root."""
     pattern, variable = versions.file_pattern(name), versions.VARIABLES[name]
     try:
         return [
             pattern.format(task=task, lang=lang, split=split, side=side)
-            for lang, side in zip(langs, ('src', 'trg'), strict=True)
+            for lang, side in zip((source, target), ('src', 'trg'), strict=True)
         ]
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise errors.UserError(
@@ -73,28 +61,16 @@ def read(
 
 
 def register(
-    benchmark: ParallelBenchmark,
-    files_of_pair: Callable[..., list[str]],
-    task: str,
-    source: str,
-    target: str,
+    benchmark: ParallelBenchmark, task: str, source: str, target: str
 ) -> pipeline.DeclaredTask:
-    """Adds the task of one language pair.
-
-    Args:
-        benchmark: The version.
-        files_of_pair: Gives the files of a task, source, target and split.
-        task: Of the benchmark; one that version 1 lacks has one text on a line.
-        source: Language of the input.
-        target: Language of what is generated.
-    """
+    """Adds the task of one language pair; one that version 1 lacks has one text on a line."""
     columns, template = SOURCES.get(task, (('text',), '{text}'))
     hint = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
     return pipeline.add_task(
         benchmark.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, columns),
-            functools.partial(files_of_pair, task, source, target),
+            functools.partial(files, benchmark.name, task, source, target),
             SPLITS,
             (*columns, 'target'),
             source_lang=source,
@@ -107,14 +83,14 @@ def register(
     )
 
 
-def register_all(benchmark: ParallelBenchmark, files_of_pair: Callable[..., list[str]]) -> None:
+def register_all(benchmark: ParallelBenchmark) -> None:
     """Adds all tasks and mixtures of a version."""
     for task in benchmark.tasks:
         for source in benchmark.languages:
             for target in benchmark.languages:
-                register(benchmark, files_of_pair, task, source, target)
+                register(benchmark, task, source, target)
     for scenario in filter(lambda scenario: scenario.train, benchmark.scenarios()):
         pipeline.add_mixture(scenario.mixture, scenario.train)
 
 
-register_all(MTG, files)
+register_all(MTG)

@@ -15,7 +15,6 @@ nothing that is asked about has been read in training.
 """
 
 import functools
-import os
 from collections.abc import Iterator
 
 from xlbench import pipeline
@@ -33,13 +32,8 @@ def split_of(article: int) -> str:
 
 def files(source: str, target: str, split: str) -> list[str]:
     """The files of both languages, below the data root."""
-    paths = []
-    for lang in (source, target):
-        plain = f'xquad/xquad.{lang}.json'
-        packed = f'{plain}.gz'
-        exists = os.path.isfile(os.path.join(pipeline.root(), packed))
-        paths.append(packed if exists else plain)
-    return paths
+    del split  # All are in one file.
+    return [f'xquad/xquad.{lang}.json' for lang in (source, target)]
 
 
 def read(

@@ -56,7 +56,7 @@ import pytest
 LONGEST = (
     'readme', 'notebooks', 'stranger', 'jobs', 'processes', 'train', 'disk', 'preemption',
     'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
-    'huggingface', 'bert', 'bart', 'exports', 'beam_families', 'beam_t5', 'launch',
+    'huggingface', 'parity', 'bert', 'exports', 'beam_families', 'beam_t5', 'launch',
     'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
     'chain', 'distributed',
 )  # fmt: skip

@@ -1,19 +1,13 @@
 """`xlbench data segment`: views of a corpus, by words and by an encoder."""
 
 import json
-import shutil
 
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
+import encoder_folders
 import numpy as np
 import pytest
-import tokenizer_files
 
-from xlbench import models
-from xlbench.data import segments, tokenizers
+from xlbench.data import segments
 from xlbench.dialogues import segment
-from xlbench.huggingface import checkpoint
 from xlbench.system import errors
 
 WORDS = (('key', 'door', 'lock'), ('train', 'ticket', 'late'))
@@ -55,7 +49,7 @@ def test_topics_change_where_the_words_do(paths, capsys):
 
 
 def test_an_encoder_s_vectors_are_kept(paths, tmp_path, capsys):
-    folder = str(encoder(tmp_path))
+    folder = encoder_folders.write(tmp_path / 'encoder', 'bert-uncased')
     assert run(*paths, f'--encoder={folder}') == 0
     kept = tmp_path / 'train.vectors.npz'
     before, views = kept.read_bytes(), (tmp_path / 'train.views.jsonl').read_bytes()
@@ -68,20 +62,6 @@ def test_an_encoder_s_vectors_are_kept(paths, tmp_path, capsys):
     assert kept.read_bytes() == before and (tmp_path / 'train.views.jsonl').read_bytes() == views
     with np.load(kept) as stored:
         assert stored['vectors'].shape == (120, 16)
-
-
-def encoder(tmp_path):
-    """A tiny BERT as a folder in the form of Hugging Face."""
-    folder, saved = tmp_path / 'encoder', tmp_path / 'saved'
-    chosen = tokenizers.load(tokenizer_files.write(folder, 'bert-uncased'), '.')
-    sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=16, num_layers=1)
-    model = models.build('bert', 'sample', vocab_size=chosen.vocab_size, **sizes)
-    params = nn.unbox(jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, 4), int)))['params']
-    ids = dict(pad_id=chosen.pad_id, eos_id=chosen.eos_id)
-    checkpoint.save(saved, 'bert', model.config, params, ids, ())
-    for path in saved.iterdir():
-        shutil.copy(path, folder)
-    return folder
 
 
 def test_mistakes(paths, tmp_path):

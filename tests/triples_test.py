@@ -6,7 +6,7 @@ import pytest
 
 from xlbench.data import actions, readers
 from xlbench.dialogues import triples
-from xlbench.inference import load
+from xlbench.inference import loading
 from xlbench.inference.answering import Tagged
 from xlbench.inference.labeller import Tagger
 from xlbench.system import errors
@@ -32,7 +32,7 @@ class Words(Tagger):
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """A function from a file's name, its content and further flags to (exit code, screen)."""
-    monkeypatch.setattr(load, 'load', lambda spec, **options: Words())
+    monkeypatch.setattr(loading, 'load', lambda spec, **options: Words())
     monkeypatch.setattr(triples.config_lib, 'check_source', lambda spec, kind: None)
 
     def run(name, content, *flags):
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_one_line(run, monkeypatch):
     monkeypatch.setattr(Words, 'labels', ('B-PER', 'O'))
     code, screen = run('train.json', [])
     assert code == 2 and 'has no tag VERB, NOUN; triples need the universal tags' in screen
-    monkeypatch.setattr(load, 'load', lambda spec, **options: object())
+    monkeypatch.setattr(loading, 'load', lambda spec, **options: object())
     assert 'is not a tagger' in run('train.json', [])[1]
     code = errors.run_main(triples.main, ['triples', 'nowhere.json', '--tagger=x'])
     assert code == 2

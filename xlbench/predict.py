@@ -93,15 +93,14 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 from xlbench.data import readers, rows
 from xlbench.decoding import flags
 from xlbench.inference import answer_lines, reranking
-from xlbench.inference.answer_lines import Answering, Answers, Asked
+from xlbench.inference.answer_lines import Answered, Answering, Asked
 from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.load import load
-from xlbench.inference.parquet_answers import ParquetAnswers
+from xlbench.inference.loading import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.parallel import cluster, environment, freed_memory
+from xlbench.parallel import cluster, freed_memory
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
@@ -117,7 +116,7 @@ __all__ = [
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = commands.predict_flags(argv, __doc__)
-    place = environment.find(os.environ)
+    place = cluster.find(os.environ)
     if place and place.count > 1:
         raise UserError(
             f'predict runs in one process, on all devices of its machine, and not in {place.count} '
@@ -156,7 +155,8 @@ def main(argv: Sequence[str]) -> int:
         with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
             if format == 'parquet':
                 kind = dict(count=asked.count, is_tagger=isinstance(model, Tagger))
-                table = stack.enter_context(ParquetAnswers(file, args.input, given, added, **kind))
+                table = answer_lines.parquet_table(file, args.input, given, added, **kind)
+                add = stack.enter_context(table)
             elif format in answer_lines.TABLES:
                 file.write(answer_lines.cells([*columns, *added], format).encode())
             with progress:
@@ -164,7 +164,7 @@ def main(argv: Sequence[str]) -> int:
                     progress.add()
                     record = inputs.records.popleft()
                     if format == 'parquet':
-                        table.add(record, answer)
+                        add(record, answer)
                     else:
                         file.write(show(progress.done, record, answer).encode())
                         file.flush()
@@ -192,7 +192,7 @@ class _Asked(NamedTuple):
     """
 
     model: Answering
-    stream: Callable[[Iterable[Asked | None]], Iterator[Answers | Classified | Tagged]]
+    stream: Callable[[Iterable[Asked | None]], Iterator[Answered]]
     count: int
     method: str
     models: Sequence[Model | Classifier | Tagger]

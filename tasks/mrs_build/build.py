@@ -22,10 +22,10 @@ from xlbench.jobs.work_folders import Setting, Settings
 from xlbench.system import locks
 from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import (
+    dumps,
     options as options_lib,
     pairs,
     plugins,
-    scan,
     stats as stats_lib,
     translating,
 )
@@ -61,7 +61,7 @@ def build(options: Options, redo: bool, engine: Engine) -> Stats:
         plugins.identifier(options.language_model)
         options = _with_indexed_scores(options, settings['split'])
         Publisher(options)
-        scanned = scan.scan(options, engine)
+        scanned = dumps.scan(options, engine)
         comments = [path for file in scanned for path in file.shards()]
         paired = _partitions('pair', pairs.join, options, comments, engine)
         if not options.languages:

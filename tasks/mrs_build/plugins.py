@@ -139,10 +139,10 @@ def model_digest(spec: str) -> str:
 
 @functools.cache
 def _classifier(spec: str) -> 'Classifier':
-    from xlbench.inference import labeller, load  # They load jax, which nothing else here needs.
+    from xlbench.inference import labeller, loading  # They load jax, which nothing else here needs.
 
     is_hosted = is_hub_name(spec)
-    model = load.load(str(hub.local_folder(spec, [tensors.SAFETENSORS])) if is_hosted else spec)
+    model = loading.load(str(hub.local_folder(spec, [tensors.SAFETENSORS])) if is_hosted else spec)
     if not isinstance(model, labeller.Classifier):
         raise UserError(
             f'{spec} is not a classifier of texts; toxicity is the probability of a label'

@@ -216,7 +216,6 @@ def _inside(texts: Sequence[str], valid: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _lines(contents: Iterable[bytes]) -> Iterator[str]:
-    """The lines, without line ends."""
     for data in contents:
         yield from data.decode().split('\n')[:-1]
 

@@ -1,73 +1,23 @@
 """The statistics of a build, as OUTPUT/mrs/stats.json has them, and as people read them."""
 
 import collections
-from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+from collections.abc import Sequence
+from typing import Any
 
 from xlbench.jobs import shards
 from xlbench.tasks.mrs_build import pairs
+from xlbench.tasks.mrs_build.dumps import Dump
 from xlbench.tasks.mrs_build.options import Options, Settings
-from xlbench.tasks.mrs_build.scan import Dump
 
 _COLUMNS = ('language', *pairs.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
-
-
 # Where English pairs were translated.
 _TRANSLATED = ('mt_train', 'mt_valid', 'untranslated pairs')
 
 
-class DumpStats(TypedDict):
-    """One dump: its lines, those that are no comments by reason, and what damaged its end."""
-
-    name: str
-    lines: int
-    malformed: Mapping[str, int]
-    damage: str
-
-
-class CommentStats(TypedDict):
-    """Comments that were read, and those that were dropped, by reason."""
-
-    read: int
-    dropped: Mapping[str, int]
-
-
-# Replies that were read, those that are there twice, and those that were dropped, by reason.
-ReplyStats = TypedDict(
-    'ReplyStats', {'read': int, 'copies of comments': int, 'dropped': Mapping[str, int]}
-)
-
-# Of one language: pairs of each split, tokens, pairs that were dropped, and its response set.
-LanguageStats = TypedDict(
-    'LanguageStats',
-    {
-        'train': int,
-        'valid': int,
-        'test': int,
-        'tokens': int,
-        'dropped': Mapping[str, int],
-        'without a toxicity score': int,
-        'gmr_valid': NotRequired[int],
-        'mt_train': NotRequired[int],
-        'mt_valid': NotRequired[int],
-        'untranslated pairs': NotRequired[int],
-        'untranslated responses': NotRequired[int],
-        'responses': NotRequired[int],
-        'translated responses': NotRequired[int],
-        'toxic responses': NotRequired[int],
-        'responses without a toxicity score': NotRequired[int],
-    },
-)
-
-
-class Stats(TypedDict):
-    """The counts of a build, and its settings."""
-
-    settings: Settings
-    dumps: list[DumpStats]
-    comments: CommentStats
-    replies: ReplyStats
-    languages: dict[str, LanguageStats]
+# What stats.json holds: `settings` by step; `dumps`, each with its name, its lines, those that are
+# no comments by reason, and what damaged its end; `comments` and `replies`, those that were read
+# and those dropped, by reason; `languages`, each with the pairs of its splits and their fate.
+Stats = dict[str, Any]
 
 
 def count(
@@ -86,7 +36,7 @@ def count(
       paired: shards of pairs.
       split: shards of lines of the final files.
     """
-    by_dump = sorted([dump.name, dump.counts(), dump.read.damage] for dump in scanned)
+    by_dump = sorted((dump.name, dump.counts(), dump.read.damage) for dump in scanned)
     scan = sum((counts for _, counts, _ in by_dump), collections.Counter())
     pair, final = shards.total(paired), shards.total(split)
     return {
@@ -134,10 +84,9 @@ def table(stats: Stats) -> str:
     for name, *cells in rows:
         right = [c.rjust(w) for c, w in zip(cells, widths[1:], strict=True)]
         lines.append('  '.join([name.ljust(widths[0]), *right]))
-    malformed: dict[str, int] = {}
+    malformed: collections.Counter[str] = collections.Counter()
     for dump in stats['dumps']:
-        for reason, number in dump['malformed'].items():
-            malformed[reason] = malformed.get(reason, 0) + number
+        malformed.update(dump['malformed'])
     for what, number, reasons in (
         ('lines', sum(dump['lines'] for dump in stats['dumps']), malformed),
         ('comments', stats['comments']['read'], stats['comments']['dropped']),

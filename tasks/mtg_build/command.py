@@ -45,6 +45,7 @@ is corrected. With --redo, another --ngram or --threshold translates nothing aga
 """
 
 import argparse
+import dataclasses
 import functools
 import os
 import re
@@ -117,25 +118,18 @@ def _options(args: argparse.Namespace, task: str, template: Template) -> Options
     for path in (*getattr(args, task), *getattr(args, f'{task}_held_out')):
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
-    return Options(
-        benchmark=args.benchmark,
-        task=task,
-        originals=tuple(getattr(args, task)),
-        held_out=tuple(getattr(args, f'{task}_held_out')),
-        columns=columns,
-        max_bad=args.max_bad,
-        sizes=args.sizes,
-        spare=args.spare if sum(args.sizes) else 0,
-        seed=args.sample_seed,
-        languages=args.languages,
-        engine=template,
-        unit=args.unit,
-        ngram=args.ngram,
-        threshold=args.threshold,
-        per_sheet=args.per_sheet,
-        output=args.output,
-        work=os.path.join(args.work, task),
-    )
+    of_task = {
+        'task': task,
+        'originals': tuple(getattr(args, task)),
+        'held_out': tuple(getattr(args, f'{task}_held_out')),
+        'columns': columns,
+        'spare': args.spare if sum(args.sizes) else 0,
+        'seed': args.sample_seed,
+        'engine': template,
+        'work': os.path.join(args.work, task),
+    }
+    names = {field.name for field in dataclasses.fields(Options)} - of_task.keys()
+    return Options(**of_task, **{name: getattr(args, name) for name in names})
 
 
 def _built(options: Options, redo: bool, engine: Engine) -> About:
@@ -177,7 +171,8 @@ def _built(options: Options, redo: bool, engine: Engine) -> About:
 def _correct(args: argparse.Namespace) -> int:
     by_sheet = corrections.merged([corrections.read(path) for path in args.corrected])
     known = set()
-    annotations = [_annotation(args, task) for task in KINDS if _has_sheets(args.work, task)]
+    with_sheets = [t for t in KINDS if files.names(os.path.join(args.work, t, 'sheets'))]
+    annotations = [_annotation(args, task) for task in with_sheets]
     chosen = []
     for annotation in annotations:
         ids = {n.sheet.id for of_lang in annotation.sheets().values() for n in of_lang}
@@ -201,10 +196,6 @@ def _correct(args: argparse.Namespace) -> int:
         counts = ', '.join(f'{about.counts[f"corrected_{c}"]:,} {c}' for c in annotation.languages)
         print(f'{annotation.final}: {sizes}; corrected by people: {counts}')
     return 0
-
-
-def _has_sheets(work: str, task: str) -> bool:
-    return bool(files.names(os.path.join(work, task, 'sheets')))
 
 
 def _annotation(args: argparse.Namespace, task: str) -> Annotation:

@@ -23,6 +23,7 @@ import collections
 import dataclasses
 import gzip
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,6 +92,7 @@ class Originals:
       max_bad: share of the examples that may be bad, 0 to 1.
 
     Attributes:
+      num_read: examples of the last reading.
       num_bad: bad examples that the last reading has met.
       num_repeated: examples of the last reading that were there before.
     """
@@ -98,7 +100,7 @@ class Originals:
     def __init__(self, task: str, paths: Sequence[str], columns: Sequence[str], max_bad: float):
         self._task, self._paths, self._columns = task, paths, tuple(columns)
         self._max_bad = max_bad
-        self.num_bad = self.num_repeated = 0
+        self.num_read = self.num_bad = self.num_repeated = 0
 
     def __iter__(self) -> Iterator[Example]:
         """Reads the examples, each once.
@@ -106,7 +108,7 @@ class Originals:
         Raises:
           UserError: a file cannot be read, or more than the share are bad.
         """
-        self.num_bad = self.num_repeated = 0
+        self.num_read = self.num_bad = self.num_repeated = 0
         seen: set[bytes] = set()
         first: BadRecord | None = None
         for path in self._paths:
@@ -119,6 +121,7 @@ class Originals:
                     self.num_repeated += 1
                 else:
                     seen.add(key)
+                    self.num_read += 1
                     yield item
         if first and self.num_bad > self._max_bad * (len(seen) + self.num_bad):
             raise UserError(
@@ -138,17 +141,14 @@ class Originals:
         kind = KINDS[self._task]
         layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
         columns, make = self._layout(path, kind, layout)
-        for row in rows.read(path, columns, layout):
-            if isinstance(row, BadRecord):
-                yield row
-                continue
-            try:
-                texts = _clean([rows.text(row.values[key], key) for key in columns])
-                if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
-                    raise ValueError(f'{empty[0]} is empty')
-                yield make(texts)
-            except ValueError as error:
-                yield BadRecord(path, row.number, str(error))
+
+        def example(_: int, values: rows.Values) -> Iterator[Example]:
+            texts = _clean([rows.text(values[key], key) for key in columns])
+            if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
+                raise ValueError(f'{empty[0]} is empty')
+            yield make(texts)
+
+        yield from readers.convert(path, rows.read(path, columns, layout), example)
 
     def _layout(
         self, path: str, kind: Kind, layout: Layout
@@ -296,52 +296,29 @@ def _read(options: Options, folder: str) -> Counts:
             if place is not None:
                 chosen[place] = example
                 passages.add(digest(example[0]))
-        num_read, rough = 0, _Files(folder, 'rough')
-        for example in counted(originals):
-            num_read += 1
-            if digest(example[0]) not in passages:
-                rough.add(example)
-        rough.close()
-    if not num_read:
+        others = (one for one in counted(originals) if digest(one[0]) not in passages)
+        rough, num_rough_files = _write_files(folder, 'rough', others)
+    if not originals.num_read:
         raise UserError(f'{", ".join(options.originals)}: no examples; is it empty?')
-    kept = _Files(folder, 'sample')
-    for place in sorted(chosen):
-        kept.add(chosen[place])
-    kept.close()
+    in_order = (chosen[place] for place in sorted(chosen))
+    _, num_files = _write_files(folder, 'sample', in_order)
     in_both = 0 if options.held_out else len(chosen)
     return Counts(
-        read=num_read,
+        read=originals.num_read,
         repeated=originals.num_repeated,
         bad=originals.num_bad,
-        rough=rough.count,
+        rough=rough,
         sample=len(chosen),
-        with_sample=num_read - rough.count - in_both,
-        files={'rough': rough.number, 'sample': kept.number},
+        with_sample=originals.num_read - rough - in_both,
+        files={'rough': num_rough_files, 'sample': num_files},
     )
 
 
-class _Files:
-    """Writes examples into files of one size.
-
-    Attributes:
-      count: examples so far.
-      number: files so far.
-    """
-
-    def __init__(self, folder: str, part: str):
-        self._folder, self._part = folder, part
-        self._waiting: list[Example] = []
-        self.count = self.number = 0
-        os.mkdir(os.path.join(folder, part))
-
-    def add(self, example: Example) -> None:
-        self._waiting.append(example)
-        self.count += 1
-        if len(self._waiting) == _EXAMPLES:
-            self.close()
-
-    def close(self) -> None:
-        if self._waiting:
-            write_lines(path(self._folder, self._part, self.number), self._waiting)
-            self.number += 1
-            self._waiting = []
+def _write_files(folder: str, part: str, examples: Iterator[Example]) -> tuple[int, int]:
+    """Writes examples into files of one size; returns the numbers of both."""
+    os.mkdir(os.path.join(folder, part))
+    count = number = 0
+    while some := list(itertools.islice(examples, _EXAMPLES)):
+        write_lines(path(folder, part, number), some)
+        count, number = count + len(some), number + 1
+    return count, number

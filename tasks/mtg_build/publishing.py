@@ -158,7 +158,9 @@ def place(folder: str, final: str, about: str, redo: bool) -> None:
     names = [os.path.relpath(path, folder) for path in files.below(folder)]
     names.sort(key=lambda name: (name == about, name))
     with locks.folder(final):
-        ours = _earlier(os.path.join(final, about)) if redo else {}
+        earlier = os.path.join(final, about)
+        is_ours = redo and os.path.exists(earlier)
+        ours = files.read_json(earlier, About).sha256 if is_ours else {}
         missing = []
         for name in names:
             path = os.path.join(final, name)
@@ -181,11 +183,6 @@ def place(folder: str, final: str, about: str, redo: bool) -> None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(os.path.join(folder, name), 'rb') as old, files.replacing(path) as new:
                 shutil.copyfileobj(old, new)
-
-
-def _earlier(path: str) -> dict[str, str]:
-    """The hashes of what an earlier build has made; {} if there was none."""
-    return files.read_json(path, About).sha256 if os.path.exists(path) else {}
 
 
 def _filtered(options: Options, counts: originals.Counts, folder: str) -> About:

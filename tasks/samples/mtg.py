@@ -192,17 +192,10 @@ def _write_corpora(folder: str, seed: int) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary, of the training split of all tasks and languages.
+    """The vocabulary, of every fourth training line, sources and targets.
 
     The words are few, so most become one piece; bytes spell everything else, in any script.
     """
-    return tokenizers.train_sentencepiece(
-        _vocabulary_lines(folder), size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
-
-
-def _vocabulary_lines(folder: str) -> list[str]:
-    """Every fourth training line, sources and targets, in a fixed order."""
     lines = []
     for task in TASKS:
         for lang in lexicon.LANGUAGES:
@@ -210,7 +203,9 @@ def _vocabulary_lines(folder: str) -> list[str]:
                 path = os.path.join(folder, task, lang, f'train.{side}')
                 with open(path, encoding='utf-8') as file:
                     lines += [line.rstrip('\n').replace('\t', ' ') for line in file][::4]
-    return lines
+    return tokenizers.train_sentencepiece(
+        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
+    )
 
 
 SAMPLE = corpus.Sample(

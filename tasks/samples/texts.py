@@ -116,7 +116,6 @@ class Block(NamedTuple):
         return {lang: row for lang, (row,) in rows.items()}
 
     def _slots(self, line: int, cell: str, known: Collection[str]) -> set[str]:
-        """The slots of a cell."""
         slots = _SLOT.findall(cell) if '{' in cell else []
         if not cell.count('{') == cell.count('}') == len(slots):
             self.error(line, f'has a brace that is part of no slot: {cell}')

@@ -41,7 +41,6 @@ def _write_corpus(folder: str, seed: int) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary of all languages."""
     lines: list[str] = []
     for lang in talks.LANGUAGES[1:]:
         path = os.path.join(folder, 'wmt20', f'en-{lang}', 'train.tsv')

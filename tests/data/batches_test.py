@@ -24,7 +24,13 @@ EACH = {
     'each_task': {'packing': False, 'each_task': True, 'batch_size': 12},
     'each_task_packed': {'packing': True, 'each_task': True, 'batch_size': 12},
 }
-ALL = MODES | EACH
+PARTS = {'curriculum': [['demo_b', 'demo_c'], ['demo_a']]}
+EPOCHS = {
+    'epochs': {'packing': False, **PARTS},
+    'epochs_packed_buckets': {'packing': True, 'length_buckets': 3, **PARTS},
+    'epochs_of_one_task': {'packing': False, 'one_task': True, **PARTS},
+}
+ALL = MODES | EACH | EPOCHS
 
 
 @pytest.fixture(scope='module')

@@ -1,7 +1,6 @@
-"""Buckets: both published forms, the criteria, dev sets without shots, sampling; made-up texts."""
+"""Buckets: both published forms, the criteria, sampling; made-up texts."""
 
 import collections
-import gzip
 import itertools
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from put_files import put
 
 from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.data.buckets import Bucket, command
@@ -34,14 +34,6 @@ XNLI = {
     for i, label in enumerate(('contradiction', 'entailment', 'neutral'))
 }
 TAGGED = 'Im\tADP\nHaus\tNOUN\n\n#\tSYM\n'
-
-
-def put(root, name, content):
-    path = pathlib.Path(root, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = (content if isinstance(content, str) else json.dumps(content)).encode()
-    path.write_bytes(gzip.compress(data) if name.endswith('.gz') else data)
-    return str(path)
 
 
 def put_bucket(root, bucket):
@@ -117,23 +109,30 @@ def test_a_file_without_bytes_is_an_empty_bucket(tmp_path):
         assert os.path.getsize(put(tmp_path, name, '')) == 0
 
 
-def test_labels_of_marc_are_numbers_in_files_and_texts_here(tmp_path):
-    data = {str(i): [shot(i, i, split='trn')] for i in range(1, 6)}
-    [bucket] = buckets.read(put(tmp_path, 'marc/1-shots/german/3-th/sampled.json', data))
-    assert [e['label'] for e in bucket.examples] == ['1', '2', '3', '4', '5']
+@pytest.mark.parametrize(
+    ('task', 'data', 'found'),
+    [
+        (
+            'marc', {str(i): [shot(i, i, split='trn')] for i in range(1, 6)},
+            [{'label': str(i)} for i in range(1, 6)],  # Numbers in files, and texts here.
+        ),
+        (
+            'mldoc',
+            {
+                label: [shot(i, label, split='trn', text_b=None)]
+                for i, label in enumerate(labelled.LABELS['mldoc'])
+            },
+            [{'text_b': '', 'label': label} for label in labelled.LABELS['mldoc']],
+        ),
+    ],
+)  # fmt: skip
+def test_labelled_buckets_are_written_as_they_were(tmp_path, task, data, found):
+    place = f'{task}/1-shots/german/3-th/sampled.json'
+    [bucket] = buckets.read(put(tmp_path, place, data))
+    for example, fields in zip(bucket.examples, found, strict=True):
+        assert example == example | fields
     written = put_bucket(tmp_path / 'out', bucket)
-    assert written == tmp_path / 'out/marc/1-shots/german/3-th/sampled.json'
-    assert json.loads(written.read_text(encoding='utf-8')) == data
-
-
-def test_single_texts(tmp_path):
-    data = {
-        label: [shot(i, label, split='trn', text_b=None)]
-        for i, label in enumerate(labelled.LABELS['mldoc'])
-    }
-    [bucket] = buckets.read(put(tmp_path, 'mldoc/1-shots/german/0-th/sampled.json', data))
-    assert bucket.examples[0]['text_b'] == ''
-    written = put_bucket(tmp_path / 'out', bucket)
+    assert written == tmp_path / 'out' / place
     assert json.loads(written.read_text(encoding='utf-8')) == data
 
 
@@ -218,7 +217,7 @@ def test_missing_buckets(tmp_path):
         buckets.find(str(tmp_path / 'nowhere'))
 
 
-# Dev sets without the shots.
+# Rows of dev sets.
 
 
 @pytest.mark.parametrize(
@@ -253,39 +252,17 @@ def test_uids_of_no_row(task, uid, message):
         labelled.Uid.parse(uid).row(task)
 
 
-def classified(task, index, *uids):
-    return Bucket(task, 1, 'de', index, tuple({'uid': uid, 'label': '0'} for uid in uids))
-
-
-def test_dev_rows():
-    pair = [classified('pawsx', 0, 'german-1-val'), classified('pawsx', 1, 'german-4-val')]
-    assert buckets.dev_rows('pawsx', 'de', pair, 6) == [1, 2, 4, 5]
-    # Of marc the shots are from the train set, of tagging there is a dev set beside.
-    assert buckets.dev_rows('marc', 'de', [classified('marc', 0, 'german-1-trn')], 3) == [0, 1, 2]
-    assert buckets.dev_rows('udpos', 'de', [tagged('a/X')], 2) == [0, 1]
-    with pytest.raises(UserError, match='is not in a dev set of 3 rows'):
-        buckets.dev_rows('pawsx', 'de', pair, 3)
-    with pytest.raises(UserError, match='not in a dev set'):
-        buckets.dev_rows('pawsx', 'de', [classified('pawsx', 0, 'french-2-val')], 6)
-    with pytest.raises(UserError, match='is not a bucket of pawsx in fr'):
-        buckets.dev_rows('pawsx', 'fr', pair, 6)
-
-
 # Criteria.
 
 
 def test_golden_criteria(golden):
     for case in golden('min_including/'):
         inputs, expected = case['inputs'], case['expected']
-        for unit, counts, name in (
-            ('words', 'token_counts', 'paper_token_counting'),
-            ('sentences', 'sentence_counts', 'metadialog_sentence_counting'),
-        ):
-            got = buckets.criteria(inputs['sentences_labels'], inputs['labels'], inputs['k'], unit)
-            assert got.counts == expected[counts]
-            assert (not got.missing) == expected[name]['criterion1']
-            assert (not got.removable) == expected[name]['criterion2']
-            assert list(got.removable) == expected[name]['removable_indices']
+        got = buckets.criteria(inputs['sentences_labels'], inputs['labels'], inputs['k'])
+        paper = expected['paper_token_counting']
+        assert got.counts == expected['token_counts']
+        assert (not got.missing, not got.removable) == (paper['criterion1'], paper['criterion2'])
+        assert list(got.removable) == paper['removable_indices']
 
 
 def found(*several):
@@ -437,7 +414,6 @@ def test_classification_buckets_are_disjoint():
     assert [example['label'] for example in made[0].examples] == ['0'] * 4 + ['1'] * 4
     assert made == buckets.sample('pawsx', 'de', examples, 4)
     assert made != buckets.sample('pawsx', 'de', examples, 4, seed=1)
-    assert len(buckets.dev_rows('pawsx', 'de', made, 400)) == 400 - 40 * 2 * 4
 
 
 def test_a_rare_label_runs_out():
@@ -698,8 +674,7 @@ def test_uids_find_the_texts_of_dev_rows(dev_data, task, langs):
                 assert row['uid'] == example['uid'] and row['label'] == example['label']
                 same += all(letters(row[side]) == letters(example[side]) for side in sides)
             assert same == len(examples), (lang, shots)
-            left = buckets.dev_rows(task, lang, several, len(rows))
-            assert len(left) == len(rows) - len(several) * labels * shots
+            assert len({example['uid'] for example in examples}) == len(several) * labels * shots
 
 
 def test_real_treebanks_give_buckets_that_satisfy_both_criteria(dev_data):

@@ -1,10 +1,10 @@
-"""Epochs in parts: their order, exact resume, any number of processes, sizes that do not divide."""
+"""Epochs in parts: their order, and sizes that do not divide; batches_test.py resumes them."""
 
 import itertools
 
 import numpy as np
 import pytest
-from feeds import LENGTHS, assert_equal_batches, ids_of, make_task
+from feeds import LENGTHS, ids_of, make_task
 
 from xlbench.data import batches, orders
 from xlbench.data.orders import Curriculum
@@ -67,39 +67,6 @@ def test_each_epoch_has_each_example_once_part_after_part(tasks, mode):
         assert [len(epoch) for epoch in found] == [-(-105 // 8) + -(-30 // 8)] * 3
     if mode != 'one_task':  # The tasks of a part are mixed all over it.
         assert sum(names(batch) == {'demo_p', 'demo_q'} for batch in found[0]) > 5
-
-
-@pytest.mark.parametrize('mode', MODES)
-def test_resuming_is_exact_in_the_middle_of_a_part(tasks, mode):
-    with feed(tasks, **MODES[mode]) as stream:
-        positions, expected = [], []
-        while stream.epochs()['demo_r'] < 1.5:
-            positions.append(stream.position())
-            expected.append(next(stream))
-    for index, position in [*enumerate(positions)][1::5]:
-        with feed(tasks, position=position, **MODES[mode]) as stream:
-            again = [next(stream) for _ in expected[index : index + 2]]
-        assert_equal_batches(again, expected[index : index + 2])
-
-
-@pytest.mark.parametrize('mode', MODES)
-def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
-    def run(count: int, steps: int = 25):
-        shares = []
-        for index in range(count):
-            with feed(tasks, process_index=index, process_count=count, **MODES[mode]) as stream:
-                shares.append([next(stream) for _ in range(steps)])
-                end = stream.position()
-        return end, [
-            {name: np.concatenate([share[name] for share in step]) for name in step[0]}
-            for step in zip(*shares, strict=True)
-        ]
-
-    end, whole = run(1)
-    for count in (2, 4):
-        other, divided = run(count)
-        assert other == end
-        assert_equal_batches(divided, whole)
 
 
 def test_what_is_said_of_a_curriculum_is_exact(tasks):

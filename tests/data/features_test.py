@@ -104,15 +104,24 @@ def test_a_model_of_two_views_reads_tasks_of_views_one_a_row():
         batches.check_view('multi_view', [task])
 
 
-def test_trimming_keeps_the_end():
-    ids = np.array([7, 8, 9, 1], np.int32)
-    np.testing.assert_array_equal(features.trim(ids, 3, 1), [7, 8, 1])
-    np.testing.assert_array_equal(features.trim(ids, 4, 1), ids)
-    np.testing.assert_array_equal(ids, [7, 8, 9, 1])
-    batch = generation([example([7, 8, 9, 1], [5, 6, 1])], 3, 2)
-    np.testing.assert_array_equal(batch['encoder_input_tokens'], [[7, 8, 1]])
-    np.testing.assert_array_equal(batch['decoder_target_tokens'], [[5, 1]])
-    np.testing.assert_array_equal(batch['decoder_input_tokens'], [[0, 5]])
+@pytest.mark.parametrize(
+    ('inputs', 'targets', 'sizes', 'limits', 'expected'),
+    [
+        ([7, 8, 9, 1], [5, 6, 1], (3, 2), None, ([7, 8, 1], [5, 1], [0, 5])),
+        # Language tokens stand first, so that the text between them and the end gets shorter.
+        ([90, 7, 8, 1], [91, 5, 6, 1], (3, 2), None, ([90, 7, 1], [91, 1], [0, 91])),
+        # Limits trim more than the width.
+        ([7, 8, 9, 1], [5, 1], (4, 3), (2, 3), ([7, 1, 0, 0], [5, 1, 0], [0, 5, 0])),
+    ],
+)
+def test_trimming_keeps_the_end_and_the_beginning(inputs, targets, sizes, limits, expected):
+    kwargs = {'limits': dict(zip(('inputs', 'targets'), limits, strict=True))} if limits else {}
+    batch = generation([example(inputs, targets)], *sizes, **kwargs)
+    names = 'encoder_input_tokens', 'decoder_target_tokens', 'decoder_input_tokens'
+    for name, tokens in zip(names, expected, strict=True):
+        np.testing.assert_array_equal(batch[name], [tokens], name)
+    ids = np.array(inputs, np.int32)
+    assert features.trim(ids, 4, 1) is ids and ids.tolist() == inputs
 
 
 def test_the_passage_is_cut_and_the_answer_stays():
@@ -139,17 +148,6 @@ def test_the_passage_is_cut_and_the_answer_stays():
     np.testing.assert_array_equal(packed['decoder_target_tokens'], [[5, 40, 1, 2, 1, 0]])
 
 
-def test_trimming_keeps_a_prefix():
-    """Language tokens stand first, so that the text between them and the end gets shorter."""
-    np.testing.assert_array_equal(
-        features.trim(np.array([90, 7, 8, 9, 1], np.int32), 3, 1), [90, 7, 1]
-    )
-    batch = generation([example([90, 7, 8, 1], [91, 5, 6, 1])], 3, 2)
-    np.testing.assert_array_equal(batch['encoder_input_tokens'], [[90, 7, 1]])
-    np.testing.assert_array_equal(batch['decoder_target_tokens'], [[91, 1]])
-    np.testing.assert_array_equal(batch['decoder_input_tokens'], [[0, 91]])
-
-
 def test_padding_and_end_inside_a_text_are_text():
     """A text may hold the ids of padding and end: lengths tell where it stops, not ids."""
     batch = generation([[example([5, 0, 1, 6, 1], [8, 1, 1]), example([7, 1], [1])]], 8, 5)
@@ -157,23 +155,12 @@ def test_padding_and_end_inside_a_text_are_text():
     np.testing.assert_array_equal(batch['decoder_loss_weights'], [[1, 1, 1, 1, 0]])
 
 
-def test_limits_trim_more_than_the_width():
-    batch = generation([example([7, 8, 9, 1], [5, 1])], 6, 4, limits={'inputs': 2, 'targets': 4})
-    np.testing.assert_array_equal(batch['encoder_input_tokens'], [[7, 1, 0, 0, 0, 0]])
-
-
-def test_a_row_that_is_too_full_is_an_error():
+def test_rows_that_cannot_be_and_empty_ones():
     with pytest.raises(ValueError, match='does not fit'):
         generation([[example([5, 1], [1]), example([6, 1], [1])]], 3, 4)
-
-
-@pytest.mark.parametrize('bad', [100, -1])
-def test_ids_beyond_the_vocabulary_are_refused(bad):
-    with pytest.raises(UserError, match='vocabulary of 100'):
-        generation([example([bad, 1], [1])], 3, 3)
-
-
-def test_a_batch_of_empty_rows():
+    for bad in (100, -1):
+        with pytest.raises(UserError, match='vocabulary of 100'):
+            generation([example([bad, 1], [1])], 3, 3)
     batch = generation([[], []], 3, 2)
     assert batch['encoder_input_tokens'].shape == (2, 3)
     assert not any(value.any() for value in batch.values())

@@ -1,6 +1,7 @@
 """Prepared data: what is written is read back, and whatever is broken, stale or hostile is seen."""
 
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -237,17 +238,6 @@ def test_splits_of_a_mixture_that_are_written_at_once_are_all_there(tmp_path):
         path.unlink()
 
 
-@pytest.mark.parametrize(
-    'name', ['../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7, 'x' * 5000, ['x']]
-)
-def test_a_shard_cannot_lie_outside_of_its_folder(tmp_path, name):
-    place = write(tmp_path, make_records(1))
-    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
-    edit_manifest(place, shards=[shard | {'file': name}])
-    with pytest.raises(UserError, match='plain name'):
-        open_demo(tmp_path)
-
-
 @pytest.mark.parametrize('name', ['../demo_a', 'a/b', '.hidden', 'a..b', 'a\0b'])
 def test_names_cannot_lead_elsewhere(tmp_path, name):
     with pytest.raises(UserError, match='plain name'):
@@ -284,11 +274,7 @@ def test_damaged_bytes_are_named(tmp_path):
         task.read(range(30))
     with pytest.raises(UserError, match='sha256'):
         task.verify()
-
-
-def test_a_truncated_shard_is_not_prepared(tmp_path):
-    path = shard_of(write(tmp_path, make_records(30), shard_examples=100))
-    path.write_bytes(path.read_bytes()[:-100])
+    path.write_bytes(data[:-100])
     with pytest.raises(prepared.NotPrepared, match='bytes'):
         open_demo(tmp_path)
 
@@ -419,20 +405,25 @@ def test_a_manifest_must_agree_with_itself(tmp_path, changes):
     assert '\n' not in str(raised.value) and len(str(raised.value)) < 1000
 
 
-@pytest.mark.parametrize('key', ['file', 'examples', 'bytes', 'sha256'])
-@pytest.mark.parametrize('value', [None, -1, 2**60, True, 'gone'])
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        *itertools.product(['examples', 'bytes', 'sha256'], [None, -1, 2**60, True, 'gone']),
+        *(('file', name) for name in (
+            '../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7, 'x' * 5000, ['x'], 'gone',
+        )),
+    ],
+)  # fmt: skip
 def test_a_strange_shard_is_not_opened(tmp_path, key, value):
-    place = write(tmp_path, make_records(3))
-    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
-    shard = {k: v for k, v in (shard | {key: value}).items() if v != 'gone'}
-    edit_manifest(place, shards=[shard])
-    with pytest.raises((prepared.NotPrepared, UserError)):
-        open_demo(tmp_path)
-
-
-def test_a_shard_that_is_listed_twice_is_not_prepared(tmp_path):
+    """Nor one that lies outside of its folder, nor one that is listed twice."""
     place = write(tmp_path, make_records(3))
     (shard,) = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards']
+    strange = {k: v for k, v in (shard | {key: value}).items() if v != 'gone'}
+    edit_manifest(place, shards=[strange])
+    outside = key == 'file' and value != 'gone'
+    with pytest.raises(UserError if outside else (prepared.NotPrepared, UserError)) as raised:
+        open_demo(tmp_path)
+    assert not outside or 'plain name' in str(raised.value)
     edit_manifest(place, shards=[shard, shard], num_examples=6)
     with pytest.raises(prepared.NotPrepared, match='lists a shard twice'):
         open_demo(tmp_path)
@@ -557,14 +548,6 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
     path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {'demo_a': rate}}))
     with pytest.raises(prepared.NotPrepared, match=r'positive number|not JSON'):
         prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
-
-
-def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
-    code = (
-        'import sys, xlbench.data.prepared; '
-        'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
-    )
-    subprocess.run([sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parents[2])
 
 
 def test_whoever_waits_sees_all_or_nothing(tmp_path):

@@ -3,28 +3,22 @@
 import gzip
 import json
 import os
+import pathlib
 import re
 import time
 import tracemalloc
 
 import pytest
+from put_files import put
 
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord
 from xlbench.system import errors
 
 
-def write(path, data):
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return str(path)
-
-
 def parallel(tmp_path, source, target, **kwargs):
-    return list(
-        readers.read_parallel(
-            write(tmp_path / 's', source), write(tmp_path / 't', target), **kwargs
-        )
-    )
+    paths = put(tmp_path, 's', source), put(tmp_path, 't', target)
+    return list(readers.read_parallel(*paths, **kwargs))
 
 
 def test_parallel_lines_keep_their_text(tmp_path):
@@ -76,23 +70,23 @@ def test_unequal_counts_are_found_before_any_pair(tmp_path, source, target, name
 
 def test_a_last_line_without_an_end_counts(tmp_path):
     for text, count in (('', 0), ('a', 1), ('a\n', 1), ('a\n\n', 2), ('a\nb', 2)):
-        assert readers.count_lines(write(tmp_path / 'x', text)) == count
+        assert readers.count_lines(put(tmp_path, 'x', text)) == count
 
 
 def test_a_field_may_be_empty_where_that_is_asked_for(tmp_path):
     lines = [{'a': '', 'b': 'c'}, {'a': ' ', 'b': 'c'}, {'a': 'd', 'b': ''}]
-    path = write(tmp_path / 'x', ''.join(json.dumps(line) + '\n' for line in lines))
+    path = put(tmp_path, 'x', ''.join(json.dumps(line) + '\n' for line in lines))
     found = list(readers.read_jsonl(path, {'inputs': 'a', 'targets': 'b'}, ['inputs']))
     assert found[0] == {'inputs': '', 'targets': 'c'}
     assert [(bad.line, bad.reason) for bad in found[1:]] == [(2, 'a is empty'), (3, 'b is empty')]
 
 
 def test_byte_order_mark_and_gzip(tmp_path):
-    path = tmp_path / 'x.jsonl.gz'
-    path.write_bytes(gzip.compress(b'\xef\xbb\xbf{"a": "b"}\n'))
-    assert list(readers.read_jsonl(str(path), {'inputs': 'a'})) == [{'inputs': 'b'}]
-    path.write_bytes(gzip.compress(b'{"a": "b"}\n' * 5000)[:-20])
-    found = list(readers.read_jsonl(str(path), {'inputs': 'a'}))
+    path = put(tmp_path, 'x.jsonl.gz', b'\xef\xbb\xbf{"a": "b"}\n')
+    assert list(readers.read_jsonl(path, {'inputs': 'a'})) == [{'inputs': 'b'}]
+    cut = gzip.compress(b'{"a": "b"}\n' * 5000)[:-20]
+    pathlib.Path(path).write_bytes(cut)
+    found = list(readers.read_jsonl(path, {'inputs': 'a'}))
     assert found[-1].fatal
     assert 'cannot be read' in found[-1].reason
 
@@ -111,14 +105,14 @@ CR = 'has a \\r (carriage return) inside; lines end with \\n or \\r\\n, and not 
     ],
 )
 def test_what_is_no_line_of_text(tmp_path, data, reason, fatal):
-    bad = [line for line in readers.lines(write(tmp_path / 'x', data)) if line != 'ok']
+    bad = [line for line in readers.lines(put(tmp_path, 'x', data)) if line != 'ok']
     assert bad[0].reason.startswith(reason) and bad[0].fatal == fatal
     assert bad[0].line == 1 + data.startswith(b'ok\n')
 
 
 def test_separators_of_unicode_and_later_byte_order_marks_are_text(tmp_path):
     lines = ['a\u2028b\u2029c\x85d\x0ce', '\ufefff', 'g\ufeffh']
-    path = write(tmp_path / 'x', '\ufeff' + '\r\n'.join(lines) + '\r\n')
+    path = put(tmp_path, 'x', '\ufeff' + '\r\n'.join(lines) + '\r\n')
     assert list(readers.lines(path)) == lines
     assert readers.count_lines(path) == 3
 
@@ -184,32 +178,20 @@ DEEP = (
     ],
 )
 def test_jsonl_bad_lines(tmp_path, line, reason):
-    path = write(tmp_path / 'x', '{"src": "ü", "tgt": "y", "more": 1}\n' + line + '\n')
+    path = put(tmp_path, 'x', '{"src": "ü", "tgt": "y", "more": 1}\n' + line + '\n')
     found = list(readers.read_jsonl(path, {'inputs': 'src', 'targets': 'tgt'}))
     assert found == [{'inputs': 'ü', 'targets': 'y'}, BadRecord(path, 2, reason)]
     assert str(found[1]) == f'{path}:2: {reason}'
 
 
 def test_tsv(tmp_path):
-    path = write(tmp_path / 'x', 'a\tb\n"c\td"\ne\n\tf\n')
+    path = put(tmp_path, 'x', 'a\tb\n"c\td"\ne\n\tf\n')
     assert list(readers.read_tsv(path, ['inputs', 'targets'])) == [
         {'inputs': 'a', 'targets': 'b'},
         {'inputs': '"c', 'targets': 'd"'},
         BadRecord(path, 3, '1 TAB-separated columns instead of 2'),
         BadRecord(path, 4, 'inputs is empty'),
     ]
-
-
-def test_tsv_header(tmp_path):
-    path = write(tmp_path / 'x', 'id\ttgt\tsrc\n1\tb\ta\n2\t\tc\n3\td\n')
-    assert list(readers.read_tsv(path, ['src', 'tgt'], header=True)) == [
-        {'src': 'a', 'tgt': 'b'},
-        BadRecord(path, 3, 'tgt is empty'),
-        BadRecord(path, 4, '2 TAB-separated columns instead of 3'),
-    ]
-    (found,) = readers.read_tsv(path, ['source'], header=True)
-    assert (found.line, found.fatal) == (1, True)
-    assert "no column 'source'" in found.reason
 
 
 def squad(**changes):
@@ -224,7 +206,7 @@ def squad(**changes):
 
 def test_squad(tmp_path):
     # answer_start counts code points: the emoji is one.
-    path = write(tmp_path / 'x', json.dumps(squad()))
+    path = put(tmp_path, 'x', squad())
     assert list(readers.read_squad(path)) == [
         {
             'id': 'q1',
@@ -241,7 +223,7 @@ def test_squad(tmp_path):
 def test_two_questions_of_the_same_id_are_told_apart(tmp_path):
     content = squad()
     content['data'] += squad(question='Who is old?')['data']
-    path = write(tmp_path / 'x', json.dumps(content))
+    path = put(tmp_path, 'x', content)
     first, second = readers.read_squad(path)
     assert first['question'] == 'What is old?'
     assert str(second) == (
@@ -265,7 +247,7 @@ def test_two_questions_of_the_same_id_are_told_apart(tmp_path):
     ],
 )
 def test_squad_bad_structure_names_its_place(tmp_path, content, reason):
-    path = write(tmp_path / 'x', json.dumps(content))
+    path = put(tmp_path, 'x', content)
     (found,) = readers.read_squad(path)
     assert "article 1 'Italy', paragraph 1" in found.reason
     assert reason in found.reason
@@ -273,25 +255,41 @@ def test_squad_bad_structure_names_its_place(tmp_path, content, reason):
 
 
 @pytest.mark.parametrize(
-    ('content', 'line', 'reason'),
+    ('read', 'content', 'line', 'reason'),
     [
-        ('{"data": [\n}', 2, 'not JSON'),
-        ('[]', 0, 'the file is a list, not an object'),
-        ('{"data": {}}', 0, 'is an object, not a list'),
-        (b'{"data":\n "\xff"}', 2, 'not UTF-8: byte 0xff'),
-        ('[' * 100_000, 0, 'nested too deeply'),
+        ('squad', '{"data": [\n}', 2, 'not JSON'),
+        ('squad', '[]', 0, 'the file is a list, not an object'),
+        ('squad', '{"data": {}}', 0, 'is an object, not a list'),
+        ('squad', b'{"data":\n "\xff"}', 2, 'not UTF-8: byte 0xff'),
+        ('squad', '[' * 100_000, 0, 'nested too deeply'),
+        ('dialogues_json', '{"dialogue": []}', 0, 'the file is an object, not a list of dialogues'),
+        ('dialogues_json', '[{]', 1, 'not JSON'),
+        ('dialogues_json', b'[\n"\xff"]', 2, 'not UTF-8'),
+        ('items', '{"a": 1}', 0, 'the file is not a list of objects, behind object 0'),
+        ('items', '', 0, 'not a list'),
+        ('items', '[{"a": 1}, {"a" 2}]', 0, "not JSON: Expecting ':' delimiter, behind object 1"),
+        ('items', '[{"a": 1}, ]', 0, 'not JSON: Expecting value, behind object 1'),
+        ('items', '[{"a": 1} {"a": 2}]', 0, 'no comma, behind object 1'),
+        ('items', '[{"a": 1}, {"a": 2', 0, "not JSON: Expecting ',' delimiter, behind object 1"),
+        ('items', '[{"a": 1}', 0, 'the file ends inside the list, behind object 1'),
+        ('items', '[{"a": 1}] x', 0, 'something follows the list, behind object 1'),
+        ('items', '[{"a": "x', 0, 'not JSON: Unterminated string'),
+        ('items', b'[{"a": 1}, "\xff"]', 0, 'not UTF-8: byte 0xff, behind object 0'),
+        ('items', '[1]'.encode('utf-16'), 0, 'begins as UTF-16 does'),
+        ('items', '[' + '[' * 5000 + ']' * 5000 + ']', 0, 'nested too deeply'),
+        ('items', '[' + '[' * 70 + ']' * 70 + ']', 0, 'nested too deeply'),
     ],
 )
-def test_squad_broken_file(tmp_path, content, line, reason):
-    (found,) = readers.read_squad(write(tmp_path / 'x', content))
-    assert found.fatal
-    assert found.line == line
-    assert reason in found.reason
+def test_a_file_of_json_that_is_wrong_as_a_whole(tmp_path, read, content, line, reason):
+    reader = readers.json_items if read == 'items' else getattr(readers, f'read_{read}')
+    *good, bad = reader(put(tmp_path, 'x', content))
+    assert (bad.line, bad.fatal, len(good)) == (line, True, reason.endswith('object 1'))
+    assert reason in bad.reason
 
 
 def test_pairs(tmp_path):
-    path = write(
-        tmp_path / 'x.tsv', b' a b\t c\x0c \t\t\r\nd\te\tf\n\xa0\t\t\t\ng\t \th\ti\nj\tk\t1\t2\t3\n'
+    path = put(
+        tmp_path, 'x.tsv', b' a b\t c\x0c \t\t\r\nd\te\tf\n\xa0\t\t\t\ng\t \th\ti\nj\tk\t1\t2\t3\n'
     )
     assert list(readers.read_pairs(path)) == [
         {'message': 'a b', 'reply': 'c'},
@@ -303,13 +301,13 @@ def test_pairs(tmp_path):
 
 
 def test_responses(tmp_path):
-    path = write(tmp_path / 'x', '-2.5\tOkay! \t17\n-1e1\tJa\tc\tmore\t\n')
+    path = put(tmp_path, 'x', '-2.5\tOkay! \t17\n-1e1\tJa\tc\tmore\t\n')
     found = [
         {'lm_score': '-2.5', 'reply': 'Okay!', 'cluster': '17', 'display': ''},
         {'lm_score': '-1e1', 'reply': 'Ja', 'cluster': 'c', 'display': ''},
     ]
     assert list(readers.read_responses(path)) == found
-    mapping = write(tmp_path / 'm', 'Okay!\tOK\nJa\tJa.\n')
+    mapping = put(tmp_path, 'm', 'Okay!\tOK\nJa\tJa.\n')
     shown = [found[0] | {'display': 'OK'}, found[1] | {'display': 'Ja.'}]
     assert list(readers.read_responses(path, mapping)) == shown
 
@@ -327,7 +325,7 @@ def test_responses(tmp_path):
     ],
 )
 def test_bad_responses(tmp_path, line, reason):
-    path = write(tmp_path / 'x', f'-2\tOkay!\t1\n{line}\n-2\tNein\t1\n')
+    path = put(tmp_path, 'x', f'-2\tOkay!\t1\n{line}\n-2\tNein\t1\n')
     found = list(readers.read_responses(path))
     assert found[1] == BadRecord(path, 2, reason)
     assert [record['reply'] for record in (found[0], found[2])] == ['Okay!', 'Nein']
@@ -343,8 +341,8 @@ def test_bad_responses(tmp_path, line, reason):
     ],
 )
 def test_bad_mappings(tmp_path, mapping, line, fatal, reason):
-    path = write(tmp_path / 'x', '-2\tOkay!\t1\n-3\tJa\t1\n')
-    other = write(tmp_path / 'm', mapping)
+    path = put(tmp_path, 'x', '-2\tOkay!\t1\n-3\tJa\t1\n')
+    other = put(tmp_path, 'm', mapping)
     bad = [r for r in readers.read_responses(path, other) if isinstance(r, BadRecord)]
     assert (bad[0].path, bad[0].line, bad[0].fatal) == (other, line, fatal)
     assert re.search(reason, bad[0].reason)
@@ -358,8 +356,8 @@ def pairs(records):
 
 
 def test_dialogues(tmp_path):
-    path = write(
-        tmp_path / 'x',
+    path = put(
+        tmp_path, 'x',
         'Hi .__eou__ Hello !  __eou__Bye . __eou__\t1\t2 1 1\n'
         'one __eou__ two\n'
         'alone __eou__\n'
@@ -379,7 +377,7 @@ def test_dialogues(tmp_path):
 
 
 def test_dialogues_with_another_separator(tmp_path):
-    path = write(tmp_path / 'x', 'a\tb\tc\n')
+    path = put(tmp_path, 'x', 'a\tb\tc\n')
     assert pairs(readers.read_dialogues(path, '\t')) == [('0', 'a', 'b'), ('0', 'b', 'c')]
     (bad,) = pairs(readers.read_dialogues(path, '|'))
     assert "has no '|' with" in bad
@@ -390,7 +388,7 @@ def test_json_dialogues(tmp_path):
         {'persona': ['p'], 'dialogue': [[' hello !', 'hi'], ['and you ?', 'well ']]},
         {'dialogue': ['a', ' b ', 'c']},
     ]
-    path = write(tmp_path / 'x', json.dumps(content))
+    path = put(tmp_path, 'x', content)
     assert pairs(readers.read_dialogues_json(path)) == [
         ('0', 'hello !', 'hi'),
         ('0', 'and you ?', 'well'),
@@ -415,30 +413,16 @@ def test_json_dialogues(tmp_path):
 )
 def test_bad_json_dialogues(tmp_path, dialogue, reason):
     content = [{'dialogue': ['a', 'b']}, dialogue, {'dialogue': ['c', 'd']}]
-    path = write(tmp_path / 'x', json.dumps(content))
+    path = put(tmp_path, 'x', content)
     first, bad, last = readers.read_dialogues_json(path)
     assert (first['reply'], last['reply'], last['dialogue']) == ('b', 'd', '2')
     assert not bad.fatal
     assert reason in bad.reason
 
 
-@pytest.mark.parametrize(
-    ('content', 'line', 'reason'),
-    [
-        ('{"dialogue": []}', 0, 'the file is an object, not a list of dialogues'),
-        ('[{]', 1, 'not JSON'),
-        (b'[\n"\xff"]', 2, 'not UTF-8'),
-    ],
-)
-def test_broken_file_of_json_dialogues(tmp_path, content, line, reason):
-    (bad,) = readers.read_dialogues_json(write(tmp_path / 'x', content))
-    assert (bad.line, bad.fatal) == (line, True)
-    assert reason in bad.reason
-
-
 def test_find(tmp_path):
     for name in ('b.tsv', 'a.tsv.gz', 'b.tsv.gz', 'c.tsv-00', '.d.tsv', 'e.txt.gz', 'f[1].tsv'):
-        write(tmp_path / name, '')
+        put(tmp_path, name, '')
     (tmp_path / 'folder.tsv').mkdir()
 
     def find(name):
@@ -453,7 +437,7 @@ def test_find(tmp_path):
 
 
 def test_a_long_file_is_not_held_in_memory(tmp_path):
-    path = write(tmp_path / 'x', ('some text of a long line ' * 80 + '\n') * 6000)
+    path = put(tmp_path, 'x', ('some text of a long line ' * 80 + '\n') * 6000)
     assert os.path.getsize(path) > 10 * 2**20
     tracemalloc.start()
     count = sum(1 for _ in readers.read_parallel(path, path))
@@ -465,7 +449,7 @@ def test_a_long_file_is_not_held_in_memory(tmp_path):
 
 def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch):
     monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '1000')
-    path = write(tmp_path / 'x', b'ok\n' + b'a' * 5000)
+    path = put(tmp_path, 'x', b'ok\n' + b'a' * 5000)
     found = list(readers.read_tsv(path, ['text']))
     assert found[0] == {'text': 'ok'}
     assert found[1].fatal
@@ -483,13 +467,3 @@ def test_bad_records_policy(tmp_path):
     with pytest.raises(errors.UserError, match=r'f:3: why.*--skip_bad'):
         policy.add(bad)
     assert policy.skipped == [bad, bad]
-
-
-def test_real_xquad(dev_data):
-    counts = {}
-    for lang in ('en', 'de', 'es', 'zh'):
-        found = list(readers.read_squad(str(dev_data / 'xquad' / f'xquad.{lang}.json.gz')))
-        assert not [record for record in found if isinstance(record, BadRecord)]
-        counts[lang] = [record['id'] for record in found]
-    assert len(counts['en']) == 1190
-    assert all(ids == counts['en'] for ids in counts.values())

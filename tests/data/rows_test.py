@@ -1,10 +1,10 @@
 """Tests of xlbench/data/rows: every format gives the same rows, and says what is wrong where."""
 
-import gzip
 import json
 
 import pyarrow
 import pytest
+from put_files import put
 from pyarrow import ipc, parquet
 
 from xlbench.data import readers, rows
@@ -39,12 +39,6 @@ def as_json(record):
     return {'text': record[0], 'label': record[1], 'other': 3}
 
 
-def write(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_bytes(text.encode())
-    return str(path)
-
-
 def test_every_format_gives_the_same_rows(tmp_path):
     table = pyarrow.Table.from_pylist([as_json(record) for record in RECORDS])
     parquet.write_table(table, tmp_path / 'a.parquet', row_group_size=4)
@@ -53,15 +47,14 @@ def test_every_format_gives_the_same_rows(tmp_path):
             out.write_table(table, max_chunksize=4)
     objects = [as_json(record) for record in RECORDS]
     lines = ''.join(json.dumps(value) + '\n' for value in objects)
-    (tmp_path / 'packed.jsonl.gz').write_bytes(gzip.compress(lines.encode()))
     layouts = {
-        write(tmp_path, 'a.tsv', PANDAS_TSV): rows.Layout(),
-        write(tmp_path, 'a.csv', PANDAS_CSV): rows.Layout(),
-        write(tmp_path, 'excel.csv', EXCEL_CSV): rows.Layout(separator=';'),
-        write(tmp_path, 'a.jsonl', lines): rows.Layout(),
-        write(tmp_path, 'a.json', json.dumps(objects, indent=1)): rows.Layout(),
-        write(tmp_path, 'a.txt', lines): rows.Layout(format='jsonl'),
-        str(tmp_path / 'packed.jsonl.gz'): rows.Layout(),
+        put(tmp_path, 'a.tsv', PANDAS_TSV): rows.Layout(),
+        put(tmp_path, 'a.csv', PANDAS_CSV): rows.Layout(),
+        put(tmp_path, 'excel.csv', EXCEL_CSV): rows.Layout(separator=';'),
+        put(tmp_path, 'a.jsonl', lines): rows.Layout(),
+        put(tmp_path, 'a.json', json.dumps(objects, indent=1)): rows.Layout(),
+        put(tmp_path, 'a.txt', lines): rows.Layout(format='jsonl'),
+        put(tmp_path, 'packed.jsonl.gz', lines): rows.Layout(),
         str(tmp_path / 'a.parquet'): rows.Layout(),
         str(tmp_path / 'a.arrow'): rows.Layout(),
         str(tmp_path / 'file.arrow'): rows.Layout(),
@@ -76,7 +69,7 @@ def test_every_format_gives_the_same_rows(tmp_path):
 
 
 def test_columns_without_a_header_and_without_quotes(tmp_path):
-    path = write(tmp_path, 'a.tsv', '"Ja" sagte sie\tgut\n5" long\t"bad"\n')
+    path = put(tmp_path, 'a.tsv', '"Ja" sagte sie\tgut\n5" long\t"bad"\n')
     layout = rows.Layout(columns=('text', 'label'), quotes=False)
     values = [dict(row.values) for row in rows.read(path, KEYS, layout)]
     assert values == [
@@ -113,7 +106,7 @@ def test_columns_without_a_header_and_without_quotes(tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, name, text, place, reason):
-    path = write(tmp_path, name, text)
+    path = put(tmp_path, name, text)
     bad = [row for row in rows.read(path, KEYS, rows.Layout()) if not isinstance(row, rows.Row)]
     assert [one.line for one in bad] == [place]
     with pytest.raises(errors.UserError, match=reason):
@@ -122,14 +115,13 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path, name, text, place, reaso
 
 
 def test_a_carriage_return_is_text_inside_quotes_alone(tmp_path):
-    path = tmp_path / 'a.csv'
-    path.write_bytes(b'text,label\r\n"a\rb",x\r\nc\rd,y\r\n')
-    good, bad = rows.read(str(path), ('text', 'label'), rows.Layout())
+    path = put(tmp_path, 'a.csv', 'text,label\r\n"a\rb",x\r\nc\rd,y\r\n')
+    good, bad = rows.read(path, ('text', 'label'), rows.Layout())
     assert good.values == {'text': 'a\rb', 'label': 'x'}
-    assert bad == readers.BadRecord(str(path), 3, readers.CR_INSIDE)
-    path.write_bytes(b'text,label\ra,x\rb,y\r')  # Its line ends are all of this kind.
-    (bad,) = rows.read(str(path), ('text', 'label'), rows.Layout())
-    assert bad == readers.BadRecord(str(path), 1, readers.CR_INSIDE, fatal=True)
+    assert bad == readers.BadRecord(path, 3, readers.CR_INSIDE)
+    put(tmp_path, 'a.csv', 'text,label\ra,x\rb,y\r')  # Its line ends are all of this kind.
+    (bad,) = rows.read(path, ('text', 'label'), rows.Layout())
+    assert bad == readers.BadRecord(path, 1, readers.CR_INSIDE, fatal=True)
 
 
 @pytest.mark.parametrize('kind', ['parquet', 'arrow'])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 
+import edits
 import fake_hub
 import msgspec
 import mtg_files
@@ -177,10 +178,9 @@ def test_tokenizer_json_gives_the_same_ids(folder_of, tmp_path, family):
 def test_flags_in_a_tokenizer_json_stay(folder_of, tmp_path):
     """XLM-R's public file takes the space before the mask away, its ordinary files do not."""
     reference(folder_of('xlm-roberta')).save_pretrained(tmp_path)
-    content = json.loads((tmp_path / 'tokenizer.json').read_text())
-    (mask,) = (token for token in content['added_tokens'] if token['content'] == '<mask>')
-    mask['lstrip'] = True
-    (tmp_path / 'tokenizer.json').write_text(json.dumps(content))
+    with edits.edited(tmp_path / 'tokenizer.json') as content:
+        (mask,) = (token for token in content['added_tokens'] if token['content'] == '<mask>')
+        mask['lstrip'] = True
     (tmp_path / 'tokenizer_config.json').write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
     ours = assert_equals_reference(tmp_path)
     plain = tokenizers.load(folder_of('xlm-roberta'), '')
@@ -206,12 +206,6 @@ def test_added_tokens(folder_of, tmp_path, family, place):
     ours = assert_equals_reference(tokenizer_files.write(tmp_path, family, **files))
     assert size in ours.encode('[summarize] the old bridge')
     assert ours.num_pieces == ours.vocab_size == size + 1
-
-
-def test_an_added_token_of_another_vocabulary(tmp_path):
-    folder = tokenizer_files.write(tmp_path, 'bert-cased', added_tokens={'[summarize]': 5000})
-    with pytest.raises(errors.UserError, match=r"token '\[summarize\]' has id 5000 in its files"):
-        tokenizers.load(folder, '')
 
 
 def test_pegasus_keeps_its_ids_whatever_names_its_masks(folder_of, tmp_path):
@@ -389,9 +383,8 @@ def test_languages(folder_of):
     ],
 )
 def test_a_language_without_a_token(folder_of, family, langs, message):
-    with pytest.raises(errors.UserError, match=message) as caught:
+    with edits.refused(message):
         tokenizers.load(folder_of(family), '').prefix_ids(*langs)
-    assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
@@ -475,13 +468,6 @@ def test_words_as_mrs_splits_them(tmp_path):
     assert plain.encode('x' * 150).tolist() == [plain.unk_id]
 
 
-@pytest.mark.parametrize(('family', 'value'), [('bert-cased', 'moses'), ('xlm-roberta', 'mrs')])
-def test_words_of_another_kind(tmp_path, family, value):
-    folder = tokenizer_files.write(tmp_path, family, config={'words': value})
-    with pytest.raises(errors.UserError, match=f"words '{value}' for a {family[:4]}"):
-        tokenizers.load(folder, '')
-
-
 def test_families_are_told_by_their_files(folder_of, tmp_path):
     cases = {'bert-cased': 'bert', 't5': 't5', 'marian': 'marian'}
     for name, family in cases.items():
@@ -519,19 +505,6 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ('family', 'config', 'message'),
-    [
-        ('marian', {'separate_vocabs': True}, 'separate vocabularies'),
-        ('bart', {'language_tags': 'sides'}, "has language_tags 'sides' for a bart vocabulary"),
-        ('bert-cased', {'language_tags': 'both'}, "for BERT write 'sides'"),
-    ],
-)
-def test_what_is_not_supported(tmp_path, family, config, message):
-    with pytest.raises(errors.UserError, match=message):
-        tokenizers.load(tokenizer_files.write(tmp_path, family, config=config), '')
-
-
-@pytest.mark.parametrize(
     ('family', 'file', 'content', 'message'),
     [
         ('t5', 'spiece.model', b'no', 'spiece.model is not a SentencePiece model'),
@@ -545,15 +518,22 @@ def test_what_is_not_supported(tmp_path, family, config, message):
         ('t5', 'tokenizer_config.json', b'{"extra_ids": "x"}', 'got `str` - at `.*extra_ids'),
         ('bart', 'added_tokens.json', b'{"[summarize]": {}}', 'Expected `int`, got'),
         ('bert-cased', 'config.json', b'{"model_type": ["bert"]}', '`array` - at `.*model_type'),
+        ('bert-cased', 'vocab.txt', b'[PAD]\n[CLS]\n[SEP]\na\n', 'no piece for unknown text'),
+        ('bert-cased', 'added_tokens.json', b'{"[x]": 5000}', r"token '\[x\]' has id 5000"),
         *(
-            ('bert-cased', 'tokenizer_config.json', text, message)
-            for text, message in (
-                (b'{"do_lower_case": "no"}', 'Expected `bool | null`, got `str`'),
-                (b'{"unk_token": {"text": "x"}}', 'missing required field `content`'),
-                (b'{"added_tokens_decoder": {"x": {"content": "a"}}}', 'Expected `int`, got `str`'),
-                (b'{"added_tokens_decoder": {"-3": {"content": "a"}}}', 'Expected `int` >= 0'),
-                (b'{"pad_token": "\\ud800"}', 'not JSON'),
-                (b'{"extra": ' + b'[' * 100_000, 'nested too deeply'),
+            (family, 'tokenizer_config.json', text, message)
+            for family, text, message in (
+                ('bert-cased', b'{"do_lower_case": "no"}', 'Expected `bool | null`, got `str`'),
+                ('bert-cased', b'{"unk_token": {"text": "x"}}', 'missing required field `content`'),
+                ('bert-cased', b'{"added_tokens_decoder": {"x": {"content": "a"}}}', '`int`, got'),
+                ('bert-cased', b'{"added_tokens_decoder": {"-3": {"content": "a"}}}', '`int` >= 0'),
+                ('bert-cased', b'{"pad_token": "\\ud800"}', 'not JSON'),
+                ('bert-cased', b'{"extra": ' + b'[' * 100_000, 'nested too deeply'),
+                ('marian', b'{"separate_vocabs": true}', 'separate vocabularies'),
+                ('bart', b'{"language_tags": "sides"}', "has language_tags 'sides' for a bart voc"),
+                ('bert-cased', b'{"language_tags": "both"}', "for BERT write 'sides'"),
+                ('bert-cased', b'{"words": "moses"}', "words 'moses' for a bert"),
+                ('xlm-roberta', b'{"words": "mrs"}', "words 'mrs' for a xlm-"),
             )
         ),
         ('t5', 'tokenizer_config.json', b'{"extra_ids": 1000000000}', 'Expected `int` <= 65536'),
@@ -562,34 +542,8 @@ def test_what_is_not_supported(tmp_path, family, config, message):
 def test_broken_files(tmp_path, family, file, content, message):
     folder = tokenizer_files.write(tmp_path, family)
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(errors.UserError, match=message.replace('|', r'\|')) as caught:
+    with edits.refused(message.replace('|', r'\|')):
         tokenizers.load(folder, '')
-    assert '\n' not in str(caught.value)
-
-
-def test_a_damaged_table_of_characters_is_one_line(tmp_path):
-    """Looked up without checks it makes the library panic, in the middle of a text."""
-    folder = pathlib.Path(tokenizer_files.write(tmp_path, 't5'))
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString((folder / 'spiece.model').read_bytes())
-    whole = proto.normalizer_spec.precompiled_charsmap
-    assert len(whole) > 10_000
-    as_json = tokenizers.load(str(folder), '/')._tokenizer.to_str()
-    for start in (0, 4, 3000, 90_000):
-        damaged = bytearray(whole)
-        damaged[start : start + 4000] = random.Random(start).randbytes(4000)
-        proto.normalizer_spec.precompiled_charsmap = bytes(damaged)
-        (folder / 'spiece.model').write_bytes(proto.SerializeToString())
-        tokenizers.loading._load.cache_clear()
-        for path in (folder, folder / 'spiece.model'):
-            with pytest.raises(errors.UserError, match=r'spiece\.model.* damaged'):
-                tokenizers.load(str(path), '/')
-        spelled = [base64.b64encode(table).decode() for table in (whole, bytes(damaged))]
-        other = tmp_path / f'{start}.json'
-        other.write_text(as_json.replace(*spelled))
-        assert spelled[1] in other.read_text()
-        with pytest.raises(errors.UserError, match=r'json: the table of .* is damaged'):
-            tokenizers.load(str(other), '/')
 
 
 @pytest.mark.parametrize(
@@ -659,30 +613,30 @@ def test_a_tokenizer_json_of_no_known_family(tmp_path, root):
     assert path.encode(texts[0]).tolist() == ids[0].tolist()
 
 
-def test_hugging_face_without_special_tokens(tmp_path, root):
-    folder = tmp_path / 'bare'
-    folder.mkdir()
-    hf.Tokenizer(hf.models.WordLevel({'a': 0}, unk_token='a')).save(str(folder / 'tokenizer.json'))
-    with pytest.raises(errors.UserError, match='has no pad_token'):
-        tokenizers.load(str(folder), root)
-
-
-def test_unknown_names(tmp_path, root):
-    with pytest.raises(errors.UserError, match=r'unknown vocabulary .samplee.; nearest: sample'):
-        tokenizers.load('samplee', root)
-    with pytest.raises(errors.UserError, match=r'there is no vocabulary file or folder .*x.model'):
-        tokenizers.load(str(tmp_path / 'x.model'), root)
-    with pytest.raises(errors.UserError, match='--sample'):
-        tokenizers.load('sample', str(tmp_path))
-    with pytest.raises(errors.UserError, match=r'has no tokenizer.json and no spiece.model of T5'):
-        (tmp_path / 'empty').mkdir()
-        tokenizers.load(str(tmp_path / 'empty'), root)
+@pytest.mark.parametrize(
+    ('spec', 'message'),
+    [
+        ('samplee', 'unknown vocabulary .samplee.; nearest: sample'),
+        ('byte', "unknown vocabulary 'byte'; nearest: bytes"),
+        ('sample', '--sample'),
+        ('./nowhere.model', r'there is no vocabulary file or folder .*nowhere\.model'),
+        ('./empty', r'has no tokenizer\.json and no spiece\.model of T5'),
+        ('./bare', 'has no pad_token'),
+        ('./x.model', 'is not a SentencePiece model'),
+        ('./x.json', r'is not a tokenizer\.json'),
+        ('./x.json+[summarize]', 'adds words to a single file'),
+    ],
+)
+def test_what_is_no_vocabulary(tmp_path, monkeypatch, spec, message):
+    monkeypatch.chdir(tmp_path)
+    for name in ('empty', 'bare'):
+        (tmp_path / name).mkdir()
+    words = hf.Tokenizer(hf.models.WordLevel({'a': 0}, unk_token='a'))  # No special tokens.
+    words.save(str(tmp_path / 'bare' / 'tokenizer.json'))
     (tmp_path / 'x.model').write_bytes(b'not a model')
-    with pytest.raises(errors.UserError, match='is not a SentencePiece model'):
-        tokenizers.load(str(tmp_path / 'x.model'), root)
     (tmp_path / 'x.json').write_text('{}')
-    with pytest.raises(errors.UserError, match=r'is not a tokenizer.json'):
-        tokenizers.load(str(tmp_path / 'x.json'), root)
+    with edits.refused(message):
+        tokenizers.load(spec, str(tmp_path))
 
 
 def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
@@ -784,8 +738,6 @@ def test_bytes_are_those_of_byt5(tmp_path):
     assert named.decode([0, 100, 2, 3 + 0xC3, 101, 259, 383]) == 'ab'
     assert named.encode_inputs(['a'])[0].tolist() == [100, 1]
     assert named.answer_mark() == [byte + 3 for byte in b' <answer>']
-    with pytest.raises(errors.UserError, match="unknown vocabulary 'byte'; nearest: bytes"):
-        tokenizers.load('byte', '')
 
 
 # ------------------------------------------------------------------------------- damaged models
@@ -807,6 +759,9 @@ def _harmed_table(harm: str) -> bytes:
         return b'\xff\xff\xff\xff' + table[4:]
     elif harm == 'end':
         texts = texts[:-1] + b'x'
+    elif harm.isdecimal():  # Anything, from that byte on.
+        start = int(harm)
+        return table[:start] + random.Random(start).randbytes(4000) + table[start + 4000 :]
     return table[:4] + units.tobytes() + texts
 
 
@@ -817,6 +772,7 @@ def _harmed_table(harm: str) -> bytes:
         ('behind', 'points behind the texts'),
         ('length', 'its trie has 4294967295 of'),
         ('end', 'its last text has no end'),
+        *((start, '') for start in ('0', '4', '3000', '90000')),
     ],
 )
 def test_damaged_tables_of_characters(tmp_path, harm, message):
@@ -834,10 +790,9 @@ def test_damaged_tables_of_characters(tmp_path, harm, message):
     )
     tokenizers.loading._load.cache_clear()
     for spec in (folder, folder / 'spiece.model', tmp_path / 'tokenizer.json'):
-        with pytest.raises(errors.UserError, match=message) as caught:
+        with edits.refused(f'the table of .* is damaged.*{message}'):
             tokenizers.load(str(spec), '')
-        assert '\n' not in str(caught.value)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message or '.'):
         charsmap.read(table)
 
 
@@ -850,14 +805,6 @@ def test_a_table_in_a_circle(tmp_path):
     charsmap.check(table)
     with pytest.raises(ValueError, match='too many entries'):
         charsmap.read(table)
-
-
-def test_unknown_text_has_a_piece(tmp_path):
-    """Else the first text with a character that it lacks would end the run."""
-    folder = tokenizer_files.write(tmp_path, 'bert-cased')
-    (tmp_path / 'vocab.txt').write_text('[PAD]\n[CLS]\n[SEP]\na\n')
-    with pytest.raises(errors.UserError, match='no piece for unknown text'):
-        tokenizers.load(folder, '')
 
 
 @pytest.mark.parametrize('family', ['mbart50', 't5', 'bert-cased'])
@@ -893,9 +840,7 @@ def test_a_further_token_is_what_transformers_adds(folder_of, tmp_path, family):
     assert there.num_pieces == ours.num_pieces and there.sha256 == again.sha256
 
 
-def test_what_no_token_can_be_added_to(root, folder_of):
-    with pytest.raises(errors.UserError, match='adds words to a single file'):
-        tokenizers.load('sample+[summarize]', root)
+def test_what_no_token_can_be_added_to(folder_of):
     with pytest.raises(errors.UserError, match='no words can be added to vocabulary'):
         tokenizers.load(f'{folder_of("marian")}+[summarize]', '')
     with pytest.raises(errors.UserError, match="unknown vocabulary 'mt6'"):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import references
 import tiny
 
 from xlbench import decoding
@@ -47,7 +48,7 @@ def model():
     inputs = np.random.default_rng(0).integers(2, 64, (8, 12)).astype(np.int32)
     for row, length in enumerate((12, 3, 7, 12, 1, 9, 0, 0)):  # Two rows of padding.
         inputs[row, length:] = 0
-    return model, params, shardings, goldens.as_batch(inputs, 0)
+    return model, params, shardings, references.as_batch(inputs, 0)
 
 
 METHODS = {

@@ -119,37 +119,27 @@ def test_the_written_facts(make, tasks, tmp_path):
 
 
 def test_several_texts_an_example(make, tasks, tmp_path):
-    decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
-    evaluator = make(tasks=tasks[:1], model=Babbler(), decoding=decoding, num_examples=5)
-    evaluator.run({}, 7, str(tmp_path), 'stage1')
-    result, rows = read_result(tmp_path, tasks[0])
-    assert result['decoding'] == decoding
-    likely, less = (x - np.log(126 + np.exp(9) + np.exp(8)) for x in (9, 8))
-    tokenizer = evaluator._tokenizer
-    texts = tokenizer.decode_batch([[3, 6, 9], [3, 6, 10], [3, 7, 10]])
-    for row in rows:
-        assert [found['prediction'] for found in row['n_best']] == texts
-        assert row['prediction'] == texts[0]
-        scores = [[found[key] for found in row['n_best']] for key in ('score', 'log_probability')]
-        expected = [3 * likely, 2 * likely + less, 2 * likely + less]
-        np.testing.assert_allclose(scores, [expected] * 2, rtol=1e-5)
-
-
-def test_a_metric_of_several_predictions_gets_them(make, tasks, tmp_path):
-    """And the others go on with the first."""
+    """A metric of several predictions gets them, and the others go on with the first."""
     spec = metrics.to_spec(metrics.MrsRouge('en'))
     task = with_metrics(tasks[0], [*tasks[0].manifest['metrics'], spec])
     decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
     evaluator = make(tasks=[task], model=Babbler(), decoding=decoding, num_examples=5)
     scores = evaluator.run({}, 7, str(tmp_path), 'stage1')[task.name]
     result, rows = read_result(tmp_path, task)
+    assert result['decoding'] == decoding
+    likely, less = (x - np.log(126 + np.exp(9) + np.exp(8)) for x in (9, 8))
+    texts = evaluator._tokenizer.decode_batch([[3, 6, 9], [3, 6, 10], [3, 7, 10]])
+    for row in rows:
+        assert [found['prediction'] for found in row['n_best']] == texts
+        assert row['prediction'] == texts[0]
+        found = [[one[key] for one in row['n_best']] for key in ('score', 'log_probability')]
+        expected = [3 * likely, 2 * likely + less, 2 * likely + less]
+        np.testing.assert_allclose(found, [expected] * 2, rtol=1e-5)
     targets = [row['target'] for row in rows]
-    n_best = [[found['prediction'] for found in row['n_best']] for row in rows]
-    assert [len(texts) for texts in n_best] == [3] * 5
     for spec in task.manifest['metrics']:
         metric = metrics.from_spec(spec)
         several = isinstance(metric, metrics.MrsRouge)
-        expected = metric(targets, n_best if several else [texts[0] for texts in n_best])
+        expected = metric(targets, [texts if several else texts[0]] * 5)
         assert {name: scores[name] for name in expected} == pytest.approx(expected)
     assert 'mrs_rouge' in rows[0]['scores']
     assert set(result['signatures']) == {'MultilingualRouge', 'Distinct', 'MrsRouge'}

@@ -111,12 +111,6 @@ def test_batch_size_and_devices_change_nothing(setup, whole, tmp_path):
             np.testing.assert_allclose(scores['mean'][name], value, rtol=1e-6, err_msg=name)
 
 
-def test_only_the_first_examples(setup, whole, tmp_path):
-    _, lines, result = setup.run(tmp_path, 1, 45, num_examples=11)
-    assert [line['prediction'] for line in lines] == [x['prediction'] for x in whole[1][:11]]
-    assert result['num_examples'] == 11
-
-
 def test_a_test_set_without_real_labels_is_not_scored_without_a_word(setup, tmp_path):
     """Hidden test sets have one label in place of all."""
     assert setup.evaluator().notes == {}

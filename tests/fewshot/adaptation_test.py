@@ -14,7 +14,7 @@ from flax import traverse_util
 from xlbench import models
 from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
-from xlbench.fewshot.settings import Lane, Recipe
+from xlbench.fewshot.settings import Lane
 from xlbench.huggingface import checkpoint
 from xlbench.metrics import tagging
 from xlbench.models import heads
@@ -169,7 +169,12 @@ def frozen_of(view, dev, devices, dropout=0.2, **overrides):
 @functools.cache
 def adapter(view, method, devices=1, dropout=0.2, dev=True, **options):
     options = dict(epochs=12, patience=3, adam=ADAM) | options
-    return adaptation.Adapter(frozen_of(view, dev, devices, dropout), Recipe(method, **options))
+    return adaptation.Adapter(frozen_of(view, dev, devices, dropout), adapt(**options), method)
+
+
+def adapt(**options):
+    nothing = dict(languages=(), shots=(), buckets=1, learning_rates=())
+    return settings.Adapt(**nothing, **options)
 
 
 LANES = tuple(
@@ -210,16 +215,28 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
     A frozen encoder drops nothing, unless `frozen_dropout`.
     """
     data, objective = corpus(view, dev), objectives.build(view)
-    reads_tokens = method == 'full' or frozen_dropout
+    reads_tokens = method in ('full', 'lora') or frozen_dropout
     rates = {} if reads_tokens else dict(dropout_rate=0.0)
     if method == 'cos_pooler':
         rates['head'] = 'cosine'
     model, params = model_of(view, **rates), flat(params_of(view))
-    parts = {'full': '', 'fc': 'classifier'}.get(method, ('classifier', 'encoder/pooler'))
+    parts = dict(full='', fc='classifier', lora='classifier')
+    parts = parts.get(method, ('classifier', 'encoder/pooler'))
     own = {name: jnp.asarray(x) for name, x in params.items() if name.startswith(parts)}
     if method == 'cos_pooler':
         del own['classifier/bias'], params['classifier/bias']
-    whole = lambda own: traverse_util.unflatten_dict(params | own, sep='/')  # noqa: E731
+    kernels = sorted(name for name in params if re.fullmatch('.*attention/.*kernel', name))
+    if method == 'lora':
+        for name in kernels:
+            *stack, out, features = params[name].shape
+            own[f'{name} a'] = jnp.zeros((*stack, 8, features))
+            own[f'{name} b'] = jnp.zeros((*stack, out, 8))
+
+    def whole(own):
+        every = params | own
+        for name in kernels if method == 'lora' else ():
+            every[name] = every[name] + 16 / 8 * every.pop(f'{name} b') @ every.pop(f'{name} a')
+        return traverse_util.unflatten_dict(every, sep='/')
 
     @jax.jit
     def step(own, state, batch, rng, learning_rate):
@@ -249,6 +266,10 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
             params_of_lane['classifier/kernel'] = 0.02 * drawn
         if method == 'fc_reset_pooler':
             params_of_lane['classifier/bias'] = jnp.zeros_like(own['classifier/bias'])
+        for index, name in enumerate(kernels if method == 'lora' else ()):
+            shape, fresh = own[f'{name} a'].shape, jax.random.fold_in(key, 0)
+            drawn = jax.random.normal(jax.random.fold_in(fresh, index), shape)
+            params_of_lane[f'{name} a'] = drawn * shape[-1] ** -0.5
         state = optax.adam(1.0).init(params_of_lane)
         arrays = data.bucket_arrays(4, packed=view == 'tagging' and reads_tokens)
         shots = ids({name: x[lane.bucket] for name, x in arrays.items() if name != 'examples'})
@@ -434,7 +455,7 @@ def test_parameters_are_returned_where_asked_for():
 def test_a_head_over_an_encoder_without_a_pooler_has_a_layer_of_its_own():
     view, before = 'classification', params_of('classification', has_pooler=False)
     frozen = frozen_of(view, False, 1, has_pooler=False)
-    found = adaptation.Adapter(frozen, Recipe('fc_pooler', epochs=2))
+    found = adaptation.Adapter(frozen, adapt(epochs=2), 'fc_pooler')
     [result] = found.run(4, LANES[:1], 1, LANES[:1])
     before, after = flat(before), flat(result.params)
     moved = [name for name in before if not np.array_equal(before[name], after[name])]
@@ -466,7 +487,7 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
     monkeypatch.setattr(frozen, '_states', None)  # Nothing is encoded again.
     data = Corpus('classification')
     for method in ('fc', 'cos_pooler'):
-        found = adaptation.Adapter(frozen, Recipe(method))
+        found = adaptation.Adapter(frozen, adapt(), method)
         assert found._data(4).dev.gold.shape == data.dev(4).gold.shape
         assert found._test(4).take.shape == data.test.take.shape
 
@@ -490,12 +511,6 @@ def test_as_many_lanes_as_memory_holds(monkeypatch):
 
 
 def test_what_is_refused():
-    with pytest.raises(errors.UserError, match=r"unknown method .*'fc_poler'; nearest: fc_pooler"):
-        adapter('classification', 'fc_poler')
-    with pytest.raises(errors.UserError, match=r'a tagger does not have; its methods: full, fc$'):
-        adapter('tagging', 'fc_pooler')
-    with pytest.raises(errors.UserError, match='epochs=0'):
-        adapter('tagging', 'fc', epochs=0)
     data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
     found = adapter('tagging', 'full', patience=2)
     found._data_of = 4, lane_programs.LaneData({}, None, (), {}, (), data)

@@ -9,6 +9,7 @@ import named_weights
 import numpy as np
 import pytest
 import tiny_labels
+import tiny_sweep
 from scipy import special
 
 from xlbench import config as config_lib, models
@@ -115,13 +116,9 @@ def test_changes_are_summed_in_an_example_and_averaged_over_examples():
     found = attention.changes(tokens, before, after)
     # 2: -25 and +25; 7: 0 + 25 and 0; 5: -25 in one of two examples; 1: no change.
     assert [dataclasses.astuple(one) for one in found] == [
-        (7, 12.5, 25 / 3, 3, 2), (1, 0, 0, 1, 1), (2, 0, 0, 2, 2), (5, -12.5, -25, 1, 1)
+        (7, 12.5, 25 / 3, 3, 2, ''), (1, 0, 0, 1, 1, ''), (2, 0, 0, 2, 2, ''),
+        (5, -12.5, -25, 1, 1, ''),
     ]  # fmt: skip
-
-
-def test_spoilt_examples_were_right_before():
-    gold, zero, adapted = np.array([[1, 1, 1, 2], [1, 0, 1, 2], [1, 0, 2, 0]])
-    assert attention.spoilt(gold, zero, adapted).tolist() == [2, 3]
 
 
 @pytest.fixture(scope='module')
@@ -146,16 +143,10 @@ def workdir(tmp_path_factory):
     zero = np.where(np.arange(len(gold)) % 5 == 4, (gold + 1) % 3, gold)  # Each fifth is wrong.
     predicted = np.where(np.arange(len(gold)) % 2, (gold + 1) % 3, gold)  # Each second.
     journal = results.Journal(folder)
-    values = dict(task='mldoc', language='de', metric='accuracy', dev_score=None, best_epoch=None,
-                  epochs=None, examples=None, status='done', start='source')  # fmt: skip
-    journal.add(
-        results.Row(shots=0, bucket=None, method='zero_shot', learning_rate=None, seed=None,
-                    score=80.0, **values),
-        zero,
-    )  # fmt: skip
+    journal.add(tiny_sweep.zero_shot('de', 80.0, task='mldoc'), zero)
     for bucket in (2, 3):
-        own = dict(shots=1, bucket=bucket, method='full', learning_rate=1e-3, seed=42, score=50.0)
-        journal.add(results.Row(**own, **values), predicted, 4)
+        row = tiny_sweep.row('de', 1, bucket, 50.0, None, task='mldoc', learning_rate=1e-3)
+        journal.add(row, predicted, 4)
     journal.add_gold('mldoc', 'de', gold, tiny_labels.LABELS['classification'], len(gold))
     return folder, encoder, params, records, gold
 
@@ -214,8 +205,9 @@ def test_table_of_a_sweep(workdir, capsys):
 
 
 def test_tokens_are_no_formulas_of_a_spreadsheet_and_numbers_stay_numbers(tmp_path):
-    found = [attention.Change(5, 1.5, 0.75, 2, 1), attention.Change(6, -1.5, -1.5, 1, 1)]
-    attention.write_csv(tmp_path / 'a.csv', found, ['=1+1', 'a,b'])
+    numbers = {'=1+1': (5, 1.5, 0.75, 2, 1), 'a,b': (6, -1.5, -1.5, 1, 1)}
+    found = [attention.Change(*of_token, name) for name, of_token in numbers.items()]
+    attention.write_csv(tmp_path / 'a.csv', found)
     assert (tmp_path / 'a.csv').read_text() == (
         'token,id,change,change_each,places,examples\n'
         "'=1+1,5,1.500000,0.750000,2,1\n"
@@ -262,12 +254,12 @@ def test_mistakes_are_said(workdir, flags, message):
 
 
 def test_table_5_takes_other_mistakes_where_no_two_stars_become_one(monkeypatch):
-    change = attention.Change(5, 1.5, 0.75, 2, 1)
+    change = attention.Change(5, 1.5, 0.75, 2, 1, 'nicht')
     found = {
-        ('2', '1'): attention.Compared({('2', '1'): 4}, [change], ['nicht']),
-        (None, None): attention.Compared({('3', '1'): 7, ('2', '5'): 2}, [change], ['nicht']),
+        ('2', '1'): ({('2', '1'): 4}, [change]),
+        (None, None): ({('3', '1'): 7, ('2', '5'): 2}, [change]),
     }
-    monkeypatch.setattr(attention, 'of_bucket', lambda *asked: found.get(asked[-2:]))
+    monkeypatch.setattr(attention, 'of_bucket', lambda *asked: found.get(asked[-2:], ({}, [])))
     note = '4 German test reviews of 2 stars that become 1 after adaptation to bucket 0 of 1 shot.'
     assert attention.of_paper(None).notes[-1] == note
     del found['2', '1']

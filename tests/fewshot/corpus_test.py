@@ -5,7 +5,7 @@ import pytest
 import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
-from xlbench.data import buckets, features, labelled
+from xlbench.data import buckets, features, labelled, prepared
 from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep
 from xlbench.metrics import tagging
 from xlbench.system import errors
@@ -34,7 +34,9 @@ def opened(root, view, task='', lang='de', **changed):
         'eval_batch_size': 16,
     }  # fmt: skip
     adapt = Asked(**options | changed)
-    return corpus_lib.Corpus.open(str(root), 'sample', task or TASKS[view], lang, adapt)
+    names = corpus_lib.needed(task or TASKS[view], lang, adapt.shots, adapt.dev)
+    splits = {split: prepared.open_task(str(root), 'sample', name, split) for name, split in names}
+    return corpus_lib.Corpus(splits, adapt, view)
 
 
 def made(view, rows, width):
@@ -306,66 +308,57 @@ def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
     corpus = opened(xnli, 'classification', 'xnli', buckets=(0, 1), eval_batch_size=512)
     dev = corpus.dev(number)
     assert dev.num_examples == 2490 - 40 * 3 * number
-    taken = [
-        buckets.Bucket('xnli', number, 'de', 0, ({'uid': record['uid']},))
-        for record in texts_of(corpus, number)
-    ]
-    assert dev.indices.tolist() == buckets.dev_rows('xnli', 'de', taken, 2490)
+    taken = {labelled.Uid.parse(r['uid']).row('xnli') for r in texts_of(corpus, number)}
+    assert dev.indices.tolist() == [row for row in range(2490) if row not in taken]
     records = texts_of(corpus, 'validation')
     assert dev.gold.tolist() == [records[i]['targets'][0] for i in dev.indices]
 
 
-def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path):
-    name = 'fewshot_xnli_de_de'
+@pytest.mark.parametrize(
+    ('changed', 'message'),
+    [
+        # The official file and that of google-research/xtreme are spaced differently.
+        (lambda r, _: {'inputs_pretokenized': f' "{r["inputs_pretokenized"].upper()}" .'}, ''),
+        (
+            lambda r, _: {'inputs_pretokenized': f'9{r["inputs_pretokenized"]}'},
+            r'german-.*-val of the buckets has another',
+        ),
+        (
+            lambda _, number: {'uid': f'tfds/{number}'},
+            r'the validation split has no such example.*other_',
+        ),
+    ],
+)
+def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path, changed, message):
     corpus = opened(xnli, 'classification', 'xnli')
-    splits = {1: texts_of(corpus, 1), 'test': texts_of(corpus, 'test')}
-    others = [dict(record) for record in texts_of(corpus, 'validation')]
-    texts = [record['inputs_pretokenized'] for record in others]
-    for split, records in splits.items():
-        split = f'shots_{split}' if split == 1 else split
-        tiny_labels.write_task(tmp_path, 'classification', name, split, records)
-    for changed, is_right in ((lambda t: f' "{t.upper()}" .', True), (lambda t: f'9{t}', False)):
-        rows = [r | {'inputs_pretokenized': changed(t)} for r, t in zip(others, texts, strict=True)]
-        tiny_labels.write_task(tmp_path, 'classification', name, 'validation', rows)
-        made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
-        if is_right:  # The official file and that of google-research/xtreme are spaced differently.
-            assert made.dev(1).num_examples == 2370
-        else:
-            with pytest.raises(errors.UserError, match=r'german-.*-val of the buckets has another'):
-                made.dev(1)
-
-
-def test_a_dev_file_that_lost_its_rows_is_refused(xnli, tmp_path):
-    corpus = opened(xnli, 'classification', 'xnli')
-    rows = texts_of(corpus, 'validation')
-    others = [r | {'uid': f'tfds/{i}'} for i, r in enumerate(rows)]
     splits = {split: texts_of(corpus, split) for split in ('shots_1', 'test')}
-    splits['validation'] = others
+    rows = texts_of(corpus, 'validation')
+    splits['validation'] = [r | changed(r, number) for number, r in enumerate(rows)]
     for split, records in splits.items():
         tiny_labels.write_task(tmp_path, 'classification', 'fewshot_xnli_de_de', split, records)
     made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
-    with pytest.raises(errors.UserError, match=r'the validation split has no such example.*other_'):
-        made.dev(1)
+    if not message:
+        assert made.dev(1).num_examples == 2370
+    else:
+        with pytest.raises(errors.UserError, match=message):
+            made.dev(1)
 
 
 @views
-def test_a_part_of_the_dev_set_can_be_enough(root, view):
-    whole, part, more = (opened(root, view, dev_examples=number).dev(1) for number in (0, 9, 1000))
+@pytest.mark.parametrize('split', ['dev', 'test'])
+def test_a_part_of_a_set_can_be_enough(root, view, split):
+    def made(number):
+        corpus = opened(root, view, **{f'{split}_examples': number})
+        return corpus.dev(1) if split == 'dev' else corpus.test
+
+    whole, part, more = map(made, (0, 9, 1000))
     assert part.num_examples == 9 and whole.num_examples == more.num_examples < 1000
-    own = {*part.indices.tolist()} - {-1}
-    assert len(own) == 9 and own < {*whole.indices.tolist()}
-    assert own == {*opened(root, view, dev_examples=9).dev(1).indices.tolist()} - {-1}
-    gold = whole.gold[np.isin(whole.indices, sorted(own))]
-    assert part.gold[part.take >= 0].tolist() == gold.tolist()
-
-
-@views
-def test_a_part_of_the_test_set_can_be_enough(root, view):
-    whole, part = (opened(root, view, test_examples=number).test for number in (0, 9))
-    numbers = results.drawn(tiny_labels.SIZES['test'], 9)
-    assert part.num_examples == 9 == len(numbers) == opened(root, view, test_examples=9).test_size
-    assert sorted({*part.indices.tolist()} - {-1}) == numbers == sorted(numbers)
-    gold = whole.gold[np.isin(whole.indices, numbers)]
+    own = sorted({*part.indices.tolist()} - {-1})
+    assert own == sorted({*made(9).indices.tolist()} - {-1})
+    if split == 'test':
+        assert own == results.drawn(tiny_labels.SIZES['test'], 9)
+        assert opened(root, view, test_examples=9).test_size == 9
+    gold = whole.gold[np.isin(whole.indices, own)]
     assert part.gold[part.take >= 0].tolist() == gold.tolist()
 
 
@@ -433,10 +426,6 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     ]  # fmt: skip
     with pytest.raises(errors.UserError, match=r"unknown dev in config\.adapt\.dev 'dev'"):
         opened(root, view, dev='dev')
-    with pytest.raises(
-        errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
-    ):
-        corpus_lib.needed('udpos', 'de', (8,), 'none')
 
 
 # ---------------------------------------------------------------------------------------------

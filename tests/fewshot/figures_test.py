@@ -1,10 +1,10 @@
 import csv
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 import tiny_labels
+import tiny_sweep
 
 from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
@@ -33,31 +33,22 @@ BUCKETS = ((([3], X), ([9], NOUN)), (([6], VERB), ([7], VERB), ([6], NOUN)))
 
 
 def row(language, bucket, score, task='udpos', **fields):
-    values = dict(
-        shots=1, method='full', start='source', learning_rate=1e-3, seed=42, metric='chunk_f1',
-        dev_score=score - 1, best_epoch=1, epochs=3, examples=2, status='done',
-        curve=(score - 1, score - 2, score - 3),
-    ) | fields  # fmt: skip
-    return results.Row(task=task, language=language, bucket=bucket, score=score, **values)
+    one = tiny_sweep.row(language, 1, bucket, score, score - 1, task=task, learning_rate=1e-3)
+    curve = (score - 1, score - 2, score - 3)
+    return dataclasses.replace(one, **{'curve': curve, **fields})
 
 
 def zero_row(language, score, task='udpos'):
-    nothing = dict.fromkeys(
-        ('learning_rate', 'seed', 'dev_score', 'best_epoch', 'epochs', 'examples')
-    )
-    return row(language, None, score, task, shots=0, method='zero_shot', curve=(), **nothing)
+    return tiny_sweep.zero_shot(language, score, task=task)
 
 
 def sweep_of(folder, rows, root='nowhere', data='files'):
     """A workdir; `rows`: pairs of a row and what it predicts, or None."""
-    folder.mkdir(parents=True)
     source = {'data': {'root': str(root), 'vocabulary': 'sample'}}
     config = {'source': source, 'source_workdir': '', 'adapt': {'lengths': {'inputs': LIMIT}}}
-    (folder / 'config.json').write_text(json.dumps({'config': config, 'data': data}))
-    journal = results.Journal(folder)
+    journal = results.Journal(tiny_sweep.write(folder, [], config=config, data=data))
     for one, predicted in rows:
-        predicted = None if predicted is None else np.array(predicted)
-        journal.add(one, predicted)
+        journal.add(one, None if predicted is None else np.array(predicted))
     return journal
 
 
@@ -167,10 +158,10 @@ def test_overlap_is_the_jaccard_index_of_different_words():
     buckets = [{'a', 'b', 'e'}, {'c'}, set()]
     # {a, b} and {a, b, e}: 2 of 3; {c, d} and {c}: 1 of 2; {c, d} and {a, b, e}: none.
     expected = [[2 / 3, 0, 0], [0, 1 / 2, 0], [0, 0, 0]]
-    np.testing.assert_allclose(figure_data.overlaps(words, better, buckets), expected)
+    np.testing.assert_allclose(figure_data.Words(words, better, buckets).overlaps(), expected)
     # 'a' is improved twice, and counts twice.
     buckets[0] = {'a'}
-    found = figure_data.seen(words, better, buckets)
+    found = figure_data.Words(words, better, buckets).seen()
     np.testing.assert_array_equal(found, [[2, 1], [1, 1], [0, 0]])
 
 
@@ -193,13 +184,8 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     assert in_sentence == WORDS
     assert found.buckets == [{'3', '9'}, {'6', '7'}]
     # {3, 10-11} with {3, 9} and {6, 7}; {6, 12-13} likewise.
-    expected = [[1 / 3, 0], [0, 1 / 3]]
-    np.testing.assert_allclose(
-        figure_data.overlaps(found.words, found.better, found.buckets), expected
-    )
-    np.testing.assert_array_equal(
-        figure_data.seen(found.words, found.better, found.buckets), [[2, 1], [1, 1]]
-    )
+    np.testing.assert_allclose(found.overlaps(), [[1 / 3, 0], [0, 1 / 3]])
+    np.testing.assert_array_equal(found.seen(), [[2, 1], [1, 1]])
 
 
 def test_another_test_set_is_refused(root, tmp_path):
@@ -258,7 +244,7 @@ def test_all_figures_of_taggers(root, words_sweep, tmp_path):
 def test_figures_of_classifiers(tmp_path):
     rows = [(zero_row('de', 50.0, 'xnli'), [0, 1, 2, 0])]
     for bucket, predicted in enumerate(([0, 1, 1, 1], [0, 1, 1, 0])):
-        rows.append((row('de', bucket, 75.0, 'xnli', metric='accuracy'), predicted))
+        rows.append((row('de', bucket, 75.0, 'xnli'), predicted))
     labels = ['contradiction', 'entailment', 'neutral']
     journal = sweep_of(tmp_path / 'a', rows)
     journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)

@@ -72,32 +72,21 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
     assert list(Sweep.read(folder).rows) == rows
 
 
-def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):
+@pytest.mark.parametrize(
+    ('written', 'message'),
+    [
+        (lambda one, other: f'{one[:30]}\n{other}\n', 'jsonl:1 is not a result'),
+        # Its score would count twice in every mean.
+        (lambda *lines: '\n'.join([*lines, lines[0], '']), 'jsonl:3 .*repeats line 1'),
+        (lambda one, other: f'{"[" * 100_000}\n{other}\n', 'jsonl:1 is not a result'),
+        (lambda *_: '', 'no adaptation of .* is finished'),
+    ],
+)
+def test_files_of_other_lines_are_refused_by_the_first_of_them(tmp_path, written, message):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
-    lines = (folder / 'results.jsonl').read_text().splitlines()
-    (folder / 'results.jsonl').write_text('\n'.join([lines[0][:30], lines[1], '']))
-    with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is not a result'):
-        Sweep.read(folder)
-
-
-def test_a_result_that_is_there_twice_is_refused(tmp_path):
-    """Its score would count twice in every mean."""
-    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
-    lines = (folder / 'results.jsonl').read_text()
-    (folder / 'results.jsonl').write_text(lines + lines)
-    with pytest.raises(errors.UserError, match=r'jsonl:3 is not a result .*repeats line 1'):
-        Sweep.read(folder)
-
-
-def test_strange_json_is_one_line(tmp_path):
-    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
-    lines = (folder / 'results.jsonl').read_text().splitlines()
-    for line in ('[' * 100_000, lines[0].replace('"shots": 1', f'"shots": {10**400}')):
-        (folder / 'results.jsonl').write_text(f'{line}\n{lines[1]}\n')
-        with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is not a result'):
-            Sweep.read(folder)
-    (folder / 'config.json').write_text('{"config": ' + '[' * 5000 + ']' * 5000 + '}')
-    with pytest.raises(errors.UserError, match=r'config\.json.* nested too deeply'):
+    path = folder / 'results.jsonl'
+    path.write_text(written(*path.read_text().splitlines()))
+    with pytest.raises(errors.UserError, match=message):
         Sweep.read(folder)
 
 
@@ -105,29 +94,17 @@ def test_strange_json_is_one_line(tmp_path):
     'change',
     [
         {'score': None},  # Done, without a score.
-        {'score': 'high'},
-        {'score': True},
-        {'shots': None},
-        {'bucket': 1.5},
-        {'bucket': None},
-        {'learning_rate': None},
-        {'seed': None},
-        {'status': 'lost'},
-        {'task': '../../etc'},
-        {'language': 'a-b'},
-        {'method': ''},
-        {'lane': -1},
-        {'bucket': -1},
-        {'score': 10**400},
-        {'curve': ['x']},
-        {'curve': None},
+        {'score': 'high'}, {'score': True}, {'score': 10**400}, {'shots': None},
+        {'shots': 10**400}, {'bucket': 1.5}, {'bucket': None}, {'bucket': -1},
+        {'learning_rate': None}, {'seed': None}, {'status': 'lost'}, {'task': '../../etc'},
+        {'language': 'a-b'}, {'method': ''}, {'lane': -1}, {'curve': ['x']}, {'curve': None},
     ],
-)
+)  # fmt: skip
 def test_rows_from_elsewhere_are_checked(tmp_path, change):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0]))
     path = folder / 'results.jsonl'
     path.write_text(json.dumps(json.loads(path.read_text()) | change) + '\n')
-    with pytest.raises(errors.UserError):
+    with pytest.raises(errors.UserError, match='jsonl:1 is not a result'):
         Sweep.read(folder)
 
 
@@ -242,12 +219,20 @@ def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path
     assert list(found.values()) == [{0, 1, 6, 7}, {0, 1}, {6, 7}, set()]
 
 
-def test_a_config_of_other_types_is_refused_in_one_line(tmp_path):
-    rows = tiny_sweep.group('de', 1, [1.0])
-    for i, wrong in enumerate(({'asked': ['no block']}, {'data': 3}, {'config': []})):
-        folder = tiny_sweep.write(tmp_path / f'sweep{i}', rows, **wrong)
-        with pytest.raises(errors.UserError, match=f'config.json: Expected .*{next(iter(wrong))}'):
-            Sweep.read(folder)
+@pytest.mark.parametrize(
+    ('config', 'message'),
+    [
+        ('{"asked": ["no block"]}', 'Expected .*asked'),
+        ('{"data": 3}', 'Expected .*data'),
+        ('{"config": []}', 'Expected .*config'),
+        ('{"config": ' + '[' * 5000 + ']' * 5000 + '}', 'nested too deeply'),
+    ],
+)
+def test_a_config_of_other_types_is_refused_in_one_line(tmp_path, config, message):
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [1.0]))
+    (folder / 'config.json').write_text(config)
+    with pytest.raises(errors.UserError, match=rf'config\.json.* {message}'):
+        Sweep.read(folder)
 
 
 def test_progress_counts_what_this_command_has_done():
@@ -342,55 +327,31 @@ def test_folders_of_the_config_start_where_the_sweep_was_run(tmp_path):
     assert str(gone.source_workdir) == 'runs/source'
 
 
-def test_a_folder_without_results_is_refused_with_a_hint(tmp_path):
+def test_folders_of_other_things_are_refused_with_a_hint(tmp_path):
     tiny_sweep.write(tmp_path / 'runs' / 'sweep', tiny_sweep.group('de', 1, [1.0]))
     with pytest.raises(errors.UserError, match='did you mean its subfolder sweep'):
         Sweep.read(tmp_path / 'runs')
-    empty = tiny_sweep.write(tmp_path / 'empty', [])
-    (empty / 'results.jsonl').write_text('')
-    with pytest.raises(errors.UserError, match='no adaptation'):
-        Sweep.read(empty)
-
-
-def test_reports_of_runs_say_what_reports_of_sweeps_are_made_with(tmp_path):
-    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [1.0]))
-    said = r'sweep is the workdir of a sweep .*fewshot report'
-    with pytest.raises(errors.UserError, match=said):
-        runs_results.read_run(folder)
-
-
-def test_whether_data_is_the_sample(tmp_path):
-    rows = tiny_sweep.group('de', 1, [1.0])
-    assert Sweep.read(tiny_sweep.write(tmp_path / 'a', rows)).is_sample
-    assert not Sweep.read(tiny_sweep.write(tmp_path / 'b', rows, data='files')).is_sample
+    with pytest.raises(errors.UserError, match=r'sweep is the workdir of a sweep .*fewshot report'):
+        runs_results.read_run(tmp_path / 'runs' / 'sweep')
 
 
 def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
     """Not by the code that prepared them; other examples are not taken for them."""
     name = 'fewshot_udpos_de_de'
-    tiny_labels.write_task(
-        tmp_path, 'tagging', name, 'test', tiny_labels.records('tagging', name, 'test')
-    )
+    records = tiny_labels.records('tagging', name, 'test')
+    content = tiny_labels.write_task(tmp_path, 'tagging', name, 'test', records).content
     monkeypatch.setattr(prepared.freshness, 'stale_reason', lambda *_: 'the code has changed')
     data = {'source': {'data': {'root': str(tmp_path), 'vocabulary': 'sample'}}}
     rows = tiny_sweep.group('de', 1, [1.0])
-    found = [
-        Sweep.read(tiny_sweep.write(tmp_path / f'{i}', rows, config=data, contents=contents))
-        for i, contents in enumerate([{}, {f'{name}/test': 'other'}, None])
-    ]
-    for sweep, why in zip(
-        found, ('is stale: the code', 'holds other examples', 'is stale'), strict=True
-    ):
-        with pytest.raises(prepared.NotPrepared, match=why):
-            sweep.open_prepared(name, 'test')
-    content = prepared.reader._open(str(tmp_path), 'sample', name, 'test').content
-    contents = {f'{name}/test': content}
-    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'same', rows, config=data, contents=contents))
-    assert len(sweep.open_prepared(name, 'test')) == len(
-        tiny_labels.records('tagging', name, 'test')
-    )
-
-
-def test_row_fields_are_those_of_the_csv():
-    names = [field.name for field in dataclasses.fields(results.Row)]
-    assert names[-1] == 'curve' and len(names) == 16
+    for i, (contents, why) in enumerate([
+        ({}, 'is stale: the code'),
+        ({f'{name}/test': 'other'}, 'holds other examples'),
+        (None, 'is stale'),
+        ({f'{name}/test': content}, ''),
+    ]):  # fmt: skip
+        folder = tiny_sweep.write(tmp_path / f'{i}', rows, config=data, contents=contents)
+        sweep = Sweep.read(folder)
+        if why:
+            with pytest.raises(prepared.NotPrepared, match=why):
+                sweep.open_prepared(name, 'test')
+    assert len(sweep.open_prepared(name, 'test')) == len(records)

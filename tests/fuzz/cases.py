@@ -1,22 +1,24 @@
 """What is asked of every case of a fuzzing test, and what is counted.
 
-with cases.reader('safetensors', 60) as reader:      60 of the suite's 1130
-    for seed in reader.seeds:
-        said, data = mutate.harmed(whole, random.Random(seed))
-        with reader.case(seed, said) as case:
-            tensors = read(data)
-        if case.accepted: ...                        what it may not have accepted
+for case in cases.each('safetensors', 60):      60 of the suite's 1130
+    data = case.write(path, whole)
+    with case.run():
+        tensors = read(path)
+    if case.accepted: ...                       what it may not have accepted: case.fail('why')
 """
 
 import contextlib
 import dataclasses
 import faulthandler
 import io
+import pathlib
+import random
 import resource
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -29,19 +31,8 @@ LONGEST = 2000  # Characters of a line that still says something.
 
 _SIGNALS = signal.SIGALRM, signal.SIGPROF
 
-COUNTS: list['Reader'] = []  # Of this session, for the table at its end.
-
-
 class TooSlow(BaseException):
     """A case has taken its time; not an Exception, so that no reader takes it for a broken file."""
-
-
-@dataclasses.dataclass
-class Case:
-    """How one case ended."""
-
-    accepted: bool = False
-    error: BaseException | None = None
 
 
 @dataclasses.dataclass
@@ -49,56 +40,89 @@ class Reader:
     """One reader, and how its cases ended."""
 
     name: str
-    seeds: range
-    refusals: tuple[type[BaseException], ...]
-    seconds: float = SECONDS
     run: int = 0
     refused: int = 0
     accepted: int = 0
     slowest: float = 0.0
     failures: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    @contextlib.contextmanager
-    def case(self, seed: int, said: str) -> Iterator[Case]:
-        """Runs what is inside as one case; its failure is told when all cases have been run.
 
-        Args:
-            seed: Repeats it.
-            said: What was done to the bytes.
-        """
-        case, start, memory = Case(), time.process_time(), _memory()
-        self.run += 1
+COUNTS: list[Reader] = []  # Of this session, for the table at its end.
+
+
+@dataclasses.dataclass
+class Case:
+    """One case, and how it ended.
+
+    Attributes:
+        reader: Which reads it.
+        seed: Repeats it.
+        refusals: What may be raised; of one line each.
+        seconds: That it may take.
+        rng: Of its seed.
+        said: What was done to the bytes.
+        accepted: Whether nothing was raised.
+    """
+
+    reader: Reader
+    seed: int
+    refusals: tuple[type[BaseException], ...]
+    seconds: float
+    rng: random.Random = dataclasses.field(init=False)
+    said: str = ''
+    accepted: bool = False
+
+    def __post_init__(self):
+        self.rng = random.Random(self.seed)
+
+    def write(
+        self, path: pathlib.Path, whole: bytes, harm: Callable[..., Any] = mutate.harmed
+    ) -> bytes:
+        """Writes harmed bytes into a file; returns them."""
+        self.said, data = harm(whole, self.rng)
+        path.write_bytes(data)
+        return data
+
+    def harm_file(self, path: pathlib.Path, whole: bytes) -> None:
+        """Puts a file there with one thing wrong, in place of what the case before has left."""
+        mutate.put(path, whole)
+        self.said = mutate.file(path, self.rng)
+
+    @contextlib.contextmanager
+    def run(self, where: str = '') -> Iterator[None]:
+        """Runs what is inside; its failure is told when all cases have been run."""
+        self.said = f'{where}: {self.said}' if where else self.said
+        reader, start, memory = self.reader, time.process_time(), _memory()
+        reader.run += 1
         faulthandler.dump_traceback_later(6 * self.seconds, exit=True)  # For what hears no signal.
         signal.setitimer(signal.ITIMER_PROF, self.seconds)
         signal.setitimer(signal.ITIMER_REAL, 3 * self.seconds)
         try:
-            yield case
-            case.accepted = True
-            self.accepted += 1
+            yield
+            self.accepted = True
+            reader.accepted += 1
         except self.refusals as error:
-            case.error = error
-            self.refused += 1
+            reader.refused += 1
             line = f'{error}'
             if '\n' in line or '\r' in line or len(line) > LONGEST or not line:
-                self.fail(seed, said, f'no plain line: {line[:300]!r}')
+                self.fail(f'no plain line: {line[:300]!r}')
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            case.error = error
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            what = f'{type(error).__name__} at {frame.filename}:{frame.lineno}: {error}'
-            self.fail(seed, said, what)
+            self.fail(f'{type(error).__name__} at {frame.filename}:{frame.lineno}: {error}')
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             faulthandler.cancel_dump_traceback_later()
-        self.slowest = max(self.slowest, time.process_time() - start)
+        reader.slowest = max(reader.slowest, time.process_time() - start)
         if (grown := _memory() - memory) > MEMORY:
-            self.fail(seed, said, f'memory grew by {grown:,} bytes')
+            self.fail(f'memory grew by {grown:,} bytes')
 
-    def fail(self, seed: int, said: str, what: str) -> None:
+    def fail(self, what: str) -> None:
         """Notes a failure; equal ones, by their first words, once."""
-        self.failures.setdefault(what[:110], f'  seed {seed} ({said[:120]}): {what[:600]}')
+        told = f'  seed {self.seed} ({self.said[:120]}): {what[:600]}'
+        self.reader.failures.setdefault(what[:110], told)
 
 
 def _memory() -> int:
@@ -109,14 +133,13 @@ def _too_slow(*_):
     raise TooSlow('it takes too long')
 
 
-@contextlib.contextmanager
-def reader(
+def each(
     name: str,
     seeded: int,
     refusals: tuple[type[BaseException], ...] = (UserError,),
     seconds: float = SECONDS,
-) -> Iterator[Reader]:
-    """The cases of one reader; AssertionError at the end if some failed.
+) -> Iterator[Case]:
+    """The cases of one reader; AssertionError behind the last one if some failed.
 
     Args:
         name: For the table.
@@ -124,17 +147,16 @@ def reader(
         refusals: What it may raise; of one line each.
         seconds: That a case may take; more for a whole command, which compiles programs.
     """
-    first = mutate.first_seed()
-    seeds = range(first, first + mutate.number_of_cases(seeded))
-    result = Reader(name, seeds, refusals, seconds)
-    COUNTS.append(result)
+    first, reader = mutate.first_seed(), Reader(name)
+    COUNTS.append(reader)
     before = [(number, signal.signal(number, _too_slow)) for number in _SIGNALS]
     try:
-        yield result
+        for seed in range(first, first + mutate.number_of_cases(seeded)):
+            yield Case(reader, seed, refusals, seconds)
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-    failures = list(result.failures.values())
+    failures = list(reader.failures.values())
     assert not failures, f'{name}: {len(failures)} kinds of failure\n' + '\n'.join(failures[:40])
 
 

@@ -128,7 +128,7 @@ CORPORA = {
     ),
     'a.tsv': (
         lines(('id', 'src'), ('1', text(1)), ('2', text(2))),
-        lambda path: readers.read_tsv(path, ['src'], header=True),
+        lambda path: readers.read_tsv(path, ['src', 'tgt']),
     ),
     'memory.tmx': (TMX.encode(), lambda path: readers.read_tmx(path, 'de', 'zh')),
     'squad.json': (json.dumps(SQUAD).encode(), readers.read_squad),
@@ -265,12 +265,11 @@ def harmed(whole: bytes, rng: random.Random, folder: pathlib.Path, name: str) ->
 def each_harmed(title: str, count: int, table: dict, folder: pathlib.Path):
     """Yields names of a table, each with a harmed file of its content, and the case to read it."""
     names = list(table)
-    with cases.reader(title, count) as reader:
-        for seed in reader.seeds:
-            name = names[seed % len(names)]
-            said, path = harmed(table[name][0], random.Random(seed), folder, name)
-            yield name, path, reader.case(seed, f'{name}: {said}')
-            os.unlink(path)
+    for case in cases.each(title, count):
+        name = names[case.seed % len(names)]
+        case.said, path = harmed(table[name][0], case.rng, folder, name)
+        yield name, path, case.run(name)
+        os.unlink(path)
 
 
 def test_corpora(tmp_path):
@@ -296,13 +295,12 @@ def test_whole_corpora_are_accepted(tmp_path, name):
 
 def test_parallel_files(tmp_path):
     whole = '\n'.join(text(i) for i in range(6)).encode()
-    with cases.reader('parallel files', 10) as reader:
-        for seed in reader.seeds:
-            (tmp_path / 'b').write_bytes(whole)
-            said, path = harmed(whole, random.Random(seed), tmp_path, 'a')
-            with reader.case(seed, said):
-                for record in readers.read_parallel(path, str(tmp_path / 'b')):
-                    check_record(record)
+    for case in cases.each('parallel files', 10):
+        (tmp_path / 'b').write_bytes(whole)
+        case.said, path = harmed(whole, case.rng, tmp_path, 'a')
+        with case.run():
+            for record in readers.read_parallel(path, str(tmp_path / 'b')):
+                check_record(record)
 
 
 # ------------------------------------------------------------------------------------- buckets
@@ -325,23 +323,22 @@ BUCKETS = {
 
 def test_buckets(tmp_path):
     names = list(BUCKETS)
-    with cases.reader('buckets', 40) as reader:
-        for seed in reader.seeds:
-            name = names[seed % len(names)]
-            folder = tmp_path / os.path.dirname(name)
-            folder.mkdir(parents=True, exist_ok=True)
-            said, path = harmed(BUCKETS[name], random.Random(seed), folder, os.path.basename(name))
-            with reader.case(seed, f'{name}: {said}'):
-                read = buckets.read(path)
-                assert len({bucket.index for bucket in read}) == len(read)
-                for bucket in read:
-                    assert 0 <= bucket.index < 1_000_000
-                    for example in bucket.examples:
-                        check_record(example)
-                list(buckets.problems(read))
-                if bucket := next((b for b in read if b.examples), None):
-                    buckets.encode(bucket)
-            shutil.rmtree(tmp_path / name.split('/')[0])
+    for case in cases.each('buckets', 40):
+        name = names[case.seed % len(names)]
+        folder = tmp_path / os.path.dirname(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        case.said, path = harmed(BUCKETS[name], case.rng, folder, os.path.basename(name))
+        with case.run(name):
+            read = buckets.read(path)
+            assert len({bucket.index for bucket in read}) == len(read)
+            for bucket in read:
+                assert 0 <= bucket.index < 1_000_000
+                for example in bucket.examples:
+                    check_record(example)
+            list(buckets.problems(read))
+            if bucket := next((b for b in read if b.examples), None):
+                buckets.encode(bucket)
+        shutil.rmtree(tmp_path / name.split('/')[0])
 
 
 # --------------------------------------------------------------------- predictions and references
@@ -436,22 +433,20 @@ def test_preparations(tmp_path):
             ids = np.array([5 + i, 9, 1])
             writer.write_batch([{'inputs': ids, 'targets': ids, 'targets_pretokenized': text(i)}])
     prepared.write_mixture(str(whole), 'v', 'demo', 'train', {'demo_a': 1.0})
-    with cases.reader('preparations', 40, (errors.UserError, prepared.NotPrepared)) as reader:
-        for seed in reader.seeds:
-            mutate.restore(whole, root)
-            rng = random.Random(seed)
-            # Shards are checked by their library; most of the harm is done to what says of them.
-            said = mutate.folder(
-                root, rng, lambda name, rng=rng: name[-6:] != 'record' or rng.random() < 0.1
-            )
-            with reader.case(seed, said):
-                tasks, rates = prepared.open_mixture(str(root), 'v', 'demo', 'train')
-                assert all(0 < rate < 1e30 for rate in rates)
-                for task in tasks:
-                    for record in task.read(range(len(task))):
-                        assert 0 <= record['inputs'].min() <= record['inputs'].max()
-                        assert record['inputs'].max() < task.manifest['vocabulary']['size']
-                prepared.members(str(root), 'v', 'demo')
+    for case in cases.each('preparations', 40, (errors.UserError, prepared.NotPrepared)):
+        mutate.restore(whole, root)
+        # Shards are checked by their library; most of the harm is done to what says of them.
+        case.said = mutate.folder(
+            root, case.rng, lambda name, rng=case.rng: name[-6:] != 'record' or rng.random() < 0.1
+        )
+        with case.run():
+            tasks, rates = prepared.open_mixture(str(root), 'v', 'demo', 'train')
+            assert all(0 < rate < 1e30 for rate in rates)
+            for task in tasks:
+                for record in task.read(range(len(task))):
+                    assert 0 <= record['inputs'].min() <= record['inputs'].max()
+                    assert record['inputs'].max() < task.manifest['vocabulary']['size']
+            prepared.members(str(root), 'v', 'demo')
 
 
 # ------------------------------------------------------------------------------------ archives
@@ -479,20 +474,17 @@ def test_archives(tmp_path):
     members = {'top/train/a.tsv': TEXTS, 'top/test/b.tsv': TEXTS, 'other': b'x' * 3000}
     known = Archive('https://corpora.example/all.tgz', r'top/(\w+/[^/]+)', r'mrs/\1', 10_000)
     packers = {'all.tgz': tgz, 'all.tar': lambda m: gzip.decompress(tgz(m)), 'all.zip': zipped}
-    with cases.reader('archives', 20) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            name = list(packers)[seed % len(packers)]
-            said, data = mutate.harmed(packers[name](members), rng)
-            root = tmp_path / 'root'
-            (tmp_path / name).write_bytes(data)
-            with reader.case(seed, f'{name}: {said}'):
-                for member, content in download._members(str(tmp_path / name)):
-                    try:
-                        download._place(known, member, content, str(root))
-                    except OSError as error:
-                        if errors.plain(error) is None:
-                            raise
-                        raise errors.plain(error) from None
-            assert {path.name for path in tmp_path.iterdir()} <= {*packers, 'root'}
-            shutil.rmtree(root, ignore_errors=True)
+    for case in cases.each('archives', 20):
+        name = list(packers)[case.seed % len(packers)]
+        root = tmp_path / 'root'
+        case.write(tmp_path / name, packers[name](members))
+        with case.run(name):
+            for member, content in download._members(str(tmp_path / name)):
+                try:
+                    download._place(known, member, content, str(root))
+                except OSError as error:
+                    if errors.plain(error) is None:
+                        raise
+                    raise errors.plain(error) from None
+        assert {path.name for path in tmp_path.iterdir()} <= {*packers, 'root'}
+        shutil.rmtree(root, ignore_errors=True)

@@ -62,24 +62,22 @@ def harmed_safetensors(whole: bytes, rng: random.Random) -> tuple[str, bytes]:
 def test_safetensors(tmp_path):
     path = tmp_path / 'model.safetensors'
     whole = safetensors.numpy.save(ARRAYS)
-    with cases.reader('safetensors', 40) as reader:
-        for seed in reader.seeds:
-            said, data = harmed_safetensors(whole, random.Random(seed))
-            path.write_bytes(data)
-            with reader.case(seed, said) as case:
-                found = {name: stored.read() for name, stored in tensors.find(tmp_path).items()}
-            if not case.accepted:
-                continue
-            try:
-                official = safetensors.numpy.load(data)
-            except Exception as error:  # Whatever it says of what it refuses.
-                reader.fail(seed, said, f'accepted, and the library says {error}')
-                continue
-            same = found.keys() == official.keys() and all(
-                found[name].tobytes() == official[name].tobytes() for name in found
-            )
-            if not same:
-                reader.fail(seed, said, 'other numbers than the library reads')
+    for case in cases.each('safetensors', 40):
+        data = case.write(path, whole, harmed_safetensors)
+        with case.run():
+            found = {name: stored.read() for name, stored in tensors.find(tmp_path).items()}
+        if not case.accepted:
+            continue
+        try:
+            official = safetensors.numpy.load(data)
+        except Exception as error:  # Whatever it says of what it refuses.
+            case.fail(f'accepted, and the library says {error}')
+            continue
+        same = found.keys() == official.keys() and all(
+            found[name].tobytes() == official[name].tobytes() for name in found
+        )
+        if not same:
+            case.fail('other numbers than the library reads')
 
 
 def harmed_bin(whole: bytes, rng: random.Random) -> tuple[str, bytes]:
@@ -107,13 +105,11 @@ def test_bin(tmp_path, legacy):
     )
     bin_files.save(path, content, legacy)
     whole = path.read_bytes()
-    with cases.reader('bin, legacy' if legacy else 'bin', 15) as reader:
-        for seed in reader.seeds:
-            said, data = harmed_bin(whole, random.Random(seed))
-            path.write_bytes(data)
-            with reader.case(seed, said):
-                for stored in tensors.find(tmp_path).values():
-                    assert stored.read().shape == stored.shape
+    for case in cases.each('bin, legacy' if legacy else 'bin', 15):
+        case.write(path, whole, harmed_bin)
+        with case.run():
+            for stored in tensors.find(tmp_path).values():
+                assert stored.read().shape == stored.shape
 
 
 def test_index(tmp_path):
@@ -124,13 +120,11 @@ def test_index(tmp_path):
     )
     index = tmp_path / f'{tensors.SAFETENSORS}.index.json'
     whole = index.read_bytes()
-    with cases.reader('index of shards', 15) as reader:
-        for seed in reader.seeds:
-            said, data = mutate.harmed(whole, random.Random(seed))
-            index.write_bytes(data)
-            with reader.case(seed, said):
-                found = tensors.find(tmp_path)
-                assert {stored.file.name for stored in found.values()} <= set(files)
+    for case in cases.each('index of shards', 15):
+        case.write(index, whole)
+        with case.run():
+            found = tensors.find(tmp_path)
+            assert {stored.file.name for stored in found.values()} <= set(files)
 
 
 # ------------------------------------------------------------------------------------- the folders
@@ -161,17 +155,14 @@ def test_configs(tmp_path):
         config, params = saved(family)
         checkpoint.save(tmp_path / family, family, config, params, ids, ())
         folders.append((tmp_path / family, (tmp_path / family / hub.CONFIG).read_bytes()))
-    with cases.reader('config.json', 20) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            folder, whole = rng.choice(folders)
-            said, data = mutate.harmed(whole, rng)
-            (folder / hub.CONFIG).write_bytes(data)
-            with reader.case(seed, f'{folder.name}: {said}'):
-                opened = checkpoint.open(str(folder))
-                checkpoint.load_params(opened)
-                checkpoint.labels(opened)
-            (folder / hub.CONFIG).write_bytes(whole)
+    for case in cases.each('config.json', 20):
+        folder, whole = case.rng.choice(folders)
+        case.write(folder / hub.CONFIG, whole)
+        with case.run(folder.name):
+            opened = checkpoint.open(str(folder))
+            checkpoint.load_params(opened)
+            checkpoint.labels(opened)
+        (folder / hub.CONFIG).write_bytes(whole)
 
 
 def test_notes(tmp_path):
@@ -183,12 +174,10 @@ def test_notes(tmp_path):
     )
     notes.write(tmp_path)
     whole = (tmp_path / exported.NOTES).read_bytes()
-    with cases.reader('xlbench.json', 10) as reader:
-        for seed in reader.seeds:
-            said, data = mutate.harmed(whole, random.Random(seed))
-            (tmp_path / exported.NOTES).write_bytes(data)
-            with reader.case(seed, said):
-                exported.Notes.read(tmp_path)
+    for case in cases.each('xlbench.json', 10):
+        case.write(tmp_path / exported.NOTES, whole)
+        with case.run():
+            exported.Notes.read(tmp_path)
 
 
 # -------------------------------------------------------------------------------- the vocabularies
@@ -211,16 +200,14 @@ def test_vocabulary_folders(tmp_path):
     for family in VOCABULARIES:
         whole[family] = tmp_path / 'whole' / family
         tokenizer_files.write(whole[family], family)
-    with cases.reader('vocabulary folders', 35) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            family = rng.choice(VOCABULARIES)
-            folder = tmp_path / 'harmed'
-            mutate.restore(whole[family], folder)
-            said = mutate.folder(folder, rng, lambda name: True)
-            tokenizers.loading._load.cache_clear()
-            with reader.case(seed, f'{family}: {said}'):
-                use(tokenizers.load(str(folder), ''))
+    for case in cases.each('vocabulary folders', 35):
+        family = case.rng.choice(VOCABULARIES)
+        folder = tmp_path / 'harmed'
+        mutate.restore(whole[family], folder)
+        case.said = mutate.folder(folder, case.rng, lambda name: True)
+        tokenizers.loading._load.cache_clear()
+        with case.run(family):
+            use(tokenizers.load(str(folder), ''))
 
 
 def test_tokenizer_json(tmp_path):
@@ -231,16 +218,13 @@ def test_tokenizer_json(tmp_path):
         whole.append(small(loaded.with_ends()))
     path = tmp_path / 'x' / 'tokenizer.json'
     path.parent.mkdir()
-    with cases.reader('tokenizer.json', 20) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            said, data = mutate.harmed(rng.choice(whole), rng)
-            path.write_bytes(data)
-            tokenizers.loading._load.cache_clear()
-            with reader.case(seed, said) as case:
-                use(tokenizers.load(str(path), ''))
-            if case.accepted:
-                library.Tokenizer.from_file(str(path))
+    for case in cases.each('tokenizer.json', 20):
+        case.write(path, case.rng.choice(whole))
+        tokenizers.loading._load.cache_clear()
+        with case.run():
+            use(tokenizers.load(str(path), ''))
+        if case.accepted:
+            library.Tokenizer.from_file(str(path))
 
 
 def test_folders_of_sentence_transformers(tmp_path):
@@ -251,15 +235,13 @@ def test_folders_of_sentence_transformers(tmp_path):
         whole[name].mkdir()
         (whole[name] / 'config.json').write_text('{}')
         encoder_folders.make_sentences(str(whole[name]), **pooling)
-    with cases.reader('folders of sentence-transformers', 60) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            name, folder = rng.choice(list(whole)), tmp_path / 'harmed'
-            mutate.restore(whole[name], folder)
-            said = mutate.folder(folder, rng, lambda name: True)
-            with reader.case(seed, f'{name}: {said}'):
-                if about := sentence_files.read(folder):
-                    assert about.encoder.resolve().is_relative_to(folder.resolve())
+    for case in cases.each('folders of sentence-transformers', 60):
+        name, folder = case.rng.choice(list(whole)), tmp_path / 'harmed'
+        mutate.restore(whole[name], folder)
+        case.said = mutate.folder(folder, case.rng, lambda name: True)
+        with case.run(name):
+            if about := sentence_files.read(folder):
+                assert about.encoder.resolve().is_relative_to(folder.resolve())
 
 
 def small(text: str) -> bytes:
@@ -330,23 +312,20 @@ def test_sentencepiece(tmp_path):
     ]
     with_table = (0, 1)
     path = tmp_path / 'x.model'
-    with cases.reader('SentencePiece models', 20) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            kind = rng.randrange(len(whole))
-            said, data = harmed_sentencepiece(whole[kind], rng)
-            path.write_bytes(data)
-            tokenizers.loading._load.cache_clear()
-            with reader.case(seed, said) as case:
-                use(tokenizers.load(str(path), ''))
-            if case.accepted:
-                sentencepiece.SentencePieceProcessor(model_file=str(path))
-            if kind in with_table and seed % 40:
-                continue  # Its table takes seconds.
-            with reader.case(seed, f'as tokenizer.json: {said}'):
-                fast = sentencepiece_json.from_proto(sentencepiece_models.read(path))
-                for text in TEXTS if fast else ():
-                    fast.decode(fast.encode(text).ids)
+    for case in cases.each('SentencePiece models', 20):
+        kind = case.rng.randrange(len(whole))
+        case.write(path, whole[kind], harmed_sentencepiece)
+        tokenizers.loading._load.cache_clear()
+        with case.run():
+            use(tokenizers.load(str(path), ''))
+        if case.accepted:
+            sentencepiece.SentencePieceProcessor(model_file=str(path))
+        if kind in with_table and case.seed % 40:
+            continue  # Its table takes seconds.
+        with case.run('as tokenizer.json'):
+            fast = sentencepiece_json.from_proto(sentencepiece_models.read(path))
+            for text in TEXTS if fast else ():
+                fast.decode(fast.encode(text).ids)
 
 
 # ------------------------------------------------------------------------------- the whole of them
@@ -370,19 +349,17 @@ def test_whole_folders(tmp_path):
         whole.append(target)
     harmed, workdir = tmp_path / 'harmed', tmp_path / 'workdir'
     mesh = partitioning.make_mesh()
-    with cases.reader('checkpoint folders', 10) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            source = rng.choice(whole)
-            mutate.restore(source, harmed)
-            said = mutate.folder(harmed, rng, lambda name: True)
-            tokenizers.loading._load.cache_clear()
-            with reader.case(seed, f'{source.name}: {said}'):
-                found = loading.open_model(str(harmed), mesh, {})
-                use(found.tokenizer)
-                if seed % 4 == 0:
-                    convert.to_workdir(str(harmed), workdir)
-            shutil.rmtree(workdir, ignore_errors=True)
-            left = [path.name for path in tmp_path.glob('.*')]
-            if left:
-                reader.fail(seed, said, f'leaves {left}')
+    for case in cases.each('checkpoint folders', 10):
+        source = case.rng.choice(whole)
+        mutate.restore(source, harmed)
+        case.said = mutate.folder(harmed, case.rng, lambda name: True)
+        tokenizers.loading._load.cache_clear()
+        with case.run(source.name):
+            found = loading.open_model(str(harmed), mesh, {})
+            use(found.tokenizer)
+            if case.seed % 4 == 0:
+                convert.to_workdir(str(harmed), workdir)
+        shutil.rmtree(workdir, ignore_errors=True)
+        left = [path.name for path in tmp_path.glob('.*')]
+        if left:
+            case.fail(f'leaves {left}')

@@ -1,9 +1,6 @@
 """What judges send back, and what is made of it, while one of the files is harmed."""
 
 import json
-import pathlib
-import random
-import shutil
 
 import judging
 import numpy as np
@@ -11,16 +8,7 @@ import numpy as np
 from xlbench.judgement import answers, fitting, scores, studies
 from xlbench.metrics import fitted_rating
 
-from . import cases, mutate
-
-
-def harmed(path: pathlib.Path, whole: bytes, seed: int) -> str:
-    """Puts a file there with one thing wrong, in place of what the case before has left."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.write_bytes(whole)
-    return mutate.file(path, random.Random(seed))
+from . import cases
 
 
 def test_answers_and_keys(tmp_path):
@@ -33,26 +21,24 @@ def test_answers_and_keys(tmp_path):
 
         file = json.dumps(judging.answers(study, 'anna', choose)).encode()
         whole = answers.read([judging.write(tmp_path, 'whole.json', json.loads(file))], study)
-        with cases.reader(f'answers, {kind}', 40) as reader:
-            for seed in reader.seeds:
-                said = harmed(sent, file, seed)
-                with reader.case(seed, said) as case:
-                    judged = answers.read([str(sent)], study)
-                    scores.tables(study, judged)
-                # The checksum lets nothing pass that was not said.
-                if case.accepted and (judged.ratings, judged.choices) != (
-                    whole.ratings,
-                    whole.choices,
-                ):
-                    reader.fail(seed, said, 'other answers were accepted')
-        with cases.reader(f'key, {kind}', 40) as reader:
-            for seed in reader.seeds:
-                said = harmed(key, studies.encode(study), seed)
-                with reader.case(seed, said):
-                    changed = studies.read(str(key))
-                    judged = answers.read([str(tmp_path / 'whole.json')], changed)
-                    scores.tables(changed, judged)
-                    scores.rated_texts(changed, judged)
+        for case in cases.each(f'answers, {kind}', 40):
+            case.harm_file(sent, file)
+            with case.run():
+                judged = answers.read([str(sent)], study)
+                scores.tables(study, judged)
+            # The checksum lets nothing pass that was not said.
+            if case.accepted and (judged.ratings, judged.choices) != (
+                whole.ratings,
+                whole.choices,
+            ):
+                case.fail('other answers were accepted')
+        for case in cases.each(f'key, {kind}', 40):
+            case.harm_file(key, studies.encode(study))
+            with case.run():
+                changed = studies.read(str(key))
+                judged = answers.read([str(tmp_path / 'whole.json')], changed)
+                scores.tables(changed, judged)
+                scores.rated_texts(changed, judged)
 
 
 def test_ratings_and_regressors(tmp_path):
@@ -65,22 +51,20 @@ def test_ratings_and_regressors(tmp_path):
     ]  # fmt: skip
     rated, file = tmp_path / 'ratings.jsonl', tmp_path / 'rating.json'
     text = ''.join(json.dumps(line) + '\n' for line in lines)
-    with cases.reader('rated texts', 30) as reader:
-        for seed in reader.seeds:
-            said = harmed(rated, text.encode(), seed)
-            with reader.case(seed, said):
-                fitting.read([str(rated)], ['chrf'], 'de')
+    for case in cases.each('rated texts', 30):
+        case.harm_file(rated, text.encode())
+        with case.run():
+            fitting.read([str(rated)], ['chrf'], 'de')
     whole = tmp_path / 'whole.jsonl'
     whole.write_text(text)
     data = fitting.read([str(whole)], ['chrf', 'distinct'], 'de')
     kept, _ = fitting.fit(data, 'Tone', ['chrf', 'distinct'], 0)
     names = [*fitted_rating.REGRESSORS]
-    with cases.reader('fitted ratings', 60) as reader:
-        for seed in reader.seeds:
-            kept.regressor = names[seed % len(names)]
-            said = harmed(file, fitted_rating.encode(kept), seed)
-            fitted_rating.load.cache_clear()
-            with reader.case(seed, said), np.errstate(all='ignore'):
-                fit = fitted_rating.load(str(file))
-                fitted_rating._of_file.cache_clear()
-                fitted_rating._of_file(str(file)).predict(np.zeros((3, len(fit.features))))
+    for case in cases.each('fitted ratings', 60):
+        kept.regressor = names[case.seed % len(names)]
+        case.harm_file(file, fitted_rating.encode(kept))
+        fitted_rating.load.cache_clear()
+        with case.run(), np.errstate(all='ignore'):
+            fit = fitted_rating.load(str(file))
+            fitted_rating._of_file.cache_clear()
+            fitted_rating._of_file(str(file)).predict(np.zeros((3, len(fit.features))))

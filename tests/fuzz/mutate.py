@@ -1,6 +1,6 @@
 """Seeded harm to files: what disks, editors, half a download and strangers do to them.
 
-  for name, harmed in mutate.texts(data, seed=0, count=50): ...      bytes -> other bytes
+  said, harmed = mutate.harmed(data, random.Random(7))               bytes -> other bytes
   said = mutate.file(path, random.Random(7))                         one file, in place
 
 Equal seeds give equal harm, so that a failure is repeated by its number. Where the bytes are JSON,
@@ -13,7 +13,7 @@ import os
 import pathlib
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 DEEP = 10_000  # Levels; Python's own parser gives up at about a thousand.
@@ -216,12 +216,6 @@ def harmed(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     return said, _dump(changed).encode()
 
 
-def texts(data: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """`count` harmed versions of the bytes of a file, each with what was done to it."""
-    for number in range(seed, seed + count):
-        yield harmed(data, random.Random(number))
-
-
 def file(path: pathlib.Path, rng: random.Random) -> str:
     """Harms one file in place; says what was done. One in ten is gone, or a folder, or a link."""
     kind = rng.randrange(30)
@@ -253,6 +247,14 @@ def folder(place: pathlib.Path, rng: random.Random, keep: Callable[[str], bool])
     chosen = rng.choice([name for name in files if keep(name)])
     said = file(place / chosen, rng)
     return f'{os.path.dirname(chosen)}/{said}'.lstrip('/')
+
+
+def put(path: pathlib.Path, whole: bytes) -> None:
+    """Puts a file there, whatever stands in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.write_bytes(whole)
 
 
 def restore(source: pathlib.Path, target: pathlib.Path) -> None:

@@ -7,7 +7,6 @@ that is a program all hostile programs.
 import hashlib
 import json
 import pathlib
-import random
 import re
 import shlex
 import time
@@ -23,7 +22,7 @@ from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
 from xlbench.huggingface import hub
 from xlbench.reproduce import steps
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.tracking import unsent
@@ -42,15 +41,13 @@ def test_a_cache_of_translations(tmp_path):
         kept.add(right)
     path = tmp_path / memory.FILE
     whole = path.read_bytes()
-    with cases.reader('a cache of translations', 60) as reader:
-        for seed in reader.seeds:
-            _put(path, whole)
-            said = mutate.file(path, random.Random(seed))
-            with reader.case(seed, said) as case, memory.Memory(str(tmp_path), 'engine') as kept:
-                found = kept.get(TEXTS)
-                kept.add({'new': 'neu'})
-            if case.accepted and not found.items() <= right.items():
-                reader.fail(seed, said, 'it has other translations')
+    for case in cases.each('a cache of translations', 60):
+        case.harm_file(path, whole)
+        with case.run(), memory.Memory(str(tmp_path), 'engine') as kept:
+            found = kept.get(TEXTS)
+            kept.add({'new': 'neu'})
+        if case.accepted and not found.items() <= right.items():
+            case.fail('it has other translations')
 
 
 def test_rows_that_were_not_sent(tmp_path):
@@ -58,13 +55,11 @@ def test_rows_that_were_not_sent(tmp_path):
     for step in range(8):
         kept.add('wandb', unsent.Row(step, {'loss': 1 / (step + 1)}, {'eval': [('a', 'b', 'c')]}))
     whole = path.read_bytes()
-    with cases.reader('rows that were not sent', 40) as reader:
-        for seed in reader.seeds:
-            _put(path, whole)
-            said = mutate.file(path, random.Random(seed))
-            with reader.case(seed, said):
-                kept.rows(5, lambda line: None)
-                kept.replace('wandb', [])
+    for case in cases.each('rows that were not sent', 40):
+        case.harm_file(path, whole)
+        with case.run():
+            kept.rows(5, lambda line: None)
+            kept.replace('wandb', [])
 
 
 def test_the_state_of_reproduce(tmp_path):
@@ -74,18 +69,16 @@ def test_the_state_of_reproduce(tmp_path):
     state = State(str(tmp_path), every)
     for step in every:
         state.note(step, 3.0, finished=True)
-    with cases.reader('the state of reproduce', 30) as reader:
-        for seed in reader.seeds:
-            rng = random.Random(seed)
-            step = every[rng.randrange(len(every))]
-            path = state.folder / 'commands' / f'{step.name}.json'
-            whole = path.read_bytes()
-            said = mutate.file(path, rng)
-            with reader.case(seed, said), cases.as_a_program():
-                for one in every:
-                    state.is_done(one), state.seconds(one), state.failure(one)
-                state.note(step, 1.0, finished=False, failed='x')
-            _put(path, whole)
+    for case in cases.each('the state of reproduce', 30):
+        step = every[case.rng.randrange(len(every))]
+        path = state.folder / 'commands' / f'{step.name}.json'
+        whole = path.read_bytes()
+        case.harm_file(path, whole)
+        with case.run(), cases.as_a_program():
+            for one in every:
+                state.is_done(one), state.seconds(one), state.failure(one)
+            state.note(step, 1.0, finished=False, failed='x')
+        mutate.put(path, whole)
 
 
 def test_a_page_of_the_zoo(tmp_path):
@@ -93,56 +86,42 @@ def test_a_page_of_the_zoo(tmp_path):
     zoo.main([str(run), f'--output={tmp_path / "zoo.md"}'])
     whole = (tmp_path / 'zoo.md').read_bytes()
     assert page.read(whole, 'zoo.md')
-    with cases.reader('a page of the zoo', 60) as reader:
-        for seed in reader.seeds:
-            said, data = mutate.harmed(whole, random.Random(seed))
-            with reader.case(seed, said):
-                page.read(data, 'zoo.md')
+    for case in cases.each('a page of the zoo', 60):
+        case.said, data = mutate.harmed(whole, case.rng)
+        with case.run():
+            page.read(data, 'zoo.md')
 
 
 def test_answers_of_a_server(monkeypatch):
     monkeypatch.setattr(servers, '_PAUSES', ())
     whole = json.dumps({'translatedText': ['eins', 'zwei', 'drei']}).encode()
-    with (
-        partners.serving(lambda request: request.send(data)) as address,
-        cases.reader('answers of a server', 60) as reader,
-    ):
+    with partners.serving(lambda request: request.send(data)) as address:
         engine = servers.LibreTranslate(address)
-        for seed in reader.seeds:
-            said, data = mutate.harmed(whole, random.Random(seed))
-            with reader.case(seed, said) as case:
+        for case in cases.each('answers of a server', 60):
+            case.said, data = mutate.harmed(whole, case.rng)
+            with case.run():
                 answers = engine.translate(TEXTS[:3], 'en', 'de')
             if case.accepted:
-                _check(reader, seed, said, answers)
+                _check(case, answers)
 
 
 def test_answers_of_a_program(tmp_path):
     whole = ''.join(f'Satz {i}\n' for i in range(3)).encode()
     path = tmp_path / 'answers'
     script = f'/bin/sh -c {shlex.quote(f"cat > {tmp_path}/asked; cat {path}")}'
-    with cases.reader('answers of a program', 30) as reader:
-        for seed in reader.seeds:
-            said, data = mutate.harmed(whole, random.Random(seed))
-            path.write_bytes(data)
-            with reader.case(seed, said) as case:
-                answers = programs.Program(script).translate(TEXTS[:3], 'en', 'de')
-            if case.accepted:
-                _check(reader, seed, said, answers)
+    for case in cases.each('answers of a program', 30):
+        case.write(path, whole)
+        with case.run():
+            answers = programs.Program(script).translate(TEXTS[:3], 'en', 'de')
+        if case.accepted:
+            _check(case, answers)
 
 
-def _check(reader: cases.Reader, seed: int, said: str, answers: list) -> None:
+def _check(case: cases.Case, answers: list) -> None:
     """An answer is a text that says something, or a failure, and there is one for each text."""
     texts = [one for one in answers if not isinstance(one, engines.Failure)]
     if len(answers) != 3 or not all(isinstance(one, str) and one.strip() for one in texts):
-        reader.fail(seed, said, f'no answers: {answers!r:.100}')
-
-
-def _put(path: pathlib.Path, whole: bytes) -> None:
-    """Puts a file there, in place of what the case before has left."""
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    path.unlink(missing_ok=True)
-    path.write_bytes(whole)
+        case.fail(f'no answers: {answers!r:.100}')
 
 
 # -------------------------------------------------------------------- clients of hostile servers

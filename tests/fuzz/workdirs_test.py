@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import random
 import shutil
 import unittest.mock
 
@@ -51,13 +50,13 @@ def texts(tmp_path_factory):
     return path
 
 
-def harmed(finished, workdir, seed, is_read) -> str:
-    """A copy of the run with one of the files harmed that a command reads; what was done."""
+def harm_run(case, finished, workdir, is_read) -> None:
+    """Makes a copy of the run, with one of the files harmed that a command reads."""
     mutate.restore(finished, workdir)
-    rng = random.Random(seed)
-    if rng.random() < 0.5:
-        return mutate.file(workdir / 'config.json', rng)
-    return mutate.folder(workdir, rng, is_read)
+    if case.rng.random() < 0.5:
+        case.said = mutate.file(workdir / 'config.json', case.rng)
+    else:
+        case.said = mutate.folder(workdir, case.rng, is_read)
 
 
 def is_result(name: str) -> bool:
@@ -78,11 +77,10 @@ def is_tried(name, cases_of_suite, finished, workdir, is_read, command, *argumen
     mutate.restore(finished, workdir)
     with cases.as_a_program():
         command(*arguments)  # It succeeds: what it refuses below is the harm.
-    with cases.reader(name, cases_of_suite, seconds=SECONDS) as reader:
-        for seed in reader.seeds:
-            said = harmed(finished, workdir, seed, is_read)
-            with reader.case(seed, said), cases.as_a_program():
-                command(*arguments)
+    for case in cases.each(name, cases_of_suite, seconds=SECONDS):
+        harm_run(case, finished, workdir, is_read)
+        with case.run(), cases.as_a_program():
+            command(*arguments)
 
 
 def test_report(finished, tmp_path):
@@ -166,27 +164,25 @@ def test_resume(finished, root, tmp_path):
     workdir = tmp_path / 'run'
     config = tiny_labels.tiny_config(root, 'classification', **CONFIG)
     results = tiny.results(finished)
-    with cases.reader('a run, to go on', 6, seconds=SECONDS) as reader:
-        for seed in reader.seeds:
-            said = harmed(finished, workdir, seed, is_of_the_run)
-            (workdir / 'DONE').unlink()
-            with reader.case(seed, said) as case, cases.as_a_program():
-                train.train(config, str(workdir))
-            if case.accepted and tiny.results(workdir) != results:
-                reader.fail(seed, said, 'it went on to other results')
+    for case in cases.each('a run, to go on', 6, seconds=SECONDS):
+        harm_run(case, finished, workdir, is_of_the_run)
+        (workdir / 'DONE').unlink()
+        with case.run(), cases.as_a_program():
+            train.train(config, str(workdir))
+        if case.accepted and tiny.results(workdir) != results:
+            case.fail('it went on to other results')
 
 
 def test_forged_progress(finished, root, tmp_path):
     """Somebody has edited the progress of a checkpoint, and its checksum."""
     workdir = tmp_path / 'run'
     config = tiny_labels.tiny_config(root, 'classification', **CONFIG)
-    with cases.reader('a forged progress', 3, seconds=SECONDS) as reader:
-        for seed in reader.seeds:
-            mutate.restore(finished, workdir)
-            path = workdir / 'checkpoints' / '4' / harm.RECORD
-            content = json.loads(path.read_bytes())
-            said, content['progress'] = mutate.value(content['progress'], random.Random(seed))
-            harm.sign(path, content)
-            (workdir / 'DONE').unlink()
-            with reader.case(seed, said), cases.as_a_program():
-                train.train(config, str(workdir))
+    for case in cases.each('a forged progress', 3, seconds=SECONDS):
+        mutate.restore(finished, workdir)
+        path = workdir / 'checkpoints' / '4' / harm.RECORD
+        content = json.loads(path.read_bytes())
+        case.said, content['progress'] = mutate.value(content['progress'], case.rng)
+        harm.sign(path, content)
+        (workdir / 'DONE').unlink()
+        with case.run(), cases.as_a_program():
+            train.train(config, str(workdir))

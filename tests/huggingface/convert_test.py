@@ -156,13 +156,14 @@ def test_the_workdir_is_a_workdir(folder, workdir):
     assert pathlib.Path(config.data.vocabulary) == workdir / 'tokenizer'
 
 
-def test_types_of_the_weights(workdir, tmp_path):
-    run(workdir, tmp_path / 'half', '--dtype=bfloat16')
+@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
+def test_types_of_the_weights(workdir, tmp_path, dtype):
+    run(workdir, tmp_path / 'half', f'--dtype={dtype}')
     found = checkpoint.open(str(tmp_path / 'half'))
-    assert found.config['dtype'] == 'bfloat16'
+    assert found.config['dtype'] == dtype
     widened = traverse_util.flatten_dict(checkpoint.load_params(found), sep='/')
     for name, value in params_of(workdir).items():
-        rounded = jnp.asarray(value).astype(jnp.bfloat16).astype(jnp.float32)
+        rounded = jnp.asarray(value).astype(dtype).astype(jnp.float32)
         np.testing.assert_array_equal(widened[name], rounded)
 
 

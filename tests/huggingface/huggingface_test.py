@@ -7,18 +7,18 @@ import random
 import threading
 from unittest import mock
 
+import edits
 import fake_hub
 import huggingface_hub.constants
 import huggingface_hub.errors
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
 from flax import traverse_util
 
 from xlbench import models
-from xlbench.huggingface import checkpoint, hub, tensors
+from xlbench.huggingface import checkpoint, hub
 from xlbench.system import errors
 
 SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, vocab_size=61, dropout_rate=0.0)
@@ -71,8 +71,8 @@ def edit(folder, change, name='model.safetensors'):
 
 
 def edit_config(folder, **changes):
-    config = tensors.read_json(folder / 'config.json') | changes
-    tensors.write_json(folder / 'config.json', config)
+    with edits.edited(folder / 'config.json') as config:
+        config |= changes
 
 
 # ----------------------------------------------------------------------------------- read and write
@@ -90,17 +90,6 @@ def test_round_trip_is_bit_exact(tmp_path, family):
     config = models.config(**found.model)
     checkpoint.save(tmp_path / 'two', family, config, params, IDS, ())
     assert content(one) == content(tmp_path / 'two')
-
-
-@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
-def test_smaller_types_widen_exactly(tmp_path, dtype):
-    found = checkpoint.open(str(save(tmp_path / 'one', 'mt5', dtype=dtype)))
-    assert found.config['dtype'] == dtype
-    rounded = jax.tree.map(
-        lambda leaf: np.asarray(jnp.asarray(leaf).astype(dtype).astype(jnp.float32)),
-        random_params('mt5'),
-    )
-    assert_same(checkpoint.load_params(found), rounded)
 
 
 def test_shards(tmp_path):
@@ -154,9 +143,8 @@ NORM = 'decoder.block.0.layer.2.layer_norm.weight'
 def test_files_that_do_not_fit(tmp_path, change, message):
     folder = save(tmp_path / 'one', 'mt5')
     edit(folder, change)
-    with pytest.raises(errors.UserError, match=message) as error:
+    with edits.refused(f'{folder}.*{message}'):
         checkpoint.load_params(checkpoint.open(str(folder)))
-    assert str(folder) in str(error.value) and '\n' not in str(error.value)
 
 
 def test_what_old_files_hold_besides_is_ignored(tmp_path):
@@ -227,10 +215,8 @@ def test_t5_variants_as_versions_of_transformers_write_them(tmp_path):
     edit_config(folder, tie_word_embeddings=True)
     assert checkpoint.open(str(folder)).model['tied_embeddings'] is False
     folder = save(tmp_path / 'three', 't5')
-    config = tensors.read_json(folder / 'config.json')
-    for key in ('tie_word_embeddings', 'num_decoder_layers', 'dropout_rate', 'feed_forward_proj'):
-        del config[key]
-    tensors.write_json(folder / 'config.json', config)
+    old = ('tie_word_embeddings', 'num_decoder_layers', 'dropout_rate', 'feed_forward_proj')
+    edit_config(folder, **dict.fromkeys(old))
     found = checkpoint.open(str(folder))
     assert (found.family, found.model['num_decoder_layers']) == ('t5', 2)
 
@@ -369,9 +355,8 @@ def test_hub_errors_are_one_line(tmp_path, monkeypatch):
         (OSError('disk full\nand more'), 'cannot be fetched from the hub: disk full'),
     ):
         fake.error = raised
-        with pytest.raises(errors.UserError, match=message) as error:
+        with edits.refused(message):
             checkpoint.open('google/mt5-small')
-        assert '\n' not in str(error.value)
     fake.error = None
     (folder / 'model.safetensors').unlink()
     with pytest.raises(errors.UserError, match=r'has no model.safetensors'):
@@ -390,9 +375,7 @@ def test_what_is_no_checkpoint(spec):
         checkpoint.open(spec)
 
 
-def test_a_folder_that_is_no_checkpoint(tmp_path):
-    with pytest.raises(errors.UserError, match=r'has no config.json'):
-        checkpoint.open(str(tmp_path))
+def test_a_folder_without_weights(tmp_path):
     folder = save(tmp_path / 'one', 'mt5')
     (folder / 'model.safetensors').unlink()
     with pytest.raises(errors.UserError, match='has no weights'):

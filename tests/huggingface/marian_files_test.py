@@ -6,7 +6,7 @@ import pathlib
 import struct
 
 import jax
-import marian_folders
+import model_folders
 import numpy as np
 import pytest
 
@@ -21,7 +21,7 @@ from xlbench.system.errors import UserError
 def written(tmp_path_factory):
     """A folder, and the parameters in it."""
     folder = tmp_path_factory.mktemp('marian') / 'xxyy'
-    return folder, marian_folders.write(folder)
+    return folder, model_folders.write_marian(folder)
 
 
 @pytest.fixture(scope='module')
@@ -33,7 +33,7 @@ def test_what_is_written_is_read(written):
     folder, params = written
     assert sorted(file.name for file in folder.iterdir()) == ['model.bin', 'vocab.spm']
     opened = hf_checkpoint.open(str(folder))
-    expected = dict(marian_folders.SIZES, family='marian_ssru', ssru=True, norm_epsilon=1e-9)
+    expected = dict(model_folders.MARIAN, family='marian_ssru', ssru=True, norm_epsilon=1e-9)
     assert expected.items() <= opened.model.items()
     jax.tree.map(np.testing.assert_array_equal, hf_checkpoint.load_params(opened), params)
 

@@ -9,6 +9,7 @@ import struct
 import zipfile
 
 import bin_files
+import edits
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -107,19 +108,13 @@ def test_an_index_that_lies(tmp_path):
         tensors.find(tmp_path)
     for text in ('{', '[]', '{}', '{"weight_map": []}'):
         index.write_text(text)
-        with pytest.raises(errors.UserError, match=r'index.json(: | has no)') as error:
+        with edits.refused(r'index.json(: | has no)'):
             tensors.find(tmp_path)
-        one_line(error)
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(errors.UserError, match='has no weights'):
         tensors.find(tmp_path)
-
-
-def one_line(error):
-    assert '\n' not in str(error.value)
-    return str(error.value)
 
 
 def test_truncated_safetensors(tmp_path):
@@ -135,9 +130,8 @@ def test_truncated_safetensors(tmp_path):
         (0, 'header too small'),
     ):
         file.write_bytes(whole[:cut])
-        with pytest.raises(errors.UserError) as error:
+        with edits.refused(rf'^{file} is no whole safetensors file \({reason}\)'):
             tensors.find(tmp_path)
-        assert one_line(error).startswith(f'{file} is no whole safetensors file ({reason})')
 
 
 @pytest.mark.parametrize(
@@ -157,9 +151,8 @@ def test_forged_safetensors(tmp_path, entry, message):
     head = json.dumps({'t': entry}).encode()
     file = tmp_path / 'model.safetensors'
     file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(16))
-    with pytest.raises(errors.UserError, match=message) as error:
+    with edits.refused(f'^{file}.*{message}'):
         tensors.find(tmp_path)
-    assert one_line(error).startswith(str(file))
     file.write_bytes(struct.pack('<Q', 1 << 62) + head)
     with pytest.raises(errors.UserError, match='is no whole safetensors file'):
         tensors.find(tmp_path)
@@ -277,9 +270,8 @@ def test_hostile_pickles_run_nothing(tmp_path, what, legacy):
     bin_files.save(file, content, legacy) if legacy else bin_files.write_zip(
         file, *bin_files.dumps(content)
     )
-    with pytest.raises(errors.UserError, match='is refused; none of its code was run') as error:
+    with edits.refused(f'{file} is refused; none of its code was run'):
         tensors.find(tmp_path)
-    assert str(file) in one_line(error)
     assert not proof.exists()
 
 
@@ -290,13 +282,6 @@ def test_the_hostile_pickles_are_hostile(tmp_path):
         pickle.loads(bin_files.dumps(hostile(proof)[what])[0])
         assert proof.exists(), what
         proof.unlink()
-
-
-def refused(tmp_path, data, match, **members):
-    bin_files.write_zip(tmp_path / 'pytorch_model.bin', data, **members)
-    with pytest.raises(errors.UserError, match=match) as error:
-        tensors.find(tmp_path)
-    assert 'pytorch_model.bin' in one_line(error)
 
 
 REBUILD = b'ctorch._utils\n_rebuild_tensor_v2\n'
@@ -344,7 +329,9 @@ STORAGE = (
     ],
 )
 def test_forged_opcodes(tmp_path, data, match):
-    refused(tmp_path, data, match)
+    bin_files.write_zip(tmp_path / 'pytorch_model.bin', data)
+    with edits.refused(f'pytorch_model.bin.*{match}'):
+        tensors.find(tmp_path)
 
 
 def test_every_opcode_is_known_or_refused(tmp_path):
@@ -377,9 +364,8 @@ def test_views_stay_in_their_storage(tmp_path, shape, strides, offset):
     storage = bin_files.Storage('0', np.ones(2, np.float32))
     content = {'w': bin_files.View(storage, shape, strides, offset)}
     bin_files.save(tmp_path / 'pytorch_model.bin', content)
-    with pytest.raises(errors.UserError, match=r'pytorch_model.bin: tensor w ') as error:
+    with edits.refused('pytorch_model.bin: tensor w '):
         tensors.find(tmp_path)
-    one_line(error)
 
 
 def test_storages_are_what_the_file_holds(tmp_path):
@@ -437,9 +423,8 @@ def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
     if not message:
         assert len(tensors.find(tmp_path)) == len(safetensors.numpy.load_file(str(file))) == 2
         return
-    with pytest.raises(errors.UserError, match=message) as error:
+    with edits.refused(message):
         tensors.find(tmp_path)
-    one_line(error)
     with pytest.raises(safetensors.SafetensorError):
         safetensors.numpy.load_file(str(file))
 
@@ -459,9 +444,8 @@ def test_truncated_bin(tmp_path, legacy):
     whole = file.read_bytes()
     for cut in (len(whole) - 1, len(whole) - 70, 100, 10, 1, 0):
         file.write_bytes(whole[:cut])
-        with pytest.raises(errors.UserError, match=r'pytorch_model.bin') as error:
+        with edits.refused('pytorch_model.bin'):
             tensors.find(tmp_path)
-        one_line(error)
 
 
 @pytest.mark.parametrize('kind', ['zip', 'legacy', 'safetensors'])

@@ -1,9 +1,6 @@
 """How far ahead examples are read, and that a pause among them is passed on."""
 
-import pytest
-
 from xlbench.inference import answering
-from xlbench.system.errors import UserError
 
 
 def test_chunks_grow_up_to_a_limit(monkeypatch):
@@ -16,9 +13,3 @@ def test_a_pause_ends_a_chunk():
     """What came before it is answered; the next chunk is no smaller for it."""
     examples = ['a', None, None, 'b', 'c', 'd', 'e', 'f']
     assert list(answering.chunks(examples, 1)) == [['a'], None, None, ['b', 'c', 'd', 'e', 'f']]
-
-
-def test_one_text_is_no_list_of_texts():
-    answering.check_list(['a'], 'generate')
-    with pytest.raises(UserError, match='generate takes a list of texts, not one text'):
-        answering.check_list('a', 'generate')

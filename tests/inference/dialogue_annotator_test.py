@@ -4,6 +4,7 @@ import json
 import math
 import types
 
+import edits
 import flax.traverse_util
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from xlbench.data.segments import marks
 from xlbench.dialogues import mark
 from xlbench.huggingface import checkpoint
 from xlbench.inference.dialogue_annotator import DialogueAnnotator
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.system.errors import UserError
 
 END = '<|endoftext|>'
@@ -181,9 +182,8 @@ def dialogpt(tmp_path_factory):
     copied = [path for path in files.iterdir() if path.name != 'config.json']
     ids = dict(pad_id=900, eos_id=900)
     checkpoint.save(where / 'model', 'gpt2', model.config, params, ids, copied)
-    about = json.loads((where / 'model' / 'config.json').read_text())
-    about['task_specific_params'] = {'conversational': {'max_length': 1000}}
-    (where / 'model' / 'config.json').write_text(json.dumps(about))
+    with edits.edited(where / 'model' / 'config.json') as about:
+        about['task_specific_params'] = {'conversational': {'max_length': 1000}}
     return where / 'model', model, params
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import unicodedata
 
+import edits
 import encoder_folders
 import huggingface_hub
 import numpy as np
@@ -324,8 +325,8 @@ def test_the_language_alone_starts_a_decoder(tmp_path):
     french = tokenizers.load(str(folder), '').forced_first('fr')
     assert mark_of(folder, 'fr')[1] == {'decoder_start_token_id': french}
     # Without our notes, as the authors of another would publish it.
-    said = dict(said_by(folder, 'generation_config.json'), decoder_start_token_id=french)
-    (folder / 'generation_config.json').write_text(json.dumps(said))
+    with edits.edited(folder / 'generation_config.json') as said:
+        said['decoder_start_token_id'] = french
     (folder / 'xlbench.json').unlink()
     public = predict.load(str(folder), batch_size=8)
     options |= dict(no_repeat_ngram=1, max_length=12)
@@ -379,8 +380,8 @@ def test_a_public_bart_forces_what_its_files_say(tmp_path):
     found = {}
     for forced in (0, None):
         for name in ('config.json', 'generation_config.json'):
-            said = said_by(folder, name) | {'forced_bos_token_id': forced}
-            (folder / name).write_text(json.dumps(said))
+            with edits.edited(folder / name) as said:
+                said['forced_bos_token_id'] = forced
         model = predict.load(str(folder), batch_size=8)
         assert model.mark(None, None).forced_first == forced
         found[forced] = model.generate(texts)
@@ -388,28 +389,22 @@ def test_a_public_bart_forces_what_its_files_say(tmp_path):
 
 
 def start_with_language(workdir):
-    about = said_by(workdir, 'config.json')
-    about['config']['objective']['decoder_start'] = 'language'
-    (workdir / 'config.json').write_text(json.dumps(about))
-
-
-def said_by(folder, name):
-    return json.loads((folder / name).read_text())
+    with edits.edited(workdir / 'config.json') as about:
+        about['config']['objective']['decoder_start'] = 'language'
 
 
 def test_the_card_says_what_was_measured(tmp_path):
     """The library that the hub uses reads its metadata; no path of the machine is in it."""
     workdir = write_run(tmp_path, 'unigram')
-    about = json.loads((workdir / 'config.json').read_text())
-    about |= {
-        'data': 'files', 'cwd': '/home/anna', 'git': 'abc123',
-        'argv': ['/home/anna/xlbench/train.py', '--config=configs/mtg_mt5.py', '--workdir=/run'],
-        'examples': {'mtg_tg_en_de/train': 120, 'mtg_tg_en_de/test': 3000},
-        'manifests': {'mtg_tg_en_de/train': 'b' * 64},
-        'initialised_from': 'google/mt5-small (/home/anna/.cache/snapshot)',
-    }  # fmt: skip
-    about['config'] |= {'init_from': 'google/mt5-small'}
-    (workdir / 'config.json').write_text(json.dumps(about))
+    with edits.edited(workdir / 'config.json') as about:
+        about |= {
+            'data': 'files', 'cwd': '/home/anna', 'git': 'abc123',
+            'argv': ['/home/anna/xlbench/train.py', '--config=mtg_mt5', '--workdir=/run'],
+            'examples': {'mtg_tg_en_de/train': 120, 'mtg_tg_en_de/test': 3000},
+            'manifests': {'mtg_tg_en_de/train': 'b' * 64},
+            'initialised_from': 'google/mt5-small (/home/anna/.cache/snapshot)',
+        }  # fmt: skip
+        about['config'] |= {'init_from': 'google/mt5-small'}
     scores = {'rouge_l': 41.23456, 'bleu': 5.0, 'loss': 2.0}
     step = checkpoints.find_step(str(workdir), 'best')
     for number in (step, step + 1):  # That of another checkpoint is not its own.
@@ -437,7 +432,7 @@ def test_the_card_says_what_was_measured(tmp_path):
     for line in (
         '| mtg_tg_en_de | test | 3000 | rouge_l | 41.23 |',
         '| mtg_tg_en_de/train | 120 | bbbbbbbbbbbb |',
-        'python -m xlbench.train --config=configs/mtg_mt5.py --workdir=/run',
+        'python -m xlbench.train --config=mtg_mt5 --workdir=/run',
         '- Texts of more than 32 tokens are cut.',
         '- Nothing was measured in languages other than de, en, fr.',
     ):
@@ -450,12 +445,12 @@ def test_the_card_says_what_was_measured(tmp_path):
 
 def test_the_card_of_a_sample_that_was_not_scored(tmp_path):
     workdir = write_run(tmp_path, 'bert-cased', 'sequence_classifier', num_labels=2)
-    about = json.loads((workdir / 'config.json').read_text())
-    about |= {'data': 'sample', 'labels': ['no', 'yes']}
-    about['config'] |= {'init_from': 'RUNS/other', 'objective': {'name': 'classification'}}
-    about['config'] |= {'stages': {'a': {'mixture': 'news\n```\n# Bought\n<script>'}}}
-    about['argv'] = ['xlbench/train.py', '--config=x.py', '--workdir=a\n````\n# Free <b>money</b>']
-    (workdir / 'config.json').write_text(json.dumps(about))
+    with edits.edited(workdir / 'config.json') as about:
+        about |= {'data': 'sample', 'labels': ['no', 'yes']}
+        about['config'] |= {'init_from': 'RUNS/other', 'objective': {'name': 'classification'}}
+        about['config'] |= {'stages': {'a': {'mixture': 'news\n```\n# Bought\n<script>'}}}
+        free = '--workdir=a\n````\n# Free <b>money</b>'
+        about['argv'] = ['xlbench/train.py', '--config=x.py', free]
     folder = export(workdir)
     card = huggingface_hub.ModelCard.load(folder / 'README.md')
     assert card.data.pipeline_tag == 'text-classification' and card.data.eval_results is None
@@ -547,8 +542,7 @@ def test_strange_notes_are_one_line(tmp_path, change):
     )  # fmt: skip
     notes.write(tmp_path)
     assert exported.Notes.read(tmp_path) == notes
-    path = tmp_path / exported.NOTES
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(UserError, match=r'xlbench\.json|config\.objective') as error:
+    with edits.edited(tmp_path / exported.NOTES) as content:
+        content |= change
+    with edits.refused(r'xlbench\.json|config\.objective'):
         exported.Notes.read(tmp_path)
-    assert '\n' not in str(error.value)

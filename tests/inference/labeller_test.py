@@ -7,10 +7,10 @@ import io
 import json
 import pathlib
 import random
-import re
 import shutil
 from typing import NamedTuple
 
+import edits
 import fake_hub
 import jax
 import numpy as np
@@ -228,9 +228,8 @@ def test_no_more_tokens_than_positions(made):
 )
 def test_mistakes(models, kind, inputs, message):
     call = models[kind].tag if kind == 'words' else models[kind].classify
-    with pytest.raises(UserError, match=message) as error:
+    with edits.refused(message):
         call(inputs)
-    assert '\n' not in str(error.value)
 
 
 # --------------------------------------------------------------------------------- the command line
@@ -346,25 +345,6 @@ def test_parquet_is_written_where_the_name_of_the_output_says_it(call, made, mod
     (tagged,) = models['words'].tag(['the words'])
     assert row.pop('score') == pytest.approx(tagged.probabilities, abs=1e-4)
     assert row == {'id': '007', 'tokens': 'the words', 'prediction': list(tagged.tags)}
-    with pytest.raises(UserError, match='--format=parquet is written to a file: give --output'):
-        call('texts', 'in.csv', 'text\na\n', '--format=parquet')
-
-
-@pytest.mark.parametrize(
-    'name, text, arguments, message',
-    [
-        ('in.csv', 'text,prediction\na,b\n', (), "has a column 'prediction', which the pred"),
-        ('in.csv', 'text,text\na,b\n', (), "two columns are called 'text'"),
-        ('in.csv', 'review\na\n', (), "unknown field 'text'; nearest: review|unknown field"),
-        ('in.csv', 'text,x\na\n', (), r'in\.csv:2: 1 column instead of 2'),
-        ('in.csv', '', (), 'the file is empty'),
-        ('in.txt', 'a\n', ('--format=csv',), '--format=csv needs a table as input: csv, tsv'),
-    ],
-)
-def test_a_wrong_table_is_one_line(call, name, text, arguments, message):
-    with pytest.raises(UserError, match=message) as error:
-        call('texts', name, text, *arguments)
-    assert '\n' not in str(error.value)
 
 
 CONLLU = """# text = of words
@@ -434,12 +414,18 @@ def test_tags_of_lines_records_and_conll(call, models):
         ('texts', 'in.txt', 'a', ('--num_return=4',), 'has 3 labels: 1 to 3 are allowed'),
         ('words', 'in.txt', 'a', ('--num_return=2',), '--num_return is for .* is a tagger; it tak'),
         ('words', 'in.txt', 'a', ('--rerank=other',), '--rerank is for models that write or find'),
+        ('texts', 'in.csv', 'text,prediction\na,b\n', (), "has a column 'prediction', which the p"),
+        ('texts', 'in.csv', 'text,text\na,b\n', (), "two columns are called 'text'"),
+        ('texts', 'in.csv', 'review\na\n', (), "unknown field 'text'; nearest: review|unknown fi"),
+        ('texts', 'in.csv', 'text,x\na\n', (), r'in\.csv:2: 1 column instead of 2'),
+        ('texts', 'in.csv', '', (), 'the file is empty'),
+        ('texts', 'in.csv', 'a\n', ('--format=parquet',), 'is written to a file: give --output'),
+        ('texts', 'in.txt', 'a\n', ('--format=csv',), 'csv needs a table as input: csv, tsv'),
     ],
 )
 def test_a_wrong_kind_of_input_is_one_line(call, kind, name, text, arguments, message):
-    with pytest.raises(UserError, match=message) as error:
+    with edits.refused(message):
         call(kind, name, text, *arguments)
-    assert '\n' not in str(error.value)
 
 
 def test_formats_by_name():
@@ -469,21 +455,17 @@ def test_formats_by_name():
 def test_a_strange_config_json_is_one_line(made, tmp_path, place, value, message):
     workdir = tmp_path / 'run'
     shutil.copytree(made['texts'].workdir, workdir, ignore=shutil.ignore_patterns('eval'))
-    about = json.loads((workdir / 'config.json').read_text())
-    block = about
-    for key in place[:-1]:
-        block = block[key]
-    block[place[-1]] = value
-    (workdir / 'config.json').write_text(json.dumps(about))
+    with edits.edited(workdir / 'config.json') as block:
+        for key in place[:-1]:
+            block = block[key]
+        block[place[-1]] = value
     for call in (
         lambda: predict.load(str(workdir)),
         lambda: evaluate.main(['evaluate', f'--workdir={workdir}', '--step=last']),
         lambda: convert.main(['convert', str(workdir), str(tmp_path / 'out')]),
     ):
-        with pytest.raises(UserError) as error:
+        with edits.refused(message.replace('|', r'\|')):
             call()
-        assert '\n' not in str(error.value)
-        assert re.search(message.replace('|', r'\|'), str(error.value)), str(error.value)
 
 
 def test_triples_are_those_of_the_tagger_s_tags(made, models, tmp_path, capsys):

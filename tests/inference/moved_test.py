@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import edits
 import pytest
 import tiny
 import tiny_replies
@@ -55,13 +56,12 @@ def test_a_vocabulary_of_the_data_is_not_trained_again(moved, tmp_path):
     """As configs/finetune.py:tiny has it; an evaluation needs no training split."""
     workdir, root, _ = moved
     shutil.copytree(workdir, tmp_path / 'run')
-    about = json.loads((tmp_path / 'run' / 'config.json').read_text())
     folder = root / 'prepared' / 'data--new.model'
     shutil.copytree(root / 'prepared' / 'sample', folder)
-    about['config']['data'] |= {'vocabulary': 'data/new.model', 'vocabulary_size': 100}
-    for block in about['config']['evals'].values():
-        block['optional'] = True
-    (tmp_path / 'run' / 'config.json').write_text(json.dumps(about))
+    with edits.edited(tmp_path / 'run' / 'config.json') as about:
+        about['config']['data'] |= {'vocabulary': 'data/new.model', 'vocabulary_size': 100}
+        for block in about['config']['evals'].values():
+            block['optional'] = True
     with pytest.MonkeyPatch.context() as patch:
         no_child = prepared.on_demand.subprocess, 'run'
         patch.setattr(*no_child, lambda *_, **__: pytest.fail('a child started'))

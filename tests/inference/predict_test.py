@@ -11,6 +11,7 @@ import sys
 import types
 import zlib
 
+import edits
 import jax
 import numpy as np
 import pytest
@@ -21,9 +22,8 @@ from xlbench import commands, convert, decoding, models, predict
 from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.inference import answer_lines, generator, loading, reranking
-from xlbench.inference.answering import Example
-from xlbench.inference.loading import Languages
+from xlbench.inference import answer_lines, generator, reranking
+from xlbench.inference.answering import Example, Languages, LoadedModel
 from xlbench.models import lora
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
@@ -49,9 +49,9 @@ def run(tiny_run, tiny_root, tmp_path_factory):
     folder = tmp_path_factory.mktemp('bare')
     shutil.copy(tiny_root / 'sample.model', folder / 'sample.model')
     shutil.copytree(tiny_run / 'checkpoints', folder / 'run' / 'checkpoints')
-    about = json.loads((tiny_run / 'config.json').read_text())
-    about['config']['data']['root'] = str(folder)
-    (folder / 'run' / 'config.json').write_text(json.dumps(about))
+    shutil.copy(tiny_run / 'config.json', folder / 'run')
+    with edits.edited(folder / 'run' / 'config.json') as about:
+        about['config']['data']['root'] = str(folder)
     return folder / 'run'
 
 
@@ -221,13 +221,9 @@ def test_reading_ahead_is_bounded(model, german):
     ],
 )
 def test_mistakes(model, options, message):
-    with pytest.raises(UserError) as error:
+    with edits.refused(message):
         model.generate(['text'], **options)
-    assert message in str(error.value) and '\n' not in str(error.value)
-
-
-def test_one_text_is_no_list(model):
-    with pytest.raises(UserError, match='a list of texts'):
+    with edits.refused('a list of texts'):
         model.generate('text', target_lang='de')
 
 
@@ -259,10 +255,8 @@ def test_checkpoints(run, tmp_path):
 
 def test_another_vocabulary_is_refused(run, tmp_path):
     shutil.copytree(run, tmp_path / 'run')
-    path = tmp_path / 'run' / 'config.json'
-    about = json.loads(path.read_text())
-    about['vocabulary']['sha256'] = '0' * 64
-    path.write_text(json.dumps(about))
+    with edits.edited(tmp_path / 'run' / 'config.json') as about:
+        about['vocabulary']['sha256'] = '0' * 64
     with pytest.raises(UserError, match="was trained with another vocabulary than 'sample' is now"):
         predict.load(str(tmp_path / 'run'))
 
@@ -277,9 +271,8 @@ def test_a_folder_of_hugging_faces_form(model, tmp_path, tiny_root, german):
     params = jax.device_get(model._params)
     config = model._model.config
     hf_checkpoint.save(tmp_path / 'hf', 'mt5', config, params, ids, sorted(files.iterdir()))
-    generation = tmp_path / 'hf' / 'generation_config.json'
-    banned = {'bad_words_ids': [[90]]}
-    generation.write_text(json.dumps(json.loads(generation.read_text()) | banned))
+    with edits.edited(tmp_path / 'hf' / 'generation_config.json') as generation:
+        generation['bad_words_ids'] = [[90]]
     with one_device():
         folder = predict.load(str(tmp_path / 'hf'), batch_size=8)
     assert folder.max_input_length == 512 and folder.options == decoding.Options(banned=(90,))
@@ -302,10 +295,8 @@ def random_params(shapes):
 def test_lora_is_merged(run, model, tmp_path):
     """Adapted parameters become kernels, so that answers cost nothing more."""
     shutil.copytree(run, tmp_path / 'run')
-    path = tmp_path / 'run' / 'config.json'
-    about = json.loads(path.read_text())
-    about['config']['lora'] = {'rank': 2, 'alpha': 64.0}
-    path.write_text(json.dumps(about))
+    with edits.edited(tmp_path / 'run' / 'config.json') as about:
+        about['config']['lora'] = {'rank': 2, 'alpha': 64.0}
     shutil.rmtree(tmp_path / 'run' / 'checkpoints')
     shapes, _ = train_step.params_like(
         model._model, objectives.build(), model._mesh, lora.Lora(2, 64.0)
@@ -321,10 +312,8 @@ def test_lora_is_merged(run, model, tmp_path):
 
 def test_a_run_of_an_earlier_version_has_to_be_told_the_language(run, tmp_path):
     shutil.copytree(run, tmp_path / 'run')
-    path = tmp_path / 'run' / 'config.json'
-    about = json.loads(path.read_text())
-    del about['tasks']
-    path.write_text(json.dumps(about))
+    with edits.edited(tmp_path / 'run' / 'config.json') as about:
+        del about['tasks']
     model = predict.load(str(tmp_path / 'run'))
     with pytest.raises(UserError, match='of an earlier version, does not say what it was trained'):
         model.mark(None, None)
@@ -374,7 +363,7 @@ def test_language_tokens(tmp_path):
     params = random_params(train_step.params_like(module, objectives.build(), mesh)[0])
     known = Languages.of(tokenizer, {})
     options = decoding.Options(max_length=3)
-    opened = loading.LoadedModel(module, params, tokenizer, objectives.build(), {}, known, options)
+    opened = LoadedModel(module, params, tokenizer, objectives.build(), {}, known, options)
     mbart = generator.Model('mbart', opened, mesh, batch_size=2, max_input_length=8)
     mark = mbart.mark('en', 'de')
     source, target = tokenizer.prefix_ids('en', 'de')
@@ -583,22 +572,20 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
 @pytest.mark.parametrize(
     'line, message',
     [
-        (b'{"inputs": "x"', 'in.jsonl:2: not JSON: '),
-        (b'', 'in.jsonl:2: not JSON: '),
-        (b'["x"]', 'in.jsonl:2: not a JSON object'),
-        (b'{"input": "x"}', "in.jsonl:2: unknown field 'inputs'; nearest: input. Set --field"),
-        (b'{"inputs": 5}', 'in.jsonl:2: inputs is 5, not a text'),
-        (b'{"inputs": "\\ud800"}', 'in.jsonl:2: '),
-        (b'{"inputs": "\xff"}', 'in.jsonl:2: not UTF-8: byte 0xff at byte 12'),
+        (b'{"inputs": "x"', 'not JSON: '),
+        (b'', 'not JSON: '),
+        (b'["x"]', 'not a JSON object'),
+        (b'{"input": "x"}', "unknown field 'inputs'; nearest: input. Set --field"),
+        (b'{"inputs": 5}', 'inputs is 5, not a text'),
+        (b'{"inputs": "x", "note": "\\uD800"}', 'lone surrogate'),
+        (b'{"inputs": "\xff"}', 'not UTF-8: byte 0xff at byte 12'),
         (b'{"inputs": "x", "target_lang": "fr"}', "not know the target language 'fr'; allowed:"),
     ],
 )
 def test_a_bad_record_stops_behind_the_answers_before_it(call, german, capsys, line, message):
     good = json.dumps({'inputs': german[0][0]}).encode()
-    with pytest.raises(UserError) as error:
+    with edits.refused(f'in.jsonl:2: .*{message}'):
         call('--target_lang=de', text=good + b'\n' + line + b'\n' + good)
-    assert message in str(error.value) and '\n' not in str(error.value)
-    assert 'in.jsonl:2: ' in str(error.value)
     (answer,) = capsys.readouterr().out.splitlines()
     assert json.loads(answer)['prediction'] == german[1][0]
 
@@ -673,7 +660,5 @@ def test_what_is_no_input(monkeypatch, tmp_path, format, data, message):
     assert message in str(inputs.error)
 
 
-def test_half_a_pair_of_surrogates_in_a_field_that_is_kept_is_one_line():
-    with pytest.raises(ValueError, match='lone surrogate'):
-        answer_lines._json('{"inputs": "x", "note": "\\uD800"}')
-    assert answer_lines._json('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}
+def test_a_pair_of_surrogates_is_a_character():
+    assert answer_lines._record('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}

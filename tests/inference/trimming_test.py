@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import edits
 import encoder_folders
 import jax
 import mtg_files
@@ -91,13 +92,11 @@ def test_a_tokenizer_whose_pieces_need_others(tmp_path):
 
 def test_ids_that_no_piece_has(tmp_path):
     folder = with_json(encoder_folders.write(tmp_path / 'whole'))
-    path = tmp_path / 'whole' / 'tokenizer.json'
-    content = json.loads(path.read_text())
-    content['padding'] = {
-        'strategy': 'BatchLongest', 'direction': 'Right', 'pad_to_multiple_of': None,
-        'pad_id': 99999, 'pad_type_id': 0, 'pad_token': '<pad>',
-    }  # fmt: skip
-    path.write_text(json.dumps(content))
+    with edits.edited(tmp_path / 'whole' / 'tokenizer.json') as content:
+        content['padding'] = {
+            'strategy': 'BatchLongest', 'direction': 'Right', 'pad_to_multiple_of': None,
+            'pad_id': 99999, 'pad_type_id': 0, 'pad_token': '<pad>',
+        }  # fmt: skip
     with pytest.raises(errors.UserError, match='names the id 99999, which no piece of it has'):
         trimmed(folder, tmp_path, TEXTS)
 

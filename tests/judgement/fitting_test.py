@@ -46,18 +46,11 @@ def rated(tmp_path, count=40):
         for system, keep in (('a', 0.9), ('b', 0.4)):
             text = ' '.join(word for word in words if rng.random() < keep)
             rating = 1 + 4 * len(text.split()) / 8
-            lines.append(
-                {
-                    'study': 'Fragen',
-                    'task': 'news_qg_de',
-                    'id': str(i),
-                    'lang': 'de',
-                    'system': system,
-                    'references': [' '.join(words)],
-                    'prediction': text,
-                    'ratings': {'Grammar': rating, 'Fluency': float(rng.integers(1, 6))},
-                }
-            )
+            lines.append({
+                'study': 'Fragen', 'task': 'news_qg_de', 'id': str(i), 'lang': 'de',
+                'system': system, 'references': [' '.join(words)], 'prediction': text,
+                'ratings': {'Grammar': rating, 'Fluency': float(rng.integers(1, 6))},
+            })  # fmt: skip
     path = tmp_path / 'ratings.jsonl'
     path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
     return path

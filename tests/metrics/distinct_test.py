@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xlbench.metrics import distinct
-from xlbench.system import errors
 
 REL = 1e-9
 
@@ -78,17 +77,6 @@ def test_per_example():
         {'distinct_1': 50.0, 'distinct_2': 100.0},
         {'distinct_1': 100.0, 'distinct_2': 0.0},
     ]
-
-
-def test_mistakes():
-    with pytest.raises(errors.UserError, match='unknown tokenizer of Distinct'):
-        distinct.Distinct('word')
-    with pytest.raises(errors.UserError, match='1 targets but 2 predictions'):
-        distinct.Distinct()(['a'], ['a', 'b'])
-
-
-def test_signature():
-    assert 'tok:words' in distinct.Distinct().signature
 
 
 @given(st.lists(st.text('ab ', max_size=12), min_size=1, max_size=4))

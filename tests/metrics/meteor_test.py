@@ -204,22 +204,6 @@ def test_files_that_are_not_meteors(tmp_path, monkeypatch):
             Meteor('de', modules=('paraphrase',), text='raw', paraphrases=str(table))(['a'], ['b'])
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
-        (dict(lang='zh'), "unknown language of METEOR 'zh'"),
-        (dict(lang='de', task='adq'), 'no parameters for task'),
-        (dict(lang='it', text='norm'), 'cannot normalise it'),
-        (dict(lang='de', modules=('synonym',)), 'synonyms of English only'),
-        (dict(lang='tr'), 'stems of tr'),
-        (dict(lang='en', parameters=(1, 2)), '4 parameters'),
-    ],
-)
-def test_what_the_tool_does_not_have_is_refused(arguments, message):
-    with pytest.raises(errors.UserError, match=message):
-        Meteor(**arguments)
-
-
 def test_named():
     assert suite_lib.named('meteor', 'de')['kwargs']['lang'] == 'de'
     assert suite_lib.named('meteor_exact_stem', 'cs')['kwargs']['modules'] == ('exact',)

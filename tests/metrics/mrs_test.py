@@ -157,6 +157,7 @@ def test_empty_predictions():
     assert best() == best('') == best('', ' ') == best('...', 'x') == '<empty>'
     assert best('', 'a') == 'a'
     assert score(['a b'], [[]])['mrs_rouge'] == 0.0
+    assert score(['a b'], ['a b']) == score(['a b'], [['a b']])  # A text is a list of one.
 
 
 def test_cut_predictions():
@@ -296,32 +297,3 @@ def test_score_gives_each_metric_what_it_takes():
     assert metrics.score(metrics.MrsRouge('en', nbest=1), targets, n_best)[0]['mrs_rouge'] == 0
     exact = metrics.score(metrics.ChrF(), targets, [['a b', 'x'], ['c d']])[0]
     assert set(exact.values()) == {100.0}
-
-
-def test_a_single_text_is_a_list_of_one():
-    assert score(['a b'], ['a b']) == score(['a b'], [['a b']])
-
-
-def test_spec_and_signature():
-    metric = mrs.MrsRouge('de', ngrams='multiset')
-    assert metrics.from_spec(metrics.to_spec(metric)) == metric
-    assert 'ngrams:multiset' in metric.signature and 'punkt:english-' in metric.signature
-    assert 'tok:fugashi-' in mrs.MrsRouge('ja').signature
-    assert metrics.from_spec(metrics.to_spec(metrics.MrsValidationRouge())).num_predictions == 3
-
-
-def test_mistakes():
-    with pytest.raises(errors.UserError, match='unknown language'):
-        mrs.MrsRouge('german')
-    with pytest.raises(errors.UserError, match='unknown kind of n-grams'):
-        mrs.MrsRouge('de', ngrams='sets')
-    with pytest.raises(errors.UserError, match='unknown denominator of dist_2'):
-        mrs.MrsRouge('de', dist2_denominator='word')
-    with pytest.raises(errors.UserError, match='nbest is 0'):
-        mrs.MrsRouge('de', nbest=0)
-    with pytest.raises(errors.UserError, match='2 targets but 1 predictions'):
-        score(['a', 'b'], [['a']])
-    with pytest.raises(errors.UserError, match=r'predictions\[0\] holds bytes'):
-        score(['a'], [[b'a']])
-    with pytest.raises(errors.UserError, match='no examples'):
-        score([], [])

@@ -11,16 +11,31 @@ from xlbench import benchmarks, metrics
 from xlbench.metrics import suite as suite_lib
 from xlbench.system import errors
 
-ALL = [
-    metrics.SacreBleu(),
-    metrics.SacreBleu('zh'),
-    metrics.ChrF(),
-    metrics.Distinct('characters'),
-    metrics.MrsRouge('de', ngrams='multiset'),
-    metrics.MultilingualRouge('de'),
-    metrics.MultilingualRouge(None),
-    metrics.MultilingualRouge('hi', stem=True),
-]
+# And what their signatures say.
+SIGNED = {
+    metrics.SacreBleu(): 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp',
+    metrics.SacreBleu('zh'): 'nrefs:1|case:mixed|eff:no|tok:zh|smooth:exp',
+    metrics.ChrF(): 'nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version',
+    metrics.ChrFPlusPlus(): '|nw:2|',
+    metrics.Ter(): '|norm:no|',
+    metrics.Distinct(): 'tok:words',
+    metrics.Distinct('characters'): 'tok:characters',
+    metrics.MrsRouge('de', ngrams='multiset'): 'ngrams:multiset',
+    metrics.MrsRouge('de'): 'punkt:english-',
+    metrics.MrsRouge('ja'): 'tok:fugashi-',
+    metrics.MultilingualRouge('de'): 'lang:german|case:lower|punct:removed|tok:unicode|stem:no|',
+    metrics.MultilingualRouge('de', stem=True): 'stem:snowball-german|stopwords:bm25s-',
+    metrics.MultilingualRouge(None): 'lang:none',
+    metrics.MultilingualRouge('zh'): 'tok:jieba-',
+    metrics.MultilingualRouge('zh', stem=True): 'stem:none',
+    metrics.MultilingualRouge('hi', stem=True): 'stem:hindi-ramanathan-rao',
+    metrics.MultilingualRouge('bn', stem=True): 'stem:bengali-rafi-kamal',
+    metrics.MultilingualRouge('my'): 'tok:burmese-syllables',
+    metrics.Classification(('ein Zug kommt', 'ein Zug fährt')): 'labels:ein Zug kommt,ein Zug',
+    metrics.ChunkF1(): 'chunks:seqeval-0.0.12|',
+    metrics.TagAccuracy(False): 'tag_accuracy|',
+}
+ALL = list(SIGNED)
 
 
 @pytest.mark.parametrize('metric', ALL, ids=repr)
@@ -28,6 +43,7 @@ def test_a_spec_survives_json(metric):
     spec = json.loads(json.dumps(metrics.to_spec(metric)))
     assert metrics.from_spec(spec) == metric
     assert hash(metrics.from_spec(spec)) == hash(metric)
+    assert SIGNED[metric] in metric.signature
 
 
 def test_spec_of_rouge():
@@ -88,6 +104,50 @@ def test_a_module_may_be_allowed(monkeypatch):
 def test_only_metrics_can_be_written_down(value):
     with pytest.raises(errors.UserError, match='dataclass'):
         metrics.to_spec(value)
+
+
+@pytest.mark.parametrize('metric', ALL, ids=repr)
+def test_targets_and_predictions_that_are_no_pairs_of_texts(metric):
+    for targets, predictions, message in (
+        (['a', 'b'], ['a'], '2 targets but 1 predictions'),
+        ([], [], 'no examples'),
+        ([1], ['a'], r'targets\[0\] is int'),
+        (['a'], [b'a'], r'predictions\[0\] (is|holds) bytes'),
+        ('ab', 'ab', 'one text'),
+    ):
+        for call in (metric, metric.per_example):
+            with pytest.raises(errors.UserError, match=message):
+                call(targets, predictions)
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: metrics.SacreBleu('13'), r"unknown tokenizer of sacrebleu '13'; .*13a"),
+        (lambda: metrics.SacreBleu.for_language('xx'), 'unknown language'),
+        (lambda: metrics.Distinct('word'), 'unknown tokenizer of Distinct'),
+        (lambda: metrics.ChunkF1('1.2.2'), 'unknown version of seqeval'),
+        (lambda: metrics.MrsRouge('german'), 'unknown language'),
+        (lambda: metrics.MrsRouge('de', ngrams='sets'), 'unknown kind of n-grams'),
+        (lambda: metrics.MrsRouge('de', dist2_denominator='word'), 'unknown denominator of dist_2'),
+        (lambda: metrics.MrsRouge('de', nbest=0), 'nbest is 0'),
+        (lambda: metrics.MultilingualRouge('xx'), r"unknown language 'xx'.*languages\.register\("),
+        (lambda: metrics.MultilingualRouge('germann'), 'german'),
+        (lambda: metrics.Meteor('zh'), "unknown language of METEOR 'zh'"),
+        (lambda: metrics.Meteor('de', task='adq'), 'no parameters for task'),
+        (lambda: metrics.Meteor('it', text='norm'), 'cannot normalise it'),
+        (lambda: metrics.Meteor('de', modules=('synonym',)), 'synonyms of English only'),
+        (lambda: metrics.Meteor('tr'), 'stems of tr'),
+        (lambda: metrics.Meteor('en', parameters=(1, 2)), '4 parameters'),
+        (lambda: metrics.BertScore(model='hfl/chinese-bert-wwm-ext'), 'no usual layer'),
+        (lambda: metrics.BertScore(), 'lang, such as de, or a model'),
+        (lambda: metrics.BertScore.clidsum('en'), 'language of ClidSum'),
+    ],
+)
+def test_settings_that_a_metric_does_not_have(make, message):
+    """Said when it is made, and not after a day of training."""
+    with pytest.raises(errors.UserError, match=message):
+        make()
 
 
 @pytest.mark.parametrize('metric', ALL, ids=repr)

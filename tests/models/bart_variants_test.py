@@ -1,19 +1,13 @@
 """mBART-25, whose language stands behind the text, and Unicoder-xDAE, a BART of scaled tokens."""
 
-import pathlib
-
 import jax
-import named_weights
 import numpy as np
 import pytest
+import references
 
-from xlbench import decoding, models
+from xlbench import decoding
 from xlbench.data import features
-from xlbench.huggingface import bart as bart_names
 
-GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
-SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=40, vocab_size=61, max_positions=40)
-NO_DROPOUT = dict(dropout_rate=0.0, attention_dropout_rate=0.0, activation_dropout_rate=0.0)
 PAD, EOS = 1, 2
 MBART_25 = features.Conventions(
     pad_id=PAD, eos_id=EOS, decoder_start_id=EOS, vocab_size=61, language_last=True
@@ -21,17 +15,8 @@ MBART_25 = features.Conventions(
 
 
 def golden(name):
-    stored = np.load(GOLDENS / 'bart_variants.npz')
+    stored = np.load(references.GOLDENS / 'bart_variants.npz')
     return {k.removeprefix(f'{name}/'): stored[k] for k in stored if k.startswith(f'{name}/')}
-
-
-def with_weights_of(family, **fields):
-    """A tiny model with the weights of a family's goldens, and its variables."""
-    model = models.build(family, 'sample', **SIZES, **NO_DROPOUT, **fields)
-    stored = np.load(GOLDENS / f'{family}.npz')
-    weights = {k[8:]: stored[k].astype(np.float32) for k in stored if k.startswith('weights/')}
-    names = bart_names.names(family, model.config)
-    return model, {'params': named_weights.to_params(names, weights)}
 
 
 def records(expected):
@@ -47,7 +32,8 @@ def records(expected):
 
 @pytest.fixture(scope='module')
 def mbart_25():
-    return golden('mbart25'), *with_weights_of('mbart')
+    known = references.of('mbart')
+    return golden('mbart25'), known.model, {'params': known.params}
 
 
 def test_mbart_25_equals_transformers(mbart_25):
@@ -107,10 +93,9 @@ def test_mbart_25_decodes_from_the_language_as_transformers(mbart_25, method):
 
 
 def test_unicoder_equals_a_bart_of_scaled_tokens_in_transformers():
-    stored = np.load(GOLDENS / 'bart.npz')
-    model, variables = with_weights_of('bart', scaled_embeddings=True)
-    inputs = stored['inputs']
+    known = references.of('bart')
+    model = known.like(scaled_embeddings=True)
     logits = jax.jit(model.apply)(
-        variables, inputs, stored['decoder_inputs'], (inputs != PAD).astype(np.int32)
+        {'params': known.params}, known.inputs, known.decoder_inputs, known.segments
     )
     np.testing.assert_allclose(logits[:, ::3], golden('unicoder')['logits'], atol=1e-4, rtol=0)

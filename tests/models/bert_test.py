@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import named_weights
 import numpy as np
 import pytest
+import references
 import safetensors.numpy
 from flax import traverse_util
 
 from xlbench import models
 from xlbench.huggingface import bert as bert_names, checkpoint
-from xlbench.parallel import partitioning
 from xlbench.system import errors
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
@@ -150,17 +150,6 @@ def test_heads_equal_transformers(name, head):
     assert_gradients_equal(names, gradients, expected)
 
 
-def test_rematerialisation_changes_no_gradient():
-    g = golden('bert')
-    model, _, params = g.head('token')
-    again = model.clone(config=dataclasses.replace(model.config, remat='dots'))
-    one, other = (
-        jax.jit(jax.grad(functools.partial(g.head_loss, m, 'token'), has_aux=True))(params)[0]
-        for m in (model, again)
-    )
-    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5), one, other)
-
-
 @pytest.mark.parametrize('types', [('float32', 'bfloat16'), ('bfloat16', None)])
 def test_bfloat16_is_near_float32(types):
     g = golden('xlm_roberta')
@@ -174,29 +163,6 @@ def test_bfloat16_is_near_float32(types):
     assert logits.dtype == jnp.float32
     np.testing.assert_allclose(value, g.stored['sequence_loss'], rtol=0.1)
     assert 0 < np.abs(logits - exact).max() < 0.1 * np.abs(exact).max()
-
-
-def test_packing_changes_no_state():
-    g, model = golden('xlm_roberta'), tiny('xlm_roberta')
-    params = named_weights.to_params(bert_names.names('bert', model.config), g.weights)
-    lengths = g.segments.sum(1)
-    rows = [row[:length] for row, length in zip(g.inputs, lengths, strict=True)]
-    join = lambda parts: np.pad(np.concatenate(parts), (0, 5))[None]  # noqa: E731
-    apply = jax.jit(model.apply)
-    expected = apply({'params': params}, g.inputs, g.segments)
-    packed = apply(
-        {'params': params},
-        join(rows),
-        join([np.full(length, i) for i, length in enumerate(lengths, 1)]),
-        join([np.arange(length) for length in lengths]),
-    )
-    assert np.isfinite(packed).all()
-    start = 0
-    for row, length in enumerate(lengths):
-        np.testing.assert_allclose(
-            packed[0, start : start + length], expected[row, :length], atol=2e-5
-        )
-        start += length
 
 
 @pytest.mark.parametrize(
@@ -322,6 +288,23 @@ def test_huggingface_names_survive_the_round_trip(name):
             np.testing.assert_array_equal(back[key], value)
 
 
+@pytest.mark.parametrize('name', ['bert2bert', 'xlmr2xlmr'])
+def test_halves_and_head_are_initialised_from_a_masked_language_model(name):
+    # Its tensors: an encoder's, with the head beside it.
+    known = references.of(name)
+    config, params = known.model.config, known.params
+    tensors = {bert_names.rename(k.removeprefix('decoder.')): v for k, v in known.weights.items()}
+    names = bert_names.names('bert', dataclasses.replace(config, has_pooler=False))
+    encoder = named_weights.to_params(names, tensors)
+    head = named_weights.to_params(bert_names.lm_head_names(config), tensors)
+    jax.tree.map(np.testing.assert_array_equal, head, {'lm_head': params['lm_head']})
+    layers = {key: dict(value) for key, value in params['decoder'].items()}
+    fresh = [layers[f'layers_{i}'].pop('cross_attention') for i in range(2)]
+    fresh += [layers[f'layers_{i}'].pop('cross_attention_norm') for i in range(2)]
+    assert len(fresh) == 4  # All else in the decoder is the encoder's, under another prefix.
+    jax.tree.map(np.testing.assert_array_equal, encoder, layers)
+
+
 @pytest.mark.parametrize(
     'old, new',
     [
@@ -417,85 +400,3 @@ def test_configs_that_are_not_supported(content, message):
     with pytest.raises(errors.UserError) as error:
         bert_names.from_config(content)
     assert message in str(error.value)
-
-
-@functools.cache
-def boxed(family, size='', **fields):
-    """Shapes of a published size's parameters, with their logical axes."""
-    model = models.build(family, size, **fields) if size else tiny('bert', family, **fields)
-    tokens = jnp.zeros((1, 4), jnp.int32)
-    inputs = (tokens, tokens) if family in ('encoder_decoder', 'dual_encoder') else (tokens,)
-    return flat(jax.eval_shape(model.init, jax.random.key(0), *inputs)['params'])
-
-
-@pytest.mark.parametrize(
-    'family, fields',
-    [
-        ('bert', {}),
-        ('encoder_decoder', {}),
-        ('sequence_classifier', {}),
-        ('sequence_classifier', {'has_pooler': False}),
-        ('token_classifier', {}),
-        ('dual_encoder', {'shared': False, 'projection_dim': 7}),
-    ],
-)
-def test_every_parameter_has_a_name_and_logical_axes(family, fields):
-    known = [axis for axis, _ in partitioning.LOGICAL_AXIS_RULES]
-    leaves = boxed(family, **fields)
-    for path, leaf in leaves.items():
-        assert len(leaf.names) == leaf.value.ndim and set(leaf.names) <= set(known), path
-    if family != 'dual_encoder':
-        config = tiny('bert', family, **fields).config
-        assert bert_names.names(family, config).keys() == leaves.keys()
-
-
-@pytest.mark.parametrize(
-    'family, size, fields, parameters',
-    # Counted by transformers from the public configurations.
-    [
-        ('bert', 'base', {}, 109_482_240),
-        ('bert', 'large', {}, 335_141_888),
-        ('bert', 'mbert', {}, 177_853_440),
-        ('bert', 'roberta_base', {}, 124_645_632),
-        ('bert', 'roberta_large', {}, 355_359_744),
-        ('bert', 'xlmr_base', {}, 278_043_648),
-        ('bert', 'xlmr_large', {}, 559_890_432),
-        ('sequence_classifier', 'mbert', {}, 177_854_978),
-        ('sequence_classifier', 'xlmr_base', {}, 278_045_186),
-        ('token_classifier', 'mbert', {}, 177_264_386),
-        ('encoder_decoder', 'mbert', {'has_pooler': True}, 384_194_811),
-        ('encoder_decoder', 'xlmr_base', {'has_pooler': True}, 584_705_682),
-        ('dual_encoder', 'mbert', {'shared': False}, 2 * 177_853_440),
-    ],
-)
-def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
-    leaves = boxed(family, size, **fields).values()
-    assert sum(leaf.value.size for leaf in leaves) == parameters
-
-
-def test_every_size_can_be_built():
-    for family in ('bert', 'encoder_decoder', *HEADS.values(), 'dual_encoder'):
-        for size, fields in models.SIZES[family].items():
-            assert models.build(family, size).config.emb_dim == fields['emb_dim']
-
-
-@pytest.mark.parametrize(
-    'family, fields, message',
-    [
-        ('bert', {'dropuot_rate': 0.1}, "'dropuot_rate'; nearest: dropout_rate"),
-        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0'),
-        ('sequence_classifier', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**20'),
-        ('dual_encoder', {'pooling': 'maen'}, "unknown pooling 'maen'; nearest: mean"),
-        ('dual_encoder', {'pooling': 'pooler', 'has_pooler': False}, 'needs has_pooler=True'),
-        ('dual_encoder', {'projection_dim': -1}, 'projection_dim is -1; it must be 0 to 2**20'),
-    ],
-)
-def test_mistakes_are_named(family, fields, message):
-    with pytest.raises(errors.UserError) as error:
-        tiny('bert', family, **fields)
-    assert message in str(error.value)
-
-
-def test_a_row_longer_than_positions_go_is_named():
-    with pytest.raises(errors.UserError, match='a sequence of 41 tokens does not fit a model'):
-        jax.eval_shape(tiny('bert').init, jax.random.key(0), jnp.zeros((1, 41), jnp.int32))

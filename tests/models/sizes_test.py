@@ -1,13 +1,92 @@
-"""A new size of a model is one row of models/sizes.py."""
+"""Sizes of models: their parameters, their limits, and how one is added."""
 
+import math
 import pathlib
 
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+import references
+from flax import traverse_util
 
 from xlbench import models
+from xlbench.huggingface import bert as bert_names
 from xlbench.models import sizes
+from xlbench.parallel import partitioning
+from xlbench.system import errors
 
 ENCODERS = ('bert', 'sequence_classifier', 'token_classifier', 'dual_encoder', 'encoder_decoder')
+
+
+def count(family, size, **fields):
+    """The number of a model's parameters."""
+    leaves = references.boxed(family, size, **fields).values()
+    return sum(math.prod(leaf.value.shape) for leaf in leaves)
+
+
+@pytest.mark.parametrize(
+    'family, size, fields, parameters',
+    # Counted by transformers from the public configurations.
+    [
+        ('t5', 'small', {}, 60_506_624),
+        ('t5', 'base', {}, 222_903_552),
+        ('mt5', 'small', {}, 300_176_768),
+        # It does not count the bias of the logits, a buffer there.
+        ('bart', 'base', {}, 139_420_416 + 50_265),
+        ('bart', 'large', {}, 406_291_456 + 50_265),
+        ('mbart', 'large_50', {}, 610_879_488 + 250_054),
+        # Less the sinusoidal positions of both stacks, 2 x 1024 x 1024 and 2 x 512 x 512.
+        ('pegasus', 'large', {}, 570_797_056 - 2_097_152 + 96_103),
+        ('marian', 'base', {}, 74_410_496 - 524_288 + 58_101),
+        ('bert', 'base', {}, 109_482_240),
+        ('bert', 'large', {}, 335_141_888),
+        ('bert', 'mbert', {}, 177_853_440),
+        ('bert', 'roberta_base', {}, 124_645_632),
+        ('bert', 'roberta_large', {}, 355_359_744),
+        ('bert', 'xlmr_base', {}, 278_043_648),
+        ('bert', 'xlmr_large', {}, 559_890_432),
+        ('sequence_classifier', 'mbert', {}, 177_854_978),
+        ('sequence_classifier', 'xlmr_base', {}, 278_045_186),
+        ('token_classifier', 'mbert', {}, 177_264_386),
+        ('encoder_decoder', 'mbert', {'has_pooler': True}, 384_194_811),
+        ('encoder_decoder', 'xlmr_base', {'has_pooler': True}, 584_705_682),
+        ('dual_encoder', 'mbert', {'shared': False}, 2 * 177_853_440),
+    ],
+)
+def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
+    assert count(family, size, **fields) == parameters
+
+
+def test_parameters_of_large_sizes_in_millions():
+    """As the hub counts them; a layer is like any other."""
+    expected = {
+        ('llama', '3.2_1b'): 1235.8, ('llama', '3.1_8b'): 8030.3, ('mistral', '7b'): 7241.7,
+        ('qwen2', '2.5_0.5b'): 494.0, ('qwen3', '0.6b'): 596.0, ('gemma', '2b'): 2506.2,
+        ('gemma2', '2b'): 2614.3, ('gemma3', '270m'): 268.1, ('gemma3', '1b'): 999.9,
+        ('m2m_100', '418m'): 483.9, ('m2m_100', 'nllb_600m'): 615.1,
+        ('t5_1_1', 'byt5_small'): 299.6, ('umt5', 'small'): 306.6,
+        ('gpt2', 'small'): 124.4, ('gpt2', 'medium'): 354.8, ('gpt2', 'large'): 774.0,
+        ('gpt2', 'xl'): 1557.6,
+    }  # fmt: skip
+    for (family, size), millions in expected.items():
+        fields = models.fields_of(family, size)
+        depths = {key: fields[key] for key in fields if key.endswith('layers')}
+        ones = dict.fromkeys(depths, 1)
+        total = one = count(family, size, **ones)
+        for key, depth in depths.items():
+            total += (count(family, size, **ones | {key: 2}) - one) * (depth - 1)
+        assert round(total / 1e6, 1) == millions, (family, size)
+    for size in ('small', 'medium', 'large'):
+        assert models.SIZES['gpt2'][f'dialogpt_{size}'] == models.SIZES['gpt2'][size]
+
+
+def test_every_size_can_be_built():
+    for family, rows in models.SIZES.items():
+        labels = {'num_labels': 2} if family.endswith('classifier') else {}
+        for size, fields in rows.items():
+            assert models.build(family, size, **labels).config.emb_dim == fields['emb_dim']
 
 
 @pytest.mark.parametrize(
@@ -28,3 +107,145 @@ def test_a_size_is_one_row(row, families, monkeypatch):
         labels = {'num_labels': 2} if family.endswith('classifier') else {}
         built = models.config(family, 'mini', **labels)
         assert (built.vocab_size, built.emb_dim, built.num_layers) == (300, 16, 3)
+
+
+@pytest.mark.parametrize(
+    'family, size, fields, message',
+    [
+        ('mt6', 'base', {}, "unknown model family 'mt6'; nearest: mt5"),
+        ('mt5', 'bas', {}, "unknown size of mt5 'bas'; nearest: base"),
+        ('mt5', 'base', {'droput_rate': 0.1}, "'droput_rate'; nearest: dropout_rate"),
+        ('mt5', 'base', {'dtype': 'fp32'}, "unknown dtype 'fp32'; "),
+        ('mt5', 'base', {'remat': 'all'}, "unknown remat 'all'; nearest: full"),
+        ('mt5', 'base', {'dropout_rate': 1.0}, 'dropout_rate is 1.0; it must be 0'),
+        ('bart', 'base', {'activation': 'mish'}, "unknown activation 'mish'; nearest: swish"),
+        ('bart', 'base', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must'),
+        ('bert', '', {'attention_dropout_rate': 1.0}, 'a bert model without a size needs vocab_'),
+        ('sequence_classifier', 'base', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**'),
+        ('dual_encoder', 'base', {'pooling': 'maen'}, "unknown pooling 'maen'; nearest: mean"),
+        (
+            'dual_encoder', 'base', {'pooling': 'pooler', 'has_pooler': False},
+            'needs has_pooler=True',
+        ),
+        ('dual_encoder', 'base', {'projection_dim': -1}, 'projection_dim is -1; it must be 0 to 2'),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(family, size, fields, message):
+    with pytest.raises(errors.UserError) as error:
+        models.build(family, size, **fields)
+    assert message in str(error.value)
+
+
+# ------------------------------------------------------------------------------------ parameters
+
+
+@pytest.mark.parametrize('family', sorted(models.FAMILIES))
+def test_every_parameter_has_logical_axes(family):
+    rules = dict(partitioning.LOGICAL_AXIS_RULES)
+    for name, box in references.boxed(family).items():
+        assert len(box.names) == box.value.ndim and set(box.names) <= rules.keys(), name
+
+
+@pytest.mark.parametrize(
+    'family, fields',
+    [
+        ('bert', {}),
+        ('encoder_decoder', {}),
+        ('sequence_classifier', {'num_labels': 3}),
+        ('sequence_classifier', {'num_labels': 3, 'has_pooler': False}),
+        ('token_classifier', {'num_labels': 3}),
+    ],
+)
+def test_every_parameter_of_an_encoder_has_a_public_name(family, fields):
+    config = models.config(family, 'sample', **fields)
+    assert bert_names.names(family, config).keys() == references.boxed(family, **fields).keys()
+
+
+def dense(name, *shape):
+    """A kernel and its bias."""
+    return {f'{name}/kernel': shape, f'{name}/bias': shape[:-1]}
+
+
+def norm(name):
+    """A layer norm."""
+    return {f'{name}/scale': (128,), f'{name}/bias': (128,)}
+
+
+@pytest.mark.parametrize('family', ['bart', 'mbart', 'pegasus', 'marian'])
+def test_names_and_shapes_of_a_bart(family):
+    positions = models.config(family, 'sample').max_positions
+    expected = {'token_embedder/embedding': (1000, 128), 'final_logits_bias': (1000,)}
+    for stack in ('encoder', 'decoder'):
+        if family in ('bart', 'mbart'):
+            expected |= norm(f'{stack}/embeddings_norm')
+            expected[f'{stack}/position_embedder/embedding'] = (positions + 2, 128)
+        if family in ('mbart', 'pegasus'):
+            expected |= norm(f'{stack}/final_norm')
+        for i in range(2):
+            layer = f'{stack}/layers_{i}'
+            own = f'{layer}/{"attention" if stack == "encoder" else "self_attention"}'
+            cross = f'{layer}/encoder_decoder_attention'
+            expected |= dense(f'{own}/qkv', 3, 128, 128) | dense(f'{own}/out', 128, 128)
+            expected |= norm(f'{own}_norm') | norm(f'{layer}/mlp_norm')
+            expected |= dense(f'{layer}/mlp/wi', 256, 128) | dense(f'{layer}/mlp/wo', 128, 256)
+            if stack == 'decoder':
+                expected |= dense(f'{cross}/query', 128, 128) | dense(f'{cross}/kv', 2, 128, 128)
+                expected |= dense(f'{cross}/out', 128, 128) | norm(f'{cross}_norm')
+    found = references.boxed(family, vocab_size=1000)
+    assert {name: box.value.shape for name, box in found.items()} == expected
+
+
+def test_names_and_shapes_of_a_t5():
+    expected = {'token_embedder/embedding': (1000, 128), 'logits_dense/kernel': (1000, 128)}
+    for stack in ('encoder', 'decoder'):
+        expected[f'{stack}/relpos_bias/rel_embedding'] = (4, 32)
+        expected[f'{stack}/{stack}_norm/scale'] = (128,)
+        for i in range(2):
+            layer = f'{stack}/layers_{i}'
+            own = 'attention' if stack == 'encoder' else 'self_attention'
+            expected |= {
+                f'{layer}/pre_{own}_layer_norm/scale': (128,),
+                f'{layer}/{own}/qkv/kernel': (3, 128, 128),
+                f'{layer}/{own}/out/kernel': (128, 128),
+                f'{layer}/pre_mlp_layer_norm/scale': (128,),
+                f'{layer}/mlp/wi/kernel': (2, 256, 128),
+                f'{layer}/mlp/wo/kernel': (128, 256),
+            }
+            if stack == 'decoder':
+                expected |= {
+                    f'{layer}/pre_cross_attention_layer_norm/scale': (128,),
+                    f'{layer}/encoder_decoder_attention/query/kernel': (128, 128),
+                    f'{layer}/encoder_decoder_attention/kv/kernel': (2, 128, 128),
+                    f'{layer}/encoder_decoder_attention/out/kernel': (128, 128),
+                }
+    found = references.boxed('mt5', vocab_size=1000)
+    assert {name: box.value.shape for name, box in found.items()} == expected
+    plain = references.boxed('t5')
+    assert plain['encoder/layers_0/mlp/wi/kernel'].value.shape == (256, 128)
+    assert 'logits_dense/kernel' not in plain
+
+
+def test_fresh_parameters_have_the_spread_of_the_config():
+    model = models.build('mbart', 'sample', **references.BART | dict(vocab_size=2000))
+    tokens = np.zeros((1, 4), np.int32)
+    params = nn.unbox(jax.jit(model.init)(jax.random.key(0), tokens, tokens))['params']
+    for name, value in traverse_util.flatten_dict(params, sep='/').items():
+        if name.endswith(('kernel', 'embedding')):
+            np.testing.assert_allclose(np.std(value), 0.02, rtol=0.1, err_msg=name)
+        else:
+            assert (value == float(name.endswith('scale'))).all(), name
+
+
+@pytest.mark.parametrize('family', ['bart', 'bert', 'encoder_decoder'])
+def test_a_text_beyond_the_positions_is_one_plain_error(family):
+    with pytest.raises(errors.UserError, match=r'a sequence of 41 tokens does not fit .* 40'):
+        references.boxed(family, max_positions=40, length=41)
+
+
+def test_decoding_beyond_the_positions_is_one_plain_error():
+    references.boxed('marian', max_positions=40, length=41)  # Sinusoidal positions have no end.
+    for name in ('mbart', 'bert2bert'):
+        known = references.of(name)
+        encoded = jnp.zeros((1, 4, known.model.config.emb_dim))
+        with pytest.raises(errors.UserError, match='a sequence of 41 tokens does not fit'):
+            known.run(encoded, None, max_length=41, method='init_cache')

@@ -3,17 +3,15 @@
 import json
 import pathlib
 
-import encoder_folders
 import jax
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from xlbench import config as config_lib, models
+from xlbench import models
 from xlbench.data import features, prepared
 from xlbench.huggingface import checkpoint, xlm
 from xlbench.system import errors
-from xlbench.training import init_from
 from xlbench.training.objectives import classification
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
@@ -73,18 +71,6 @@ def test_the_folder_is_written_as_it_was_read(stored, folder, tmp_path):
     assert tensors.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(tensors[name], value.astype(np.float32))
-
-
-def test_both_halves_of_an_encoder_decoder_begin_with_it(folder):
-    source = init_from.open_source(str(folder))
-    fields = {**source.model, 'family': 'encoder_decoder', 'num_layers': 2}
-    pair = models.build(**fields)
-    known = set(checkpoint.boxed_params(pair))
-    for half in ('encoder', 'decoder'):
-        assert {f'{half}/{name}' for name in source.shapes} <= known
-    assert 'decoder/language_embedder/embedding' in known
-    with pytest.raises(errors.UserError, match='transformers has no encoder_decoder of this form'):
-        checkpoint.names('encoder_decoder', pair.config)
 
 
 def test_batches_say_the_languages_of_an_xlm():
@@ -157,19 +143,3 @@ def test_models_without_a_table_of_languages():
     assert xlm.from_config(CONFIG | {'n_langs': 1})['num_languages'] == 0
     config = models.config('bert', 'xlm_100')
     assert (config.num_languages, config.emb_dim, config.num_layers) == (0, 1280, 16)
-
-
-def test_configs_take_it_as_their_encoder(tmp_path):
-    folder = encoder_folders.write(
-        tmp_path / 'xlm', 'xlm', type_vocab_size=0, num_languages=3, mlp_dim=64
-    )
-    for config, family in (
-        ('fewshot_source.py:encoder', 'token_classifier'),
-        ('xpersona.py:encoder', 'dual_encoder'),
-    ):
-        argv = ['train', f'--config=configs/{config}', f'--config.model.from={folder}']
-        read, *_ = config_lib.parse_command(argv)
-        labels = {'num_labels': 3} if family == 'token_classifier' else {}
-        model = models.config(**{**read.model, 'vocab_size': 99} | labels)
-        assert (read.model.family, model.type_vocab_size, model.num_languages) == (family, 0, 3)
-        assert read.data.vocabulary == folder

@@ -2,27 +2,26 @@
 
 The commands run as they are written, in a fresh clone and a folder beside it that holds nothing but
 small sample corpora, with relative paths. What takes minutes, or what the machine cannot have, is
-made small by flags behind the command (`flags`), or by files of the right form that are there
-before (`prepare`). Whatever is not run has its reason beside it (`skip`). PLAN has all this, from
-two files of tests/support: the pages of benchmarks and of translation are in readme_benchmarks.py,
-all others in readme_usage.py. A command without a line there fails the test, and so does a page or
-heading with commands that is in none of GROUPS.
+made small by flags behind the command, or by files of the right form that are there before; what is
+not run has its reason. All this is in tests/support/readme.toml. A command without a row there
+fails the test, and so does a page or heading with commands that is in none of GROUPS.
 """
 
 import pathlib
 import re
 import shutil
+import tomllib
 from collections.abc import Iterator, Sequence
 
 import pages
 import pytest
-import readme_benchmarks
-import readme_usage
+import readme_files
 from newcomer import Newcomer
-from readme_files import own_data, small_corpora
-from readme_steps import Step
 
-PLAN = readme_usage.PLAN | readme_benchmarks.PLAN
+PLAN = tomllib.loads(pathlib.Path(readme_files.__file__).with_name('readme.toml').read_text())
+NAMES: dict[str, str] = {}
+for _name, _text in PLAN.pop('names').items():
+    NAMES[_name] = _text.strip().format_map(NAMES)
 
 
 def _commands() -> Iterator[pages.Block]:
@@ -30,14 +29,19 @@ def _commands() -> Iterator[pages.Block]:
     return (block for block in pages.blocks('sh') if block.page != 'zoo.md')
 
 
-def test_every_command_has_a_plan():
-    written = {page: [] for page in PLAN}
-    for block in _commands():
-        written.setdefault(block.page, []).extend(block.commands)
-    for page, commands in written.items():
-        assert len(commands) == len(set(commands)), page
-        assert set(commands) == set(PLAN.get(page, {})), page
-    assert all(s.skip or s.prints or s.leaves for plan in PLAN.values() for s in plan.values())
+def _words(page: str, command: str) -> str:
+    """Finds the words of a page's table that stand for a command."""
+    found = [words for words in PLAN[page] if words in f'{command}$']
+    assert len(found) == 1, f'{page}: {command}: {found}'
+    return found[0]
+
+
+def test_every_command_has_a_row():
+    written = [(block.page, command) for block in _commands() for command in block.commands]
+    rows = [(page, _words(page, command)) for page, command in written]
+    assert sorted(rows) == sorted((page, words) for page in PLAN for words in PLAN[page])
+    settings = [PLAN[page][words] for page, words in rows]
+    assert all(isinstance(row, str) or {'prints', 'leaves'} & set(row) for row in settings)
 
 
 # One newcomer follows the places of a group, one after another.
@@ -80,7 +84,7 @@ def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
     programs = {place: [] for place in places}
     for block in pages.blocks('python'):
         if match := re.match(r'# (tasks/\w+\.py)\n', block.text):
-            own_data(newcomer)
+            readme_files.own_data(newcomer)
             before = newcomer.home / match[1]
             newcomer.write(match[1], (before.read_text() if before.exists() else '') + block.text)
         else:
@@ -89,7 +93,7 @@ def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
     for place in places:
         for block in filter(lambda block: block.is_at(place), pages.blocks('sh')):
             for command in block.commands:
-                follow(newcomer, command, PLAN[block.page][command])
+                follow(newcomer, command, PLAN[block.page][_words(block.page, command)])
     for program in filter(None, programs.values()):  # The blocks of a place are one program.
         newcomer.write('block.py', '\n'.join(program))
         newcomer.run('python block.py')
@@ -109,22 +113,24 @@ def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
 def corpora(tmp_path_factory) -> pathlib.Path:
     """The sample corpora with few texts, for all newcomers; package_test.py begins without any."""
     folder = tmp_path_factory.mktemp('corpora')
-    small_corpora(folder)
+    readme_files.small_corpora(folder)
     return folder
 
 
-def follow(newcomer: Newcomer, command: str, step: Step) -> None:
-    """Runs a command as its step says."""
-    if step.skip:
+def follow(newcomer: Newcomer, command: str, row: str | dict[str, str]) -> None:
+    """Runs a command as its row says."""
+    if isinstance(row, str):
         return
-    if step.prepare:
-        step.prepare(newcomer)
+    if 'prepare' in row:
+        name, *words = row['prepare'].split()
+        getattr(readme_files, name)(newcomer, *words)
     head, redirect, target = command.partition(' < ')
+    flags = row.get('flags', '').format_map(NAMES)
     printed = newcomer.run(
-        f'{head} {step.flags}{redirect}{target}', HF_HOME=str(newcomer.home / 'hub')
+        f'{head} {flags}{redirect}{target}', HF_HOME=str(newcomer.home / 'hub')
     )
-    assert step.prints in printed, f'{command} printed\n{printed}'
-    assert not step.leaves or (newcomer.home / step.leaves).exists(), printed
+    assert row.get('prints', '') in printed, f'{command} printed\n{printed}'
+    assert 'leaves' not in row or (newcomer.home / row['leaves']).exists(), printed
 
 
 def test_every_command_and_program_is_followed_once():

@@ -1,5 +1,6 @@
 """Processes find each other, from nothing but variables, and end with the right exit codes."""
 
+import dataclasses
 import os
 import re
 import socket
@@ -11,8 +12,8 @@ import pytest
 import quick_compilation
 import warm
 
-from xlbench.parallel import cluster, environment
-from xlbench.parallel.environment import Place
+from xlbench.parallel import cluster
+from xlbench.parallel.cluster import Place
 from xlbench.parallel.preemption import Interrupted
 from xlbench.system import errors
 
@@ -34,6 +35,19 @@ OPEN_MPI = {
 }
 
 
+# What these name.
+FOUND = Place('gpu03:61563', 4, 2, 'found: SLURM job 123')
+MPI = Place('a:1', 8, 5, 'found: Open MPI', device=1)
+
+
+def with_uri(uri):
+    return OPEN_MPI | {'OMPI_MCA_orte_hnp_uri': uri}
+
+
+def at(place, coordinator):
+    return dataclasses.replace(place, coordinator=coordinator)
+
+
 @pytest.mark.parametrize(
     'environ, place',
     [
@@ -42,45 +56,27 @@ OPEN_MPI = {
         ({'XLBENCH_COORDINATOR': '', 'XLBENCH_PROCESSES': '', 'XLBENCH_PROCESS': ''}, None),
         (OURS, Place('a:1', 4, 2, 'named by XLBENCH_COORDINATOR')),
         # A step of srun, one task a node: all GPUs of the node are its own.
-        (SLURM, Place('gpu03:61563', 4, 2, 'found: SLURM job 123')),
-        (SLURM | {'XLBENCH_PROCESSES': 'auto'}, Place('gpu03:61563', 4, 2, 'found: SLURM job 123')),
+        (SLURM, FOUND),
+        (SLURM | {'XLBENCH_PROCESSES': 'auto'}, FOUND),
         # Another step of the same job has another port.
-        (SLURM | {'SLURM_STEP_ID': '1'}, Place('gpu03:61660', 4, 2, 'found: SLURM job 123')),
+        (SLURM | {'SLURM_STEP_ID': '1'}, at(FOUND, 'gpu03:61660')),
         # Several tasks a node: a GPU each, unless SLURM shows each task its own.
         (
             SLURM | {'SLURM_STEP_NUM_NODES': '2', 'SLURM_LOCALID': '1'},
-            Place('gpu03:61563', 4, 2, 'found: SLURM job 123', device=1),
+            dataclasses.replace(FOUND, device=1),
         ),
-        (
-            SLURM | {'SLURM_STEP_NUM_NODES': '2', 'SLURM_GPUS_PER_TASK': '1'},
-            Place('gpu03:61563', 4, 2, 'found: SLURM job 123'),
-        ),
-        (
-            SLURM | {'SLURM_STEP_NUM_TASKS': '1', 'SLURM_PROCID': '0'},
-            Place('', 1, 0, 'found: SLURM job 123'),
-        ),
+        (SLURM | {'SLURM_STEP_NUM_NODES': '2', 'SLURM_GPUS_PER_TASK': '1'}, FOUND),
+        (SLURM | {'SLURM_STEP_NUM_TASKS': '1', 'SLURM_PROCID': '0'}, Place('', 1, 0, FOUND.source)),
         # The script that sbatch runs is no task of a step.
         ({k: v for k, v in SLURM.items() if k != 'SLURM_STEP_NODELIST'}, None),
         # Ours replace what they name, and may say that a process is alone.
-        (
-            SLURM | {'XLBENCH_COORDINATOR': '10.0.0.1:99'},
-            Place('10.0.0.1:99', 4, 2, 'found: SLURM job 123'),
-        ),
+        (SLURM | {'XLBENCH_COORDINATOR': '10.0.0.1:99'}, at(FOUND, '10.0.0.1:99')),
         (SLURM | OURS, Place('a:1', 4, 2, 'named by XLBENCH_COORDINATOR')),
         (SLURM | {'XLBENCH_PROCESSES': '1'}, None),
-        (
-            OPEN_MPI | {'OMPI_MCA_orte_hnp_uri': '1531576320.0;tcp://10.96.0.1,10.148.0.1:34911'},
-            Place('10.96.0.1:62624', 8, 5, 'found: Open MPI', device=1),
-        ),
-        (
-            OPEN_MPI | {'OMPI_MCA_orte_hnp_uri': '1314521088.0;tcp6://[fe80::b9b,2620::2]:43370'},
-            Place('[fe80::b9b]:62880', 8, 5, 'found: Open MPI', device=1),
-        ),
+        (with_uri('1531576320.0;tcp://10.96.0.1,10.148.0.1:34911'), at(MPI, '10.96.0.1:62624')),
+        (with_uri('1314521088.0;tcp6://[fe80::b9b,2620::2]:43370'), at(MPI, '[fe80::b9b]:62880')),
         # Version 5 does not say where it runs.
-        (
-            OPEN_MPI | {'XLBENCH_COORDINATOR': 'a:1'},
-            Place('a:1', 8, 5, 'found: Open MPI', device=1),
-        ),
+        (OPEN_MPI | {'XLBENCH_COORDINATOR': 'a:1'}, MPI),
         # An indexed job of Kubernetes may be many runs: one only if it is told the rest.
         ({'JOB_COMPLETION_INDEX': '3'}, None),
         (
@@ -94,11 +90,11 @@ OPEN_MPI = {
     ],
 )
 def test_found_in_the_environment(environ, place):
-    assert environment.find(environ) == place
+    assert cluster.find(environ) == place
 
 
 def test_ports_differ_by_job_and_are_not_given_away():
-    places = [environment.find(SLURM | {'SLURM_JOB_ID': str(job)}) for job in range(4096)]
+    places = [cluster.find(SLURM | {'SLURM_JOB_ID': str(job)}) for job in range(4096)]
     numbers = {int(place.coordinator.rpartition(':')[2]) for place in places}
     assert len(numbers) == 4096 and min(numbers) > 60_999 and max(numbers) < 1 << 16
 
@@ -115,7 +111,7 @@ def test_ports_differ_by_job_and_are_not_given_away():
     ],
 )
 def test_first_node_of_a_list(nodes, first):
-    assert environment.first_node(nodes) == first
+    assert cluster.first_node(nodes) == first
 
 
 @pytest.mark.parametrize(
@@ -135,7 +131,7 @@ def test_first_node_of_a_list(nodes, first):
 )
 def test_what_names_no_process_is_refused(environ, message):
     with pytest.raises(errors.UserError, match=re.escape(message)) as refused:
-        environment.find(environ)
+        cluster.find(environ)
     assert '\n' not in str(refused.value)
 
 
@@ -147,7 +143,7 @@ def test_how_long_to_wait(text, monkeypatch):
 
 
 def test_alone(monkeypatch):
-    for name in (*environment.VARIABLES, cluster.WAIT):
+    for name in (*cluster.VARIABLES, cluster.WAIT):
         monkeypatch.delenv(name, raising=False)
     assert cluster.join() == 'alone'
     for name, value in SLURM.items():
@@ -191,7 +187,7 @@ def test_a_port_that_another_run_has(monkeypatch):
     with socket.create_server(('', 0)) as other:
         port = other.getsockname()[1]
         address = f'127.0.0.1:{port}'
-        for name, value in zip(environment.VARIABLES, (address, '2', '0'), strict=True):
+        for name, value in zip(cluster.VARIABLES, (address, '2', '0'), strict=True):
             monkeypatch.setenv(name, value)
         with pytest.raises(cluster.TakenPort, match=f'on port {port}.*in use.*another') as taken:
             cluster.join()
@@ -278,7 +274,7 @@ def test_two_processes_join_and_wait_for_each_other_at_the_end():
     address = f'127.0.0.1:{children.free_port()}'
     started = []
     for i in range(2):
-        variables = dict(zip(environment.VARIABLES, (address, '2', str(i)), strict=True))
+        variables = dict(zip(cluster.VARIABLES, (address, '2', str(i)), strict=True))
         environ = os.environ | variables | {'XLA_FLAGS': quick_compilation.xla_flags(1)}
         child = subprocess.Popen(
             [warm.python(), '-c', PROGRAM], cwd=children.PROJECT, env=environ, text=True,

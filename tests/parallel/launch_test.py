@@ -16,7 +16,7 @@ import quick_compilation
 import tiny
 import yaml
 
-from xlbench.parallel import cluster as cluster_lib, environment
+from xlbench.parallel import cluster as cluster_lib
 
 pytestmark = pytest.mark.nightly
 
@@ -55,7 +55,7 @@ def program(tmp_path, monkeypatch):
     def write(text):
         (tmp_path / 'program.py').write_text(text, encoding='utf-8')
 
-    for name in (*environment.VARIABLES, cluster_lib.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     settings = {'MODULE': 'program', 'PYTHON': sys.executable}
     for name, value in settings.items():
@@ -196,23 +196,29 @@ exit $code
 """
 
 
+def put_on_path(folder, monkeypatch, **commands: str) -> None:
+    """Scripts that stand in for programs of these names."""
+    folder.mkdir()
+    for name, text in commands.items():
+        path = folder / name
+        path.write_text(f'#!/usr/bin/env bash\n{text}\n', encoding='utf-8')
+        path.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{folder}:{os.environ["PATH"]}')
+
+
 @pytest.fixture
 def cluster(tmp_path, monkeypatch, program):
     """A folder with commands of SLURM's on the PATH; `told` in it lists what they were told."""
-    commands = {
-        'srun': SRUN,
-        'squeue': 'cat state',
-        'scontrol': 'echo "scontrol $*" >> told',
-        'scancel': 'echo "scancel $*" >> told; kill $(cat pids-*)',
-    }
-    (tmp_path / 'bin').mkdir()
-    for name, text in commands.items():
-        path = tmp_path / 'bin' / name
-        path.write_text(f'#!/usr/bin/env bash\n{text}\n', encoding='utf-8')
-        path.chmod(0o755)
+    put_on_path(
+        tmp_path / 'bin',
+        monkeypatch,
+        srun=SRUN,
+        squeue='cat state',
+        scontrol='echo "scontrol $*" >> told',
+        scancel='echo "scancel $*" >> told; kill $(cat pids-*)',
+    )
     (tmp_path / 'state').write_text('RUNNING\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv('PATH', f'{tmp_path / "bin"}:{os.environ["PATH"]}')
     monkeypatch.setenv('SLURM_JOB_ID', '7')
     monkeypatch.setenv('SLURM_NTASKS', '2')
     monkeypatch.setenv('XLBENCH_GRACE', '2')
@@ -343,7 +349,7 @@ def submit_two(*arguments: str) -> str:
 @pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
 def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
     """The job ends with the very scores of one that nobody disturbed."""
-    for name in (*environment.VARIABLES, cluster_lib.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
     monkeypatch.setenv('PYTHONPATH', str(PROJECT))
@@ -418,7 +424,7 @@ def test_jobset_runs_one_process_a_node():
     address = environ['XLBENCH_COORDINATOR'].replace('$(COORDINATOR)', 'qg-run-0-0.qg')
     pod = {k: v for k, v in environ.items() if v is not None}
     pod |= {'XLBENCH_COORDINATOR': address, 'JOB_COMPLETION_INDEX': '3'}
-    assert environment.find(pod) == environment.Place(
+    assert cluster_lib.find(pod) == cluster_lib.Place(
         'qg-run-0-0.qg:8476', 4, 3, 'found: Kubernetes job'
     )
     assert container['ports'] == [{'containerPort': 8476}]
@@ -436,20 +442,14 @@ def test_jobset_starts_again_unless_it_was_a_mistake():
     assert rule['onExitCodes'] == {'containerName': 'train', 'operator': 'In', 'values': [2]}
 
 
-def test_jobset_command_keeps_logs_and_hands_on_term(tmp_path):
+def test_jobset_command_keeps_logs_and_hands_on_term(tmp_path, monkeypatch):
     """The container's command, with a program in place of python, in a folder in place of /runs."""
     _, _, document = jobset()
     pod = document['spec']['replicatedJobs'][0]['template']['spec']['template']['spec']
     command = [part.replace('/runs/', f'{tmp_path}/') for part in pod['containers'][0]['command']]
-    python = tmp_path / 'bin' / 'python'
-    python.parent.mkdir()
-    python.write_text(
-        '#!/usr/bin/env bash\ntrap "echo saved; exit 75" TERM\necho "$@"; sleep 100 & wait $!\n',
-        encoding='utf-8',
-    )
-    python.chmod(0o755)
+    text = 'trap "echo saved; exit 75" TERM\necho "$@"; sleep 100 & wait $!'
+    put_on_path(tmp_path / 'bin', monkeypatch, python=text)
     environ = os.environ | {
-        'PATH': f'{python.parent}:{os.environ["PATH"]}',
         'NAME': 'qg',
         'ATTEMPT': '2',
         'JOB_COMPLETION_INDEX': '1',
@@ -501,12 +501,8 @@ def cloud(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     for name in ('pyproject.toml', 'setup.py', 'requirements.lock', 'README.md', 'LICENSE'):
         (tmp_path / name).touch()
-    (tmp_path / 'bin').mkdir()
-    gcloud = tmp_path / 'bin' / 'gcloud'
-    gcloud.write_text(f'#!/usr/bin/env bash\n{GCLOUD}', encoding='utf-8')
-    gcloud.chmod(0o755)
+    put_on_path(tmp_path / 'bin', monkeypatch, gcloud=GCLOUD)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv('PATH', f'{tmp_path / "bin"}:{os.environ["PATH"]}')
     # A python of the hosts: its answers are in the folder `answers`.
     python = r"""
 attempt=$(ls -d ../xlbench-* | wc -l)

@@ -52,39 +52,24 @@ def sharded(packed):
     return tiny.Training(eight_devices()).run(packed)
 
 
-def assert_same_training(one: tiny.Training, other: tiny.Training, rtol=1e-4) -> None:
-    np.testing.assert_allclose(one.losses(), other.losses(), rtol=1e-5)
-    for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
-        assert [m[name] for m in one.metrics] == [m[name] for m in other.metrics], name
-    norms = [[m['grad_norm'] for m in training.metrics] for training in (one, other)]
-    np.testing.assert_allclose(*norms, rtol=1e-4)
-    left, right = one.gradients, other.gradients
-    assert left.keys() == right.keys()
-    for name in left:
-        # Where a sum nearly cancels, its rounding is that of its terms.
-        floor = rtol * max(np.abs(left[name]).max(), 1e-3)
-        np.testing.assert_allclose(left[name], right[name], rtol=rtol, atol=floor, err_msg=name)
-    assert max(np.abs(g).max() for g in left.values()) > 1e-2
-
-
 def test_losses_and_gradients_equal_those_of_one_device(single, sharded):
-    assert_same_training(single, sharded)
+    tiny.assert_same_training(single, sharded)
     assert single.losses()[0] != single.losses()[-1]
 
 
 def test_adafactor_smoothing_z_loss_dropout_and_chunks_too(packed, monkeypatch):
     monkeypatch.setattr(losses, 'LOGITS_AT_ONCE', 128 * 24)  # 64 target tokens are 3 chunks.
     one = tiny.Training(one_device(), **RICH).run(packed)
-    assert_same_training(one, tiny.Training(long_texts(), **RICH).run(packed))
+    tiny.assert_same_training(one, tiny.Training(long_texts(), **RICH).run(packed))
     assert all(float(m['z_loss']) > 0 for m in one.metrics)
 
 
 def test_accumulation_changes_nothing(packed, sharded):
-    assert_same_training(tiny.Training(eight_devices(), accumulate=2).run(packed), sharded)
+    tiny.assert_same_training(tiny.Training(eight_devices(), accumulate=2).run(packed), sharded)
 
 
 def test_recomputation_changes_nothing(packed, sharded):
-    assert_same_training(
+    tiny.assert_same_training(
         tiny.Training(eight_devices(), model=dict(remat='full')).run(packed), sharded
     )
 
@@ -216,7 +201,7 @@ def retriever(pair_batches):
 
 def test_negatives_come_from_all_devices(pair_batches, retriever):
     eight = train_retriever(partitioning.make_mesh(data=8), pair_batches)
-    assert_same_training(retriever, eight, rtol=1e-5)
+    tiny.assert_same_training(retriever, eight, rtol=1e-5)
     assert retriever.losses()[0] != retriever.losses()[1]
     (program,) = eight.step._compiled.values()
     hlo = program.as_text()
@@ -227,7 +212,7 @@ def test_negatives_come_from_all_devices(pair_batches, retriever):
 
 def test_cached_gradients_on_eight_devices_equal_plain_ones_on_one(pair_batches, retriever):
     eight = train_retriever(eight_devices(), pair_batches, chunk_rows=20)
-    assert_same_training(retriever, eight, rtol=1e-5)
+    tiny.assert_same_training(retriever, eight, rtol=1e-5)
     (program,) = eight.step._compiled.values()
     # Every quarter of the devices encodes 5 of its 10 rows at a time, and never another's.
     hlo = program.as_text()

@@ -12,6 +12,7 @@ from xlbench.system import errors
 
 @pytest.fixture(autouse=True)
 def root(tmp_path, monkeypatch):
+    pipeline.get('mtg_qg_en_en')  # It stays.
     monkeypatch.chdir(tmp_path)
     before = declarations.names()
     with pipeline.bound(None, str(tmp_path)):
@@ -83,8 +84,6 @@ def test_a_table_with_a_column_of_languages(root, beside):
     task = pipeline.register_classification_task('table_en', lang='en', **given)
     assert rows(task) == {'text_a': ['text 0', 'text 3', 'text 6'], 'label': ['a', 'b', 'a']}
     assert pipeline.labels(task) == ('a', 'b')
-    with pytest.raises(errors.UserError, match="task table_de: where is 'en'; give texts by name"):
-        pipeline.register_classification_task('table_de', files=files, where='en')
 
 
 def test_a_dry_run_knows_the_labels_of_all_languages(root, monkeypatch):
@@ -105,6 +104,87 @@ def test_a_dry_run_knows_the_labels_of_all_languages(root, monkeypatch):
     config_lib.check_splits([('mood3_all', 'train')])
     with pytest.raises(errors.UserError, match=r"\(in mixture mood3_all\) has no split 'x'"):
         config_lib.check_splits([('mood3_all', 'x')])
+
+
+# What is right of each call.
+CALLS = {
+    'register_text_task': {'fields': {'inputs': 'a', 'targets': 'b'}},
+    'register_classification_task': {},
+    'register_tagging_task': {},
+    'register_dialogue_tasks': {'name': 'kinds', 'lang': 'de'},
+    'register_summarisation_tasks': {
+        'name': 'kinds', 'lang': 'en', 'summaries': {'en': 'short', 'de': 'short_de'},
+    },
+    'register_translation_tasks': {'name': 'kinds', 'source_lang': 'en', 'target_lang': 'de'},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('call', 'change', 'message'),
+    [
+        ('text', {'format': 'tsw'}, r"unknown format 'tsw'; nearest: tsv"),
+        ('text', {'fields': {'inputs': 'a'}}, "fields has no 'targets'"),
+        ('text', {'columns': ('a', 'c')}, r"column 'b' is not in \['a', 'c'\]"),
+        ('text', {'name': 'mtg_qg_en_en'}, 'is there already'),
+        ('text', {'files': 'x.jsonl'}, "files is 'x.jsonl'; give a path for each split"),
+        ('text', {'files': {'train': ['a.jsonl', 'b.jsonl']}}, 'a pattern of several files, such'),
+        ('text', {'files': {}}, 'files is {}; give a path'),
+        ('text', {'files': {'my split': 'x.jsonl'}}, "files is {'my split': 'x.jsonl'}; give"),
+        ('text', {'fields': ('inputs', 'targets')}, 'give texts by name, such as'),
+        ('text', {'fields': {'inputs': 'a', 'targets': ['b']}}, 'give texts by name'),
+        ('text', {'columns': 'ab'}, "columns is 'ab'; give a list of texts"),
+        ('text', {'columns': {'a', 'b'}}, 'columns is .*; give a list of texts'),
+        ('text', {'lang': ['de']}, r"lang is \['de'\]; give a text"),
+        ('text', {'quotes': 'no'}, "quotes is 'no'; give True or False"),
+        ('text', {'metrics': 'rouge'}, "metrics is 'rouge'; give a list of metrics"),
+        ('text', {'metrics': lambda targets, predictions: {}}, 'give a list of metrics'),
+        ('text', {'headline': 'crf', 'lang': 'de'}, "unknown score in headline of .* 'crf'"),
+        ('text', {'name': ['x']}, r"register_text_task: \['x'\] is not a name of a task"),
+        ('text', {'name': 'kinds x'}, 'is not a name of a task'),
+        ('text', {'filez': {}}, 'register_text_task: got an unexpected keyword argument .filez.'),
+        ('classification', {'files': {'test': 'a.csv'}}, "no split 'train' to read its labels"),
+        ('classification', {'labels': ('a', 'a')}, 'give two or more, each once'),
+        ('classification', {'labels': 'ab'}, "labels is 'ab'; give a list of texts"),
+        ('classification', {'labels': {'a', 'b'}}, 'labels is {.*; give a list'),
+        ('classification', {'labels': [0, 1]}, r'labels is \[0, 1\]; give a'),
+        ('classification', {'keep': 'id'}, "keep is 'id'; give a list"),
+        ('classification', {'shots': 4}, r'shots is 4; give pipeline.Shots'),
+        ('classification', {'text': ('a', 'b', 'c')}, 'names one column, or two'),
+        ('classification', {'files': {'train': 'a.docx'}}, 'does not say its format'),
+        ('classification', {'where': 'en'}, "task kinds_x: where is 'en'; give texts by name"),
+        ('tagging', {'files': 'x.conll'}, "files is 'x.conll'; give a path"),
+        ('tagging', {'word_column': '0'}, "is '0'; give a whole number"),
+        ('tagging', {'format': 'xml'}, "unknown format 'xml'"),
+        ('tagging', {'files': {'train': 'a.conll', 'test': 'a.conllu'}}, 'have the formats'),
+        ('tagging', {'files': {'train': 'a.iob2'}, 'tag_column': 3}, 'columns of iob2'),
+        ('tagging', {'files': {'train': 'a.conllu'}, 'tag_column': 10}, 'is 10; .* conllu has 10'),
+        ('tagging', {'files': {'train': 'a.conll'}, 'word_column': -5}, 'word_column is -5; col'),
+        (
+            'tagging', {'files': {'test': 'a.conll'}, 'shots': pipeline.Shots()},
+            "no split 'train' to draw shots from",
+        ),
+        ('dialogue', {'files': ['x']}, r"files is \['x'\]; give a path"),
+        ('dialogue', {'separator': ['|']}, r"separator is \['|'\]; give"),
+        ('summarisation', {'name': 'my_meetings'}, "'my_meetings' has a _"),
+        ('summarisation', {'summaries': {}}, r'summaries is \{\}; give each language its key'),
+        ('summarisation', {'summaries': ['de']}, r"summaries is \['de'\]; give texts by name"),
+        ('summarisation', {'keep': ['id', 'targets']}, "keep has 'targets'"),
+        ('summarisation', {'lang': None}, 'lang is None; give a text'),
+        ('translation', {'name': 'my_own'}, "'my_own' has a _"),
+        ('translation', {'target_lang': 'en'}, "both languages are 'en'; name two"),
+        ('translation', {'fields': {'en': 'a', 'fr': 'b'}}, 'fields has en, fr; it names the col'),
+        ('translation', {'files': {'train': 'x.txt'}}, 'name of x.txt does not say its format'),
+        ('translation', {'files': {'train': ('a', 'b', 'c')}}, r"files is \{.*or two paths, such"),
+        ('translation', {'files': 'x.tmx'}, r"files is 'x.tmx'; give a path for each split"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused_in_one_line_when_a_task_is_registered(call, change, message):
+    (name,) = (name for name in CALLS if name.startswith(f'register_{call}_'))
+    arguments = {'name': 'kinds_x', 'files': {'train': 'x.jsonl'}} | CALLS[name]
+    before = declarations.names()
+    with pytest.raises(errors.UserError, match=message) as caught:
+        getattr(pipeline, name)(**(arguments | change))
+    assert '\n' not in str(caught.value) and declarations.names() == before
 
 
 @pytest.mark.parametrize('function', [late.seqio, late.tensorflow])

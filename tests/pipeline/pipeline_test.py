@@ -278,32 +278,6 @@ def test_own_jsonl_task(own_tasks, tmp_path, root):
     assert pipeline.get('news_title_de') is task  # Imported once.
 
 
-def test_own_tsv_tasks(own_tasks, tmp_path):
-    (tmp_path / 'plain.tsv').write_text('a\tb\nc\td\n')
-    (tmp_path / 'named.tsv').write_text('tgt\tsrc\nb\ta\n')
-    own_tasks(
-        'tables',
-        f"""
-        from xlbench import pipeline
-
-        for name, columns in (('plain', ('src', 'tgt')), ('named', None)):
-            pipeline.register_text_task(
-                f'tables_{{name}}',
-                files={{'test': {str(tmp_path)!r} + f'/{{name}}.tsv'}},
-                format='tsv',
-                fields={{'inputs': 'src', 'targets': 'tgt'}},
-                columns=columns,
-            )
-        """,
-    )
-    plain, named = (pipeline.get(f'tables_{name}') for name in ('plain', 'named'))
-    assert (plain.num_input_examples('test'), named.num_input_examples('test')) == (2, 1)
-    for task in (plain, named):
-        first = examples(task, 'test')[0]
-        assert (first['inputs_pretokenized'], first['targets_pretokenized']) == (b'a', b'b')
-        assert task.metric_fns == []
-
-
 def test_own_tasks_of_any_format(own_tasks, tmp_path, monkeypatch):
     """A TSV as pandas writes it, several Parquet files, a saved folder, a split of the hub."""
     pairs = [('er sagte "ja"', 'Ja'), ('a\tb', 'zwei\nZeilen')]
@@ -363,58 +337,7 @@ def test_own_tasks_of_any_format(own_tasks, tmp_path, monkeypatch):
         task.source.paths('hub')
 
 
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'format': 'tsw'}, r"unknown format 'tsw'; nearest: tsv"),
-        ({'fields': {'inputs': 'a'}}, "fields has no 'targets'"),
-        ({'columns': ('a', 'c')}, r"column 'b' is not in \['a', 'c'\]"),
-        ({'name': 'mtg_qg_en_en'}, 'is there already'),
-        ({'files': 'x.jsonl'}, "files is 'x.jsonl'; give a path for each split"),
-        ({'files': {'train': ['a.jsonl', 'b.jsonl']}}, r'a pattern of several files, such as'),
-        ({'files': {}}, 'files is {}; give a path'),
-        ({'files': {'my split': 'x.jsonl'}}, "files is {'my split': 'x.jsonl'}; give"),
-        ({'fields': ('inputs', 'targets')}, 'give texts by name, such as'),
-        ({'fields': {'inputs': 'a', 'targets': ['b']}}, 'give texts by name'),
-        ({'columns': 'ab'}, "columns is 'ab'; give a list of texts"),
-        ({'columns': {'a', 'b'}}, 'columns is .*; give a list of texts'),
-        ({'lang': ['de']}, r"lang is \['de'\]; give a text"),
-        ({'quotes': 'no'}, "quotes is 'no'; give True or False"),
-        ({'metrics': 'rouge'}, "metrics is 'rouge'; give a list of metrics"),
-        ({'metrics': lambda targets, predictions: {}}, 'give a list of metrics'),
-        ({'name': ['kinds_x']}, r"register_text_task: \['kinds_x'\] is not a name of a task"),
-        ({'name': 'kinds x'}, 'is not a name of a task'),
-        ({'filez': {}}, 'register_text_task: got an unexpected keyword argument .filez.'),
-    ],
-)
-def test_mistakes_in_own_tasks(change, message):
-    pipeline.get('mtg_qg_en_en')
-    arguments = dict(
-        name='kinds_x', files={'train': 'x.jsonl'}, fields={'inputs': 'a', 'targets': 'b'}
-    )
-    with pytest.raises(errors.UserError, match=message) as caught:
-        pipeline.register_text_task(**(arguments | change))
-    assert '\n' not in str(caught.value)
-
-
-def test_kinds_of_arguments_of_other_tasks_and_of_rates(tmp_path):
-    wrong = (
-        (
-            pipeline.register_classification_task,
-            {'labels': {'a', 'b'}},
-            'labels is {.*; give a list',
-        ),
-        (pipeline.register_classification_task, {'labels': [0, 1]}, r'labels is \[0, 1\]; give a'),
-        (pipeline.register_classification_task, {'keep': 'id'}, "keep is 'id'; give a list"),
-        (pipeline.register_tagging_task, {'files': 'x.conll'}, "files is 'x.conll'; give a path"),
-        (pipeline.register_tagging_task, {'word_column': '0'}, "is '0'; give a whole number"),
-        (pipeline.register_dialogue_tasks, {'files': ['x']}, r"files is \['x'\]; give a path"),
-        (pipeline.register_dialogue_tasks, {'separator': ['|']}, r"separator is \['|'\]; give"),
-    )
-    for register, change, message in wrong:
-        arguments = {'name': 'kinds', 'lang': 'de', 'files': {'train': 'x.jsonl'}}
-        with pytest.raises(errors.UserError, match=message):
-            register(**(arguments | change))
+def test_rates_and_paths_of_other_types(tmp_path):
     for name, value in (('temperature', 0), ('temperature', '2'), ('maximum', [1])):
         with pytest.raises(errors.UserError, match=f'the {name} of a mixing rate is .*above 0'):
             pipeline.mixing_rate('temperature', **{name: value})

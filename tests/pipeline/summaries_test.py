@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from xlbench import pipeline
 from xlbench.preparation import mixtures
-from xlbench.system import errors
 
 MEETING = {
     'id': 'm1',
@@ -98,20 +97,3 @@ def test_a_malformed_dialogue_is_named_with_its_line(root, turns, reason):
     task = register()[0]
     (record,) = task.source._read('train', *task.source.paths('train'))
     assert reason in str(record) and 'train.jsonl:1' in str(record)
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'name': 'my_meetings'}, "'my_meetings' has a _"),
-        ({'summaries': {}}, r'summaries is \{\}; give each language its key'),
-        ({'summaries': ['de']}, r"summaries is \['de'\]; give texts by name"),
-        ({'keep': ['id', 'targets']}, "keep has 'targets'"),
-        ({'files': {'train': 'a.docx'}}, 'does not say its format'),
-        ({'lang': None}, 'lang is None; give a text'),
-        ({'headline': 'rogue'}, "unknown score in headline of task meetings_summary_en_en 'rogue'"),
-    ],
-)
-def test_mistakes_are_refused_when_tasks_are_registered(root, change, message):
-    with pytest.raises(errors.UserError, match=message):
-        register(**change)

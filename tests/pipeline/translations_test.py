@@ -7,7 +7,6 @@ import pytest
 
 from xlbench import pipeline
 from xlbench.data import readers
-from xlbench.system import errors
 
 TMX = """<?xml version="1.0" encoding="{encoding}"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -64,23 +63,6 @@ def test_columns_and_quotes(root):
     )  # fmt: skip
     assert read(task, 'train') == [('"So', 'So'), ('Ja"', 'Yes')]
     assert pipeline.headline(task) == 'ter'
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'name': 'my_own'}, "'my_own' has a _"),
-        ({'target_lang': 'en'}, "both languages are 'en'; name two"),
-        ({'fields': {'en': 'a', 'fr': 'b'}}, 'fields has en, fr; it names the columns of en and'),
-        ({'files': {'train': 'x.txt'}}, 'the name of x.txt does not say its format'),
-        ({'files': {'train': ('a', 'b', 'c')}}, r"files is \{.*or two paths, such as \{'train'"),
-        ({'files': 'x.tmx'}, r"files is 'x.tmx'; give a path for each split"),
-    ],
-)
-def test_mistakes_are_named(root, change, message):
-    arguments = dict(name='mine', source_lang='en', target_lang='de', files={'train': 'x.tmx'})
-    with pytest.raises(errors.UserError, match=message):
-        pipeline.register_translation_tasks(**(arguments | change))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import pathlib
 import shutil
 import subprocess
 
@@ -13,6 +12,7 @@ import pytest
 import reply_files
 import seqio
 import warm
+from put_files import damage, tree
 
 from xlbench import pipeline
 from xlbench.data import prepared
@@ -75,12 +75,6 @@ def root(tmp_path, vocabulary_file, monkeypatch):
     pipeline.use_root(None)
 
 
-def tree(folder):
-    """Relative path -> bytes of every file below a folder, hidden ones included."""
-    paths = [p for p in pathlib.Path(folder).rglob('*') if p.is_file()]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
-
-
 def run(root, *names, engine=None, splits='train', skip_bad=0, **kwargs):
     chosen = dict(root=str(root), vocabulary='sample', skip_bad=skip_bad)
     work = functools.partial(
@@ -99,12 +93,6 @@ def assert_same_bytes(root, engine, *names, **kwargs):
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
     return done
-
-
-def damage(path, line, data):
-    lines = path.read_bytes().split(b'\n')
-    lines[line - 1] = data
-    path.write_bytes(b'\n'.join(lines))
 
 
 def test_same_bytes_as_the_ordinary_preparation(root, engine):

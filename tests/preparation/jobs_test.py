@@ -23,6 +23,7 @@ import seqio
 import tensorflow as tf
 import tokenizer_files
 import worker_jobs
+from put_files import damage, tree
 
 from xlbench import pipeline
 from xlbench.data import features, prepared, tokenizers
@@ -59,12 +60,6 @@ def run(root, *names, splits='train', **kwargs):
 
 def main(*argv):
     return errors.run_main(command.main, ['prepare', *map(str, argv)])
-
-
-def tree(folder):
-    """Relative path -> bytes of every file below a folder, hidden ones included."""
-    paths = [p for p in pathlib.Path(folder).rglob('*') if p.is_file()]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
 
 
 def flat(batches):
@@ -307,15 +302,8 @@ def test_another_vocabulary_of_the_same_name(root):
 # --- Mistakes.
 
 
-def damage(root, lang, line, data):
-    path = root / 'mtg' / 'qg' / lang / 'train.src'
-    lines = path.read_bytes().split(b'\n')
-    lines[line - 1] = data
-    path.write_bytes(b'\n'.join(lines))
-
-
 def test_bad_input_stops_with_its_place(root, capsys):
-    damage(root, 'en', 3, b'no answer')
+    damage(root / 'mtg/qg/en/train.src', 3, b'no answer')
     arguments = ('--mixture=mtg_qg_en_de', '--split=train', f'--root={root}')
     assert main(*arguments) == 2
     captured = capsys.readouterr()
@@ -338,9 +326,9 @@ def test_bad_input_stops_with_its_place(root, capsys):
 
 
 def test_skip_bad_counts_the_whole_run(root):
-    damage(root, 'en', 3, b'no answer')
-    damage(root, 'en', 5, b'\xff')
-    damage(root, 'de', 1, b'')
+    damage(root / 'mtg/qg/en/train.src', 3, b'no answer')
+    damage(root / 'mtg/qg/en/train.src', 5, b'\xff')
+    damage(root / 'mtg/qg/de/train.src', 1, b'')
     with pytest.raises(errors.UserError, match=r'train\.src:'):
         run(root, 'mtg_multi_qg', skip_bad=2)
     done = run(root, 'mtg_multi_qg', skip_bad=3, force=True)
@@ -390,19 +378,6 @@ def test_mistakes_on_the_command_line(root, capsys, arguments, message):
     assert captured.startswith('error: ')
     assert captured.count('\n') == 1
     assert message in captured
-
-
-def test_help_needs_no_tensorflow():
-    code = (
-        'import sys\nfrom xlbench import prepare\n'
-        'try: prepare.main(["prepare", "--help"])\n'
-        'except SystemExit as stop: assert not stop.code\n'
-        'assert "tensorflow" not in sys.modules and "jax" not in sys.modules\n'
-    )
-    result = subprocess.run(
-        [sys.executable, '-c', code], capture_output=True, text=True, check=True
-    )
-    assert '--skip_bad' in result.stdout
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
@@ -483,7 +458,7 @@ def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_pat
     again = {'force': True, 'encoders': 2, **arguments}
     assert jobs_lib.prepare_one(job, workers.Shared.make(), **again).manifest['num_examples'] == 7
     assert tree(place) == expected and started == [2]
-    damage(root, 'en', 7, b'no answer')
+    damage(root / 'mtg/qg/en/train.src', 7, b'no answer')
     with pytest.raises(errors.UserError, match=r'train\.src:7: 1 TAB-separated columns'):
         jobs_lib.prepare_one(job, workers.Shared.make(), **again)
     assert tree(place) == expected

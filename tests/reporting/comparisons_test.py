@@ -5,7 +5,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from workdir_files import QG, write_workdir
+from workdir_files import QG, change, write_predictions, write_workdir
 
 from xlbench import metrics, report
 from xlbench.reporting import comparisons, results, sections as sections_lib, statistics
@@ -18,9 +18,8 @@ WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
 def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
     """A run that writes some of the words of each reference; its scores are those of the texts."""
     write_workdir(path, lambda step, task: 0.0, seed=seed, steps=steps, num_examples=COUNT)
-    about = json.loads((path / 'config.json').read_text())
-    about['config']['name'] = name or path.name  # Equal configs would be seeds of one system.
-    (path / 'config.json').write_text(json.dumps(about))
+    named = {'name': name or path.name}  # Equal configs would be seeds of one system.
+    change(path / 'config.json', lambda was: {'config': was['config'] | named})
     suite = {'rouge_l': metrics.MultilingualRouge('de'), 'bleu': metrics.SacreBleu()}[score]
     for step in steps:
         for i, task in enumerate(QG.evaluate):
@@ -32,16 +31,13 @@ def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
             ]
             corpus, rows = metrics.score(suite, targets, [[text] for text in texts])
             folder = path / 'eval' / str(step) / 'test' / task
-            record = json.loads((folder / 'metrics.json').read_text())
-            record['scores'] = dict(corpus)
-            record['signatures'] = {type(suite).__name__: suite.signature}
-            (folder / 'metrics.json').write_text(json.dumps(record))
+            signatures = {type(suite).__name__: suite.signature}
+            change(folder, {'scores': dict(corpus), 'signatures': signatures})
             lines = [
                 {'id': j, 'input': '', 'target': targets[j], 'prediction': texts[j], 'scores': row}
                 for j, row in enumerate(rows)
             ]
-            text = ''.join(json.dumps(line) + '\n' for line in lines)
-            (folder / 'predictions.jsonl').write_text(text)
+            write_predictions(path, task, lines, step)
     return path
 
 
@@ -174,12 +170,10 @@ def test_an_own_metric_is_computed_again_from_the_stored_texts(tmp_path, monkeyp
             for line in lines:
                 line['scores'].clear()
             texts = [line['prediction'] for line in lines]
-            record = json.loads((folder / 'metrics.json').read_text())
-            record['scores'] = {'longest': sum(sorted(map(len, texts))[-5:]) / 5}
-            record['scores'] |= metrics.Classification()([x['target'] for x in lines], texts)
-            record['metrics'] = [spec, f1]
-            (folder / 'metrics.json').write_text(json.dumps(record))
-            (folder / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
+            scores = {'longest': sum(sorted(map(len, texts))[-5:]) / 5}
+            scores |= metrics.Classification()([x['target'] for x in lines], texts)
+            change(folder, {'scores': scores, 'metrics': [spec, f1]})
+            write_predictions(path, folder.name, lines)
     runs = [results.read_run(path) for path in paths]
     (section,) = sections_lib.sections(runs)
     for test in ('bootstrap', 'randomization'):

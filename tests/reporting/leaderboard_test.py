@@ -4,6 +4,7 @@ import json
 
 import mtg_runs
 import pytest
+from workdir_files import change
 
 from xlbench import report
 from xlbench.benchmarks import MTG
@@ -64,21 +65,16 @@ def cut(folder):
     (folder / 'predictions.jsonl').write_text('\n'.join(lines[:-1]) + '\n')
 
 
-def change(**facts):
-    def spoil(folder):
-        path = folder / 'metrics.json'
-        path.write_text(json.dumps(json.loads(path.read_text()) | facts))
-
-    return spoil
-
-
 @pytest.mark.parametrize(
     ('spoil', 'message'),
     [
         (lambda folder: (folder / 'predictions.jsonl').unlink(), 'run has no predictions of'),
         (lambda folder: (folder / 'metrics.json').unlink(), 'run has no predictions of'),
         (cut, 'run has 7 predictions of mtg_sg_fr_fr, split test, and it was scored on 8 examples'),
-        (change(data='files'), 'run has 8 predictions of .*, and the split has 3,000 examples'),
+        (
+            lambda folder: change(folder, {'data': 'files'}),
+            'run has 8 predictions of .*, and the split has 3,000 examples',
+        ),
     ],
 )
 def test_a_run_that_lacks_predictions_is_refused_by_name(tmp_path, spoil, message):

@@ -5,13 +5,12 @@ would like to run, and with 10,000 examples.
 import csv
 import importlib.resources
 import io
-import json
 import pathlib
 import shutil
 
 import chromium
 import pytest
-from workdir_files import QG, write_workdir
+from workdir_files import QG, change, write_predictions, write_workdir
 
 from xlbench.benchmarks import MRS, MTG
 from xlbench.reporting import comparisons, documents, results, sections as sections_lib
@@ -41,11 +40,11 @@ def write_runs(folder: pathlib.Path) -> list[pathlib.Path]:
         for path in paths:
             shutil.rmtree(path / 'eval' / 'baselines' / name / 'test' / QG.evaluate[0])
     for path in paths[::3]:
-        write_predictions(path, is_first=path is paths[0])
+        write_answers(path, is_first=path is paths[0])
     return paths
 
 
-def write_predictions(path: pathlib.Path, is_first: bool) -> None:
+def write_answers(path: pathlib.Path, is_first: bool) -> None:
     special = [ATTACK, HEBREW, FAMILY, LONG]
     for task in QG.evaluate:
         lines = []
@@ -55,8 +54,7 @@ def write_predictions(path: pathlib.Path, is_first: bool) -> None:
             prediction = text if is_first else f'Antwort {i} auf das Haus'
             lines.append({'id': i, 'input': f'{text} ', 'target': f'Frage {i} nach dem Hof',
                           'prediction': prediction, 'scores': {'rouge_l': score}})  # fmt: skip
-        folder = path / 'eval' / '10' / 'test' / task
-        (folder / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
+        write_predictions(path, task, lines)
 
 
 @pytest.fixture(scope='module')
@@ -276,11 +274,10 @@ def every_table(tmp_path_factory):
                 {'id': j, 'target': 'a b', 'prediction': name, 'scores': {'rouge_l': score}}
                 for j, score in enumerate(scores)
             ]
+            write_predictions(path, task, lines)
+            mean = {'rouge_l': sum(scores) / len(scores)}
             scored = path / 'eval' / '10' / 'test' / task
-            (scored / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
-            record = json.loads((scored / 'metrics.json').read_text())
-            record['scores']['rouge_l'] = sum(scores) / len(scores)
-            (scored / 'metrics.json').write_text(json.dumps(record))
+            change(scored, lambda was, mean=mean: {'scores': was['scores'] | mean})
     for setting in ('zero_shot', 'multi'):
         scenario = MRS.scenario(setting, 'generation')
         paths.append(

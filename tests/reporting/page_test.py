@@ -11,31 +11,13 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from workdir_files import QG, write_workdir
+from report_sections import section_of
+from workdir_files import QG, write_predictions, write_workdir
 
 from xlbench import report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import documents, drawing, render, results, sections as sections_lib
-from xlbench.reporting.page import (
-    curves,
-    document,
-    examples,
-    heatmaps,
-    overview,
-    style as style_lib,
-)
-
-
-def section_of(*paths):
-    (section,) = sections_lib.sections([results.read_run(path) for path in paths])
-    return section
-
-
-def write_predictions(path, task, lines, step=10):
-    folder = path / 'eval' / str(step) / 'test' / task
-    (folder / 'predictions.jsonl').write_text(
-        ''.join(json.dumps(line, ensure_ascii=False) + '\n' for line in lines), encoding='utf-8'
-    )
+from xlbench.reporting import documents, drawing, render, results
+from xlbench.reporting.page import document, examples, plots, style as style_lib
 
 
 def data_of(page):
@@ -95,7 +77,7 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
     ]  # fmt: skip
     section = section_of(*paths[1:])
     style = style_lib.of_section(section)
-    (plot,) = overview.ranking(section, style, 's1')
+    (plot,) = plots.ranking(section, style, 's1')
     assert plot.numbers.notes == ('rouge_l of each system.',)
     text = documents.html([section])
     legend = text[text.index('class="legend"') : text.index('</dl>', text.index('class="legend"'))]
@@ -103,7 +85,7 @@ def test_only_marks_that_are_drawn_are_named(tmp_path):
     assert 'seeds' not in legend and 'significant' not in legend
     # No run looks like a baseline.
     section = section_of(*paths)
-    (plot,) = overview.ranking(section, style, 's1')
+    (plot,) = plots.ranking(section, style, 's1')
     assert 'Stars are baselines.' in plot.numbers.notes[0]
     assert '*' not in [marker for _, marker in drawing.SERIES]
 
@@ -197,10 +179,10 @@ def test_latex_of_every_table_can_be_copied(tmp_path):
 def test_plots_are_drawn_from_the_logs(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step, steps=(5, 10))
     run = results.read_run(path)
-    assert curves.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
-    assert curves.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
+    assert plots.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
+    assert plots.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
     section = section_of(path)
-    made = curves.plots(section, style_lib.of_section(section), 's1')
+    made = plots.curves(section, style_lib.of_section(section), 's1')
     titles = ['Training loss', 'Loss in evaluation', 'rouge_l in evaluation']
     assert [plot.numbers.title for plot in made] == titles
     assert documents.html([section]).count('<img class="plot"') == 4  # And the ranks.
@@ -209,7 +191,7 @@ def test_plots_are_drawn_from_the_logs(tmp_path):
 def test_names_are_drawn_as_they_are(tmp_path):
     path = write_workdir(tmp_path / '_$b$<c>', lambda step, task: 2.0 * step, steps=(5, 10))
     section = section_of(path)
-    plot = curves.plots(section, style_lib.of_section(section), 's1')[0]
+    plot = plots.curves(section, style_lib.of_section(section), 's1')[0]
     root = ElementTree.fromstring(plot.svg())
     texts = {''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')}
     assert {'nats per token', 'step', '_$b$<c>'} <= texts
@@ -226,8 +208,8 @@ def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
             row = {'step': step, 'kind': 'eval', 'name': name, 'values': {'loss': value}}
             file.write(json.dumps(row) + '\n')
     run = results.read_run(path)
-    assert curves.eval_series(run, 'loss') == {'dev': [(5, 4.0), (10, 3.0)], 'test': [(10, 3.5)]}
-    assert curves.eval_series(run, 'rouge_l') == {'test': [(10, 20.0)]}  # From the results.
+    assert plots.eval_series(run, 'loss') == {'dev': [(5, 4.0), (10, 3.0)], 'test': [(10, 3.5)]}
+    assert plots.eval_series(run, 'rouge_l') == {'test': [(10, 20.0)]}  # From the results.
 
 
 def test_maps_of_languages_and_tasks(tmp_path):
@@ -236,14 +218,14 @@ def test_maps_of_languages_and_tasks(tmp_path):
     values = {name: float(i) for i, name in enumerate(pairs)}
     path = write_workdir(tmp_path / 'run', lambda step, task: values[task], tasks=tuple(pairs))
     section = section_of(path)
-    (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
+    (one,) = plots.maps(section, style_lib.of_section(section), 's1')
     assert one.numbers.title == 'qg, run' and f'Best: {len(pairs) - 1}.0 (' in one.numbers.notes[0]
     texts = re.findall(r'<text[^>]*>([^<]*)</text>', one.svg())
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
     both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)
     path = write_workdir(tmp_path / 'two', lambda step, task: 1.0, tasks=both)
     section = section_of(path)
-    (one,) = heatmaps.plots(section, style_lib.of_section(section), 's1')
+    (one,) = plots.maps(section, style_lib.of_section(section), 's1')
     assert 'in each task and language' in one.numbers.notes[0]
     assert 'best' not in one.numbers.notes[0]  # All are equal.
 

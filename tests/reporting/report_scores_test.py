@@ -1,13 +1,10 @@
 """What stands in the cells of a report: averages, removed errors, numbers of examples."""
 
-import csv
-import io
-import json
 import re
 
 import pytest
-from report_sections import rows_of, section_of
-from workdir_files import QG, write_result, write_workdir
+from report_sections import lines_of, rows_of, section_of
+from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
 from xlbench.reporting import (
@@ -45,8 +42,7 @@ def test_the_number_of_examples_stands_in_every_table(tmp_path):
     row = '<tr class="count"><th scope="row">examples</th><td>3000</td>'
     assert documents.html([section]).count(row) == len(section.scores)
     assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(path))
-    rows = csv.DictReader(io.StringIO(documents.comma_separated([section])))
-    assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
+    assert {row['examples'] for row in lines_of(section) if row['kind'] != 'paper'} == {'3000'}
 
 
 def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
@@ -68,11 +64,8 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     assert '**' not in documents.markdown([alone])
     for folder, loss in (('d', 1.001), ('e', 1.002)):  # With one decimal they were equal.
         write_workdir(tmp_path / folder, lambda step, task: 1.0, baselines=False)
-        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
-            record = json.loads(file.read_text())
-            file.write_text(json.dumps(record | {'scores': {'loss': loss}}))
-        config = tmp_path / folder / 'config.json'
-        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+        change(tmp_path / folder, {'scores': {'loss': loss}})
+        change(tmp_path / folder / 'config.json', {'config': {'name': folder}})
     text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
     assert '| d | **1.001** |' in text and '| e | 1.002 |' in text
 
@@ -82,21 +75,16 @@ def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
     for folder, value in (('d', 30.0), ('e', 40.0)):
         tasks = ('news_a',)
         write_workdir(tmp_path / folder, lambda *_: 1.0, tasks=tasks, baselines=False)
-        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
-            record = json.loads(file.read_text())
-            file.write_text(json.dumps(record | {'scores': {score: value}}))
-        config = tmp_path / folder / 'config.json'
-        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+        change(tmp_path / folder, {'scores': {score: value}})
+        change(tmp_path / folder / 'config.json', {'config': {'name': folder}})
     text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
     assert ('**30.0**' in text, '**40.0**' in text) == (best == 0, best == 1)
 
 
 def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=('news_a',))
-    for file in (path / 'eval').rglob('metrics.json'):
-        record = json.loads(file.read_text())
-        record['scores'] = {'perplexity': 2.0, 'errors': record['scores']['rouge_l'], 'loss': 1.0}
-        file.write_text(json.dumps(record))
+    others = {'perplexity': 2.0, 'loss': 1.0}
+    change(path, lambda was: {'scores': others | {'errors': was['scores']['rouge_l']}})
     section = section_of(path)
     assert section.scores == ('errors', 'loss', 'perplexity')
     assert list(rows_of(section, 'errors')) == [
@@ -109,8 +97,7 @@ def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path
 def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     """A run that was scored on 16 examples, whose baselines were scored on 300."""
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, num_examples=16)
-    for file in (path / 'eval' / 'baselines').rglob('metrics.json'):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {'num_examples': 300}))
+    change(path / 'eval' / 'baselines', {'num_examples': 300})
     section = section_of(path)
     rows = rows_of(section)
     assert not any('error' in name for name in rows)
@@ -118,8 +105,8 @@ def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     assert list(rows['examples of the baselines'].values()) == ['300'] * 4 + ['1200']
     assert 'Not comparable: scored on 16 and 300 examples.' in section.notes
     assert '**' not in documents.markdown([section])
-    lines = csv.DictReader(io.StringIO(documents.comma_separated([section])))
-    assert {(row['kind'], row['examples']) for row in lines} == {('run', '16'), ('baseline', '300')}
+    counts = {(row['kind'], row['examples']) for row in lines_of(section)}
+    assert counts == {('run', '16'), ('baseline', '300')}
 
 
 def test_a_result_without_any_score_is_no_trace(tmp_path):
@@ -134,8 +121,7 @@ def test_a_result_without_any_score_is_no_trace(tmp_path):
 
 def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
-    for file in (path / 'eval' / '10').rglob('metrics.json'):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {'note': 'all are *alike*'}))
+    change(path / 'eval' / '10', {'note': 'all are *alike*'})
     assert section_of(path).notes.count('all are *alike*') == 1
     assert 'all are *alike*' in screen.table(path)
 
@@ -215,8 +201,7 @@ def test_the_paper_is_beside_official_data_only(tmp_path):
 
 def test_a_single_sample_result_makes_the_table_a_sample_table(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, data='files')
-    file = path / 'eval' / '10' / 'test' / 'mtg_qg_de_de' / 'metrics.json'
-    file.write_text(json.dumps(json.loads(file.read_text()) | {'data': 'sample'}))
+    change(path / 'eval' / '10' / 'test' / 'mtg_qg_de_de', {'data': 'sample'})
     assert section_of(path).data == 'sample'
 
 
@@ -280,9 +265,7 @@ def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     tasks = ('news_title_de', 'news_title_fr')
     named = write_workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
     order = [sections_lib.sections([results.read_run(named)])[0].scores]
-    for path in named.rglob('metrics.json'):
-        record = json.loads(path.read_text())
-        path.write_text(json.dumps(record | {'headline': 'distinct_1'}))
+    change(named, {'headline': 'distinct_1'})
     section = section_of(named)
     order.append(section.scores)
     # Without a name the first score of the first metric, never the first of the alphabet.

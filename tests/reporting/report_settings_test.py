@@ -1,12 +1,10 @@
 """Reports of benchmarks whose tables have a row a language and a column a setting."""
 
-import csv
-import io
 import json
 import shutil
 
-from report_sections import section_of
-from workdir_files import write_result
+from report_sections import lines_of, section_of
+from workdir_files import change, write_result
 
 from xlbench.benchmarks import MRS
 from xlbench.reporting import (
@@ -71,14 +69,13 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
     for lang in ('de', 'ja'):
         begun = dict(rouge=3.0, data='sample', init_from='RUNS/all@10')
         folders.append(_replies(tmp_path / f'adapter_{lang}', 'mono', lang, **begun))
-        about = json.loads((folders[-1] / 'config.json').read_text())
-        about['config']['lora'] = {'rank': 8}
-        (folders[-1] / 'config.json').write_text(json.dumps(about))
+        change(
+            folders[-1] / 'config.json',
+            lambda was: {'config': was['config'] | {'lora': {'rank': 8}}},
+        )
     again = shutil.copytree(base / 'eval' / '10' / 'test', base / 'eval' / '10' / 'test-rerank-x')
-    for path in again.rglob('metrics.json'):
-        record = json.loads(path.read_text())
-        record['split'], record['scores']['mrs_rouge'] = 'test-rerank-x', 2.0
-        path.write_text(json.dumps(record))
+    better = {'mrs_rouge': 2.0}
+    change(again, lambda was: {'split': 'test-rerank-x', 'scores': was['scores'] | better})
     runs = [results.read_run(folder) for folder in folders]
     assert len(sections_lib.sections(runs)) == 2
     (section,) = sections_lib.sections(runs, variants=True)
@@ -145,7 +142,7 @@ def test_every_format_shows_a_row_a_language(tmp_path):
     assert '<th scope="col">language</th>' in shown
     assert '<th scope="row">ja</th><td class="best" data-value="2.0">2.00</td>' in shown
     assert 'nats per example' in shown or 'Training loss' not in shown
-    rows = list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))
+    rows = lines_of(section)
     row = next(r for r in rows if r['source'] == 'ja' and r['score'] == 'mrs_rouge')
     assert row['system'] == 'Monolingual, bert-base-multilingual-cased'
     assert (row['runs'], row['workdirs']) == ('1', str(folders[1]))
@@ -244,12 +241,8 @@ def test_other_languages_of_a_monolingual_run_are_a_column_of_their_own(tmp_path
 
 def test_a_retriever_without_a_response_set_shows_its_ranking_or_loss(tmp_path):
     path = _replies(tmp_path / 'run', 'mono', 'de')
-    for file in path.glob('eval/10/*/*/metrics.json'):
-        record = json.loads(file.read_text())
-        file.write_text(json.dumps(record | {'scores': {'loss': 5.0, 'mrr': 12.5}}))
-    for folder in sorted(path.glob('eval/baselines/*/*/*/metrics.json')):
-        folder.unlink()
+    shutil.rmtree(path / 'eval' / 'baselines')
+    change(path, {'scores': {'loss': 5.0, 'mrr': 12.5}})
     assert [table.title for table in layout.tables(section_of(path))] == ['mrr']
-    for file in path.glob('eval/10/*/*/metrics.json'):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {'scores': {'loss': 5.0}}))
+    change(path, {'scores': {'loss': 5.0}})
     assert [table.title for table in layout.tables(section_of(path))] == ['loss']

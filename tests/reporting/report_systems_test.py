@@ -1,10 +1,8 @@
 """Which rows a report has: seeds together, systems without runs, the step that is chosen."""
 
-import json
-
 import pytest
 from report_sections import rows_of, section_of
-from workdir_files import QG, write_result, write_workdir
+from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
 from xlbench.reporting import (
@@ -174,11 +172,9 @@ def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
 def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
     steps = {10: (20.0, 3.0), 20: (10.0, 6.0)}  # rouge_l, bleu.
     path = write_workdir(tmp_path / 'run', lambda step, task: 0.0, steps=steps, tasks=('news_x',))
-    for file in path.glob('eval/[0-9]*/*/*/metrics.json'):
-        record = json.loads(file.read_text())
-        rouge_l, bleu = steps[record['step']]
+    for step, (rouge_l, bleu) in steps.items():
         scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
-        file.write_text(json.dumps(record | {'scores': scores, 'headline': 'bleu'}))
+        change(path / 'eval' / str(step), {'scores': scores, 'headline': 'bleu'})
     run = results.read_run(path)
     assert sections_lib.sections([run], 'best')[0].picks[0].step == 20
 

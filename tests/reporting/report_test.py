@@ -1,26 +1,25 @@
 """Reports of made-up workdirs: the command line, the files it writes, files nobody should trust."""
 
 import collections
-import csv
 import html.parser
-import io
 import json
 import subprocess
 import sys
 
 import pytest
-from report_sections import section_of
+from report_sections import lines_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
 from xlbench import report
 from xlbench.reporting import (
     documents,
     notes,
+    predictions,
     results,
     screen,
     sections as sections_lib,
 )
-from xlbench.reporting.page import curves
+from xlbench.reporting.page import plots
 from xlbench.system import errors
 
 
@@ -84,16 +83,12 @@ def test_files_of_the_user_are_left_alone(tmp_path):
 def test_csv_has_every_number(tmp_path):
     first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
     second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
-    rows = list(csv.DictReader(io.StringIO(documents.comma_separated([section_of(first, second)]))))
+    rows = lines_of(section_of(first, second))
     # Four languages x (four scores of the runs + three of each of three baselines).
     assert len(rows) == 4 * (4 + 3 * 3)
     row = next(r for r in rows if r['kind'] == 'run' and r['score'] == 'rouge_l')
-    assert (row['benchmark'], row['task'], row['source'], row['target']) == (
-        'mtg',
-        'qg',
-        'en',
-        'en',
-    )
+    place = [row[key] for key in ('benchmark', 'task', 'source', 'target')]
+    assert place == ['mtg', 'qg', 'en', 'en']
     assert (row['mean'], row['runs'], row['seeds'], row['data']) == ('42.0', '2', '0 1', 'sample')
     assert float(row['standard_deviation']) == pytest.approx(8**0.5)
 
@@ -149,10 +144,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     assert r'\$\textless{}b\textgreater{}\&' in tex
     code = [line for line in tex.splitlines() if not line.startswith('%')]
     assert not any('input{x}' in line for line in code)
-    cells = [
-        row['system'] for row in csv.DictReader(io.StringIO(documents.comma_separated([section])))
-    ]
-    assert not any(cell.startswith('=') for cell in cells)
+    assert not any(row['system'].startswith('=') for row in lines_of(section))
     for text in (shown, markdown, tex, screen.table(path)):
         assert '\x1b' not in text and r'\u001b' not in text
 
@@ -169,7 +161,7 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
     ]
     (path / 'metrics.jsonl').write_text('\n'.join(lines))
     run = results.read_run(path)
-    assert curves.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
+    assert plots.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
     assert run.bad_log_lines == 2
     assert any('2 lines' in note for note in section_of(path).notes)
     (path / 'metrics.jsonl').unlink()
@@ -192,7 +184,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
     with pytest.raises(errors.UserError, match='no results at step'):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
-    assert results.read_predictions(result, 9) == [{'id': 0}]
+    assert [*predictions.readable(result, 9)] == ['0']
     documents.html(sections_lib.sections([run]))
 
 

@@ -11,7 +11,7 @@ import pytest
 from xlbench import config as config_lib, metrics
 from xlbench.benchmarks import MTG, RECIPES
 from xlbench.reporting import results, scored
-from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, running
+from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, running, showing
 from xlbench.reproduce.steps import Settings, config_of, steps
 from xlbench.system.errors import UserError
 
@@ -101,29 +101,6 @@ def test_other_predictions_are_another_command(tmp_path):
     assert after.name != before.name and after.folder == before.folder
 
 
-@pytest.mark.parametrize(
-    ('flags', 'said'),
-    [
-        (['mtg', '--table=14', '--add=Mine'], 'is not NAME=CONFIG'),
-        (['mtg', '--table=14', '--add=Mine={empty}'], 'has no predictions of table 14'),
-        (['mtg', '--table=14', '--add=Mine={file}'], 'defines neither get_config'),
-        (['mtg', '--table=14', '--add=A={empty}', '--add=a={empty}'], 'names a twice'),
-        (['mtg', '--table=all', '--add=A=configs/mtg_mt5.py'], 'is for one table'),
-        (['mtg', '--table=1', '--add=A=configs/mtg_mt5.py'], 'no table 1|no rows of scores'),
-        (['fewshot', '--table=12', '--add=A={empty}'], 'is trained'),
-        (['mtg', '--table=14', '--bundle=b.zip'], 'is of systems that --add names'),
-        (['mtg', 'a.zip', '--table=14'], 'unknown argument'),
-        (['--check'], 'name bundles'),
-    ],
-)
-def test_slips_stop_before_anything_runs(flags, said, tmp_path):
-    (tmp_path / 'empty').mkdir()
-    (tmp_path / 'file.py').write_text('x = 1\n')
-    places = {'empty': tmp_path / 'empty', 'file': tmp_path / 'file.py'}
-    with pytest.raises(UserError, match=said):
-        reproduce.main([*(f.format(**places) for f in flags), f'--workdir={tmp_path}/R'][:9])
-
-
 # ----------------------------------------------------------------------------- what is shown
 
 
@@ -168,7 +145,7 @@ def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp('added')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, 'start', pretended)
-        patch.setattr(reproduce.showing, 'fill', lambda *rest: [])
+        patch.setattr(showing, 'fill', lambda *rest: [])
         flags = ['mtg', '--table=14', f'--workdir={folder}/R']
         assert reproduce.main([*flags, '--models=mT5', '--seeds=1,2']) == 0
         more = ['--add=Mine=configs/mtg_mt5.py', '--seeds=2', f'--bundle={folder}/mine.zip']

@@ -18,7 +18,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.__main__ import PROGRAMS
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
 from xlbench.system.errors import UserError
 
@@ -225,7 +225,7 @@ def test_ratings_set_the_tables_of_human_judgement(tmp_path, capsys, monkeypatch
     args = ['clidsum', '--table=6', '--models=mBART,mDialBART', f'--workdir={tmp_path / "R"}']
     monkeypatch.setattr(running, 'start', Pretended())
     made = {'mBART': [folders['end_to_end-xmediasum40k-zh']], 'mDialBART': [folders['other']]}
-    monkeypatch.setattr(reproduce, '_folders', lambda *rest: made)
+    monkeypatch.setattr(reproduce.Outcome, 'folders', lambda *rest: made)
     assert reproduce.main([*args, f'--ratings={tmp_path}']) == 0
     text = capsys.readouterr().out
     assert '| Model | Gram. | Info. | Conci. |' in text
@@ -618,11 +618,27 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mrs', '--table=3', '--engine=NLLB=x'], 'mrs has no translator without an engine'),
         (['mrs', '--table=3', '--sed=1'], "unknown argument '--sed=1'"),
         (['mrs', '--table=5', '--dry_run', '--config.model.layers=1'], 'layers'),
+        (['mrs', '--table=2', '--paper'], 'table 2 of mrs has no printed numbers; '),
+        (['mrs', '--figure=2', '--paper'], '--paper prints tables'),
+        (['mrs', '--table=3', '--paper', '--format=word'], "unknown format 'word'"),
+        (['mtg', '--table=14', '--add=Mine'], 'is not NAME=CONFIG'),
+        (['mtg', '--table=14', '--add=Mine={empty}'], 'has no predictions of table 14'),
+        (['mtg', '--table=14', '--add=Mine={file}'], 'defines neither get_config'),
+        (['mtg', '--table=14', '--add=A={empty}', '--add=a={empty}'], 'names a twice'),
+        (['mtg', '--table=all', '--add=A=configs/mtg_mt5.py'], 'is for one table'),
+        (['mtg', '--table=1', '--add=A=configs/mtg_mt5.py'], 'no rows of scores'),
+        (['fewshot', '--table=12', '--add=A={empty}'], 'is trained'),
+        (['mtg', '--table=14', '--bundle=b.zip'], 'is of systems that --add names'),
+        (['mtg', 'a.zip', '--table=14'], 'unknown argument'),
+        (['--check'], 'name bundles'),
     ],
 )
 def test_a_slip_is_one_line(flags, line, tmp_path):
+    places = {'empty': tmp_path / 'empty', 'file': tmp_path / 'file.py'}
+    places['empty'].mkdir()
+    places['file'].write_text('x = 1\n')
     with pytest.raises(UserError) as error:
-        reproduce.main([*flags, f'--workdir={tmp_path}'])
+        reproduce.main([*(flag.format(**places) for flag in flags), f'--workdir={tmp_path}/R'])
     assert line in str(error.value) and '\n' not in str(error.value)
 
 

@@ -186,19 +186,3 @@ def test_one_of_each_cluster(ids, count, chosen):
     responses = ResponseSet(texts, np.zeros(6, np.float32), clusters, texts, [])
     assert responses.choose(np.array(ids, np.int32), count) == chosen
     assert all(type(i) is int for i in responses.choose(np.array(ids, np.int32), count))
-
-
-def test_the_official_choice(golden):
-    """Suggestions of every example are those that microsoft/MRS gives."""
-    for case in golden('mrs_rank/'):
-        rows = case['inputs'].get('response_set')
-        if not rows:
-            continue
-        texts = [row['text'] for row in rows]
-        clusters = [row['cluster'] for row in rows]
-        responses = ResponseSet(texts, np.zeros(len(rows), np.float32), clusters, texts, [])
-        for example, ids in zip(
-            case['inputs']['examples'], case['expected']['code_top3_ids'], strict=True
-        ):
-            order = np.argsort(-np.array(example['scores']), kind='stable')
-            assert responses.choose(order[: case['inputs']['top_k']], 3) == ids

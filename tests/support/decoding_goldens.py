@@ -6,39 +6,19 @@ serves all length penalties and ways of early stopping.
 
 import functools
 import json
-import pathlib
 
 import jax
 import jax.numpy as jnp
-import named_weights
 import numpy as np
+import references
 
-from xlbench import decoding, models
-from xlbench.huggingface import bart, bert, t5
+from xlbench import decoding
 
-GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 MAX_LENGTH = 20
-_T5 = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, dropout_rate=0.0)
-_BART = dict(
-    emb_dim=32, num_heads=4, head_dim=8, mlp_dim=40, max_positions=40, dropout_rate=0.0,
-    attention_dropout_rate=0.0, activation_dropout_rate=0.0,
-)  # fmt: skip
-_PAIR = dict(
-    emb_dim=24, num_heads=4, head_dim=6, mlp_dim=40, num_layers=2, max_positions=40,
-    dropout_rate=0.0, attention_dropout_rate=0.0,
-)  # fmt: skip
-_XLMR = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
-# Name of the goldens: (family, its fields, the names of its tensors).
-FAMILIES = {
-    **{name: (name, _T5, t5) for name in ('t5', 't5_1_1', 'mt5')},
-    **{name: (name, _BART, bart) for name in ('bart', 'mbart', 'pegasus', 'marian')},
-    'bert2bert': ('encoder_decoder', _PAIR, bert),
-    'xlmr2xlmr': ('encoder_decoder', _PAIR | _XLMR, bert),
-}
 
 
 class Golden:
-    """One of FAMILIES.
+    """One of references.ROWS.
 
     Attributes:
       model, params, batch: what decode is called with.
@@ -48,21 +28,15 @@ class Golden:
     """
 
     def __init__(self, name):
-        family, fields, names = FAMILIES[name]
-        stored = np.load(GOLDENS / f'{name}.npz')
-        self.model = models.build(family, 'sample', vocab_size=61, **fields)
-        weights = {
-            k[8:]: v.astype(np.float32) for k, v in stored.items() if k.startswith('weights/')
-        }
-        self.params = named_weights.to_params(names.names(family, self.model.config), weights)
+        known = references.of(name)
+        self.model, self.params, self.ids = known.model, known.params, known.ids
+        self.batch = references.as_batch(known.inputs, self.ids['pad_id'])
         self.cases, self.values = {}, {}
         for kind in ('', 'diverse_'):
-            values = dict(np.load(GOLDENS / f'decoding_{kind}{name}.npz'))
+            values = dict(np.load(references.GOLDENS / f'decoding_{kind}{name}.npz'))
             self.cases |= json.loads(str(values.pop('cases')))
             self.values |= values
-        ids = self.values['ids'].tolist()
-        self.ids = dict(zip(('start_id', 'eos_id', 'pad_id'), ids, strict=True))
-        self.batch = as_batch(stored['inputs'], self.ids['pad_id'])
+        assert self.values['ids'].tolist() == list(self.ids.values())
 
     def decode(self, case):
         """What we make of a case."""
@@ -77,15 +51,6 @@ class Golden:
 
 
 golden = functools.cache(Golden)
-
-
-def as_batch(inputs, pad_id):
-    """Padded inputs [batch, length] -> what decode takes."""
-    return {
-        'encoder_input_tokens': inputs,
-        'encoder_segment_ids': (inputs != pad_id).astype(np.int32),
-        'encoder_positions': np.broadcast_to(np.arange(inputs.shape[1]), inputs.shape),
-    }
 
 
 @functools.cache
@@ -109,7 +74,7 @@ def cases(*names):
     """(family, case) of all goldens of some families."""
     for name in names:
         for kind in ('', 'diverse_'):
-            with np.load(GOLDENS / f'decoding_{kind}{name}.npz') as values:
+            with np.load(references.GOLDENS / f'decoding_{kind}{name}.npz') as values:
                 yield from ((name, case) for case in json.loads(str(values['cases'])))
 
 

@@ -3,14 +3,7 @@
 import json
 import pathlib
 
-import flax.linen as nn
-import jax
-import numpy as np
-import tokenizer_files
-
-from xlbench import models
-from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint
+import model_folders
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=24, num_layers=2, max_positions=512)
 PROMPTS = {'query': 'query: ', 'document': 'passage: '}
@@ -27,18 +20,8 @@ def write(folder: pathlib.Path, vocabulary: str = 'xlm-roberta', **fields) -> st
     Returns:
         The folder.
     """
-    named = {'bos_token': '<s>', 'cls_token': '<s>', 'eos_token': '</s>', 'sep_token': '</s>'}
-    config = named if vocabulary in ('xlm-roberta', 'roberta') else {}
-    files = pathlib.Path(folder).with_name(f'{pathlib.Path(folder).name}-vocabulary')
-    tokenizer = tokenizers.load(tokenizer_files.write(files, vocabulary, config=config), '')
-    rows = tokenizer.num_pieces + 3  # More than there are pieces, as public models have.
-    model = models.build('bert', **{**SIZES, 'vocab_size': rows, 'has_pooler': False, **fields})
-    params = model.init(jax.random.key(5), np.zeros((1, 4), np.int32))['params']
-    flat = jax.tree.map(np.asarray, nn.unbox(params))
-    ids = {'pad_id': tokenizer.pad_id, 'bos_id': tokenizer.bos_id, 'eos_id': tokenizer.eos_id}
-    kept = [path for path in files.iterdir() if path.name != 'config.json']
-    checkpoint.save(pathlib.Path(folder), 'bert', model.config, flat, ids, kept)
-    return str(folder)
+    fields = {**SIZES, 'has_pooler': False, **fields}
+    return model_folders.write(folder, 'bert', vocabulary, seed=5, more_rows=3, **fields)
 
 
 def make_sentences(folder: str, prompts=PROMPTS, steps=('Pooling', 'Normalize'), **pooling) -> str:

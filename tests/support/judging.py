@@ -6,20 +6,9 @@ import zlib
 
 from xlbench.judgement import scales, sources, studies
 
-WORDS = (
-    'Zug',
-    'Haus',
-    'Brücke',
-    'See',
-    'Wald',
-    'Berg',
-    'Turm',
-    'Fluss',
-    'Weg',
-    'Tor',
-    'Uhr',
-    'Boot',
-)
+WORDS = [
+    'Zug', 'Haus', 'Brücke', 'See', 'Wald', 'Berg', 'Turm', 'Fluss', 'Weg', 'Tor', 'Uhr', 'Boot'
+]  # fmt: skip
 
 
 def source(name: str, ending: str, count: int = 12) -> sources.Source:
@@ -56,15 +45,16 @@ def answers(study, judge: str, choose) -> dict:
         for aspect in (aspect.name for aspect in study.scale.aspects):
             place = {'item': number, 'aspect': aspect}
             if study.scale.kind == 'ratings':
-                for letter, system in zip(studies.LETTERS, systems, strict=False):
-                    rating = choose(system, aspect, index)
-                    rows.append({**place, 'text': letter, 'rating': rating})
+                rows += [
+                    {**place, 'text': letter, 'rating': choose(system, aspect, index)}
+                    for letter, system in zip(studies.LETTERS, systems, strict=False)
+                ]
             else:
-                for choice, system in zip(
-                    ('best', 'worst'), choose(systems, aspect, index), strict=True
-                ):
-                    letter = studies.LETTERS[systems.index(system)]
-                    rows.append({**place, 'choice': choice, 'text': letter})
+                chosen = zip(('best', 'worst'), choose(systems, aspect, index), strict=True)
+                rows += [
+                    {**place, 'choice': choice, 'text': studies.LETTERS[systems.index(system)]}
+                    for choice, system in chosen
+                ]
     return signed(
         {
             'format': 'xlbench answers 1',

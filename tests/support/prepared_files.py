@@ -1,27 +1,104 @@
-"""Prepared data of made-up pairs of texts as xlbench.prepare writes it, without TensorFlow."""
+"""Tiny prepared data as xlbench.prepare writes it, without TensorFlow, and tiny configs for it."""
 
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from unittest import mock
 
-import sentencepiece
+from ml_collections import ConfigDict
 
 from xlbench.data import prepared, tokenizers
 from xlbench.system.files import Json
 
 
-def train_vocabulary(root: pathlib.Path, texts: Iterable[str]) -> tokenizers.Tokenizer:
-    """Trains the SentencePiece model `sample` of a root, with about 120 pieces."""
+def by_no_code():
+    """Data that is written in this block, or in a function that this decorates, has no code."""
+    return mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)
+
+
+def train_vocabulary(
+    root: pathlib.Path, texts: Iterable[str], size: int = 120, **ids: int
+) -> tokenizers.Tokenizer:
+    """Trains the SentencePiece model `sample` of a root; ids of special pieces are T5's."""
+    import sentencepiece
+
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_prefix=str(root / 'sample'),
-        vocab_size=120,
-        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
-        character_coverage=1.0,
-        hard_vocab_limit=False,
-        minloglevel=2,
+        sentence_iterator=iter(texts), model_prefix=str(root / 'sample'), vocab_size=size,
+        **{'pad_id': 0, 'eos_id': 1, 'unk_id': 2, 'bos_id': -1, **ids},
+        character_coverage=1.0, hard_vocab_limit=False, minloglevel=2,
     )  # fmt: skip
     (root / 'sample.vocab').unlink()
     return tokenizers.load('sample', str(root))
+
+
+def changed(config: ConfigDict, overrides: Mapping[str, object]) -> ConfigDict:
+    """Sets keys whose dots are written as double underscores: batches__batch_size=8."""
+    with config.unlocked():
+        config.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
+    return config
+
+
+def make_encoder_tiny(
+    c: ConfigDict, root: pathlib.Path, lengths: Mapping[str, int], num_steps: int, **of_evals: Json
+) -> None:
+    """Makes the config of an encoder on a tiny root small enough for seconds on a CPU.
+
+    Args:
+      c: of a run with one stage and the evaluations dev and test.
+      root: of the data.
+      lengths: of inputs and targets.
+      num_steps: of its stage.
+      **of_evals: keys of both evaluations.
+    """
+    c.data = dict(root=str(root), vocabulary='sample', sample=False)
+    with c.unlocked():
+        c.model.update(
+            emb_dim=32, num_heads=2, head_dim=16, mlp_dim=64, num_layers=1, max_positions=32
+        )
+    c.batches.update(batch_size=16, lengths=lengths)
+    (stage,) = c.stages.values()
+    stage.num_steps = num_steps
+    stage.optimizer.update(learning_rate=1e-2, warmup_steps=4 / num_steps)
+    for name, every in (('dev', 20), ('test', 0)):
+        c.evals[name].update(every=every, batch_size=16, lengths=lengths, **of_evals)
+    c.log_every = 1
+
+
+def write(
+    root: pathlib.Path,
+    task: str,
+    split: str,
+    records: Sequence[Mapping[str, Json]],
+    *,
+    name: str = 'sample',
+    eos_id: int = 1,
+    shard_examples: int = 60,
+    **about: Json,
+) -> prepared.Prepared:
+    """Writes a split of a task.
+
+    Args:
+      root: of the data.
+      task: its name, which ends with its languages.
+      split: its name.
+      records: of the examples.
+      name: of the vocabulary, as users call it.
+      eos_id: the id at the end of inputs and targets.
+      shard_examples: examples of a file.
+      **about: what the manifest says besides: vocabulary and metrics, at least.
+    """
+    source, target = task.split('_')[-2:]
+    manifest = {
+        'task': task, 'split': split, 'source_lang': source, 'target_lang': target,
+        'features': {side: {'pad_id': 0, 'eos_id': eos_id} for side in ('inputs', 'targets')},
+        'inputs': [], 'data': 'sample', 'skipped': [], **about,
+    }  # fmt: skip
+    place = prepared.folder(str(root), name, task, split)
+    with (
+        by_no_code(),
+        prepared.Writer(place, manifest=manifest, shard_examples=shard_examples) as writer,
+    ):
+        writer.write_batch(records)
+    return prepared.open_task(str(root), name, task, split)
 
 
 def write_pairs(
@@ -35,7 +112,7 @@ def write_pairs(
     shard_examples: int,
     fields: Sequence[dict[str, Json]] = (),
 ) -> None:
-    """Writes a split of a task.
+    """Writes a split of a task of texts.
 
     Args:
       root: of the data.
@@ -47,19 +124,6 @@ def write_pairs(
       shard_examples: examples of a file.
       fields: what the record of each pair holds besides; () for nothing.
     """
-    source, target = task.split('_')[-2:]
-    manifest = {
-        'task': task,
-        'split': split,
-        'features': {n: {'pad_id': 0, 'eos_id': tokenizer.eos_id} for n in ('inputs', 'targets')},
-        'vocabulary': tokenizer.manifest(),
-        'source_lang': source,
-        'target_lang': target,
-        'inputs': [],
-        'data': 'sample',
-        'skipped': [],
-        **about,
-    }
     ids = [
         [[*row.tolist(), tokenizer.eos_id] for row in tokenizer.encode_batch(side)]
         for side in zip(*pairs, strict=True)
@@ -76,6 +140,7 @@ def write_pairs(
             pairs, *ids, fields or [{}] * len(pairs), strict=True
         )
     ]
-    place = prepared.folder(str(root), 'sample', task, split)
-    with prepared.Writer(place, manifest=manifest, shard_examples=shard_examples) as writer:
-        writer.write_batch(records)
+    about = {'vocabulary': tokenizer.manifest(), **about}
+    write(
+        root, task, split, records, eos_id=tokenizer.eos_id, shard_examples=shard_examples, **about
+    )

@@ -5,23 +5,14 @@ import gzip
 import json
 import pathlib
 import shutil
-from collections.abc import Callable
 from unittest import mock
 
 import encoder_folders
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
 import judging
-import marian_folders
-import tokenizer_files
+import model_folders
 from newcomer import Newcomer
-from readme_steps import SOURCE_SHORT
 
-from xlbench import models
 from xlbench.benchmarks import XQUAD
-from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint
 from xlbench.judgement import studies
 from xlbench.preparation import command
 from xlbench.tasks.samples import clidsum, labels, mrs, mtg, translation
@@ -133,37 +124,22 @@ def xquad(newcomer: Newcomer) -> None:
 
 def small_model(folder: pathlib.Path, family: str, tokenizer: str) -> None:
     """Writes a model of random weights in the form of Hugging Face, with its tokenizer."""
-    chosen = tokenizers.load(tokenizer_files.write(folder, tokenizer), '.')
     sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
-    sizes['vocab_size'] = chosen.vocab_size
-    model = models.build(family, 'sample', **sizes)
-    tokens = jnp.zeros((1, 4), jnp.int32)
-    params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
-    ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
-    ids['decoder_start_id'] = chosen.pad_id
-    weights = folder.with_name('weights')
-    checkpoint.save(weights, family, model.config, params, ids, ())
-    for path in weights.iterdir():
-        shutil.copy(path, folder)
-    shutil.rmtree(weights)
+    model_folders.write(folder, family, tokenizer, **sizes)
 
 
-def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
+def hub(newcomer: Newcomer, name: str, family: str, tokenizer: str) -> None:
     """Puts a repository into the cache of the Hugging Face hub, as a download would leave it."""
-
-    def fill(newcomer: Newcomer) -> None:
-        folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
-        small_model(folder / 'snapshots' / ('0' * 40), family, tokenizer)
-        (folder / 'refs').mkdir()
-        (folder / 'refs' / 'main').write_text('0' * 40)
-        newcomer.write('english.txt', 'The house stands at a lake.\n')
-
-    return fill
+    folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
+    small_model(folder / 'snapshots' / ('0' * 40), family, tokenizer)
+    (folder / 'refs').mkdir()
+    (folder / 'refs' / 'main').write_text('0' * 40)
+    newcomer.write('english.txt', 'The house stands at a lake.\n')
 
 
 def chats(newcomer: Newcomer) -> None:
     """DialoGPT in small, and two chats in the official form."""
-    hub('microsoft/DialoGPT-large', 'gpt2', 'gpt2')(newcomer)
+    hub(newcomer, 'microsoft/DialoGPT-large', 'gpt2', 'gpt2')
     chat = {'dialogue': 'Anna: Hi!\r\nBen: Hello, who is this?', 'summary': 'Anna greets Ben.'}
     newcomer.write('data/clidsum/XSAMSum/train.json', json.dumps([chat, chat]))
 
@@ -196,10 +172,11 @@ def judged(newcomer: Newcomer) -> None:
 
 def labellers(newcomer: Newcomer) -> None:
     """A classifier of pairs and a tagger, and what they shall answer."""
+    short = '--config.stages.source.num_steps=4 --config.stages.source.optimizer.warmup_steps=1'
     for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
         newcomer.run(
             f'python -m xlbench.train --config=configs/fewshot_source.py:sample,task={task} '
-            f'--workdir=RUNS/{name} {SOURCE_SHORT}'
+            f'--workdir=RUNS/{name} {short} --config.model.num_layers=1'
         )
     pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
     newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
@@ -215,7 +192,7 @@ def published_outputs(newcomer: Newcomer) -> None:
 
 def mozilla(newcomer: Newcomer) -> None:
     """A translator in Marian's own form, and lines to translate."""
-    marian_folders.write(newcomer.home / 'firefox-en-pt')
+    model_folders.write_marian(newcomer.home / 'firefox-en-pt')
     newcomer.write('english.txt', 'das Haus ist neu\nalt\n')
 
 

@@ -1,6 +1,9 @@
 """The only section of a report of some workdirs, and its table as text."""
 
-from xlbench.reporting import layout, results, sections as sections_lib
+import csv
+import io
+
+from xlbench.reporting import documents, layout, results, sections as sections_lib
 from xlbench.reporting.sections import Section
 
 
@@ -16,3 +19,8 @@ def rows_of(section: Section, score: str = 'rouge_l') -> dict[str, dict[str, str
     table = layout.by_system(section, score)
     labels = [f'{column.group} {column.label}'.strip() for column in table.columns]
     return {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
+
+
+def lines_of(section: Section) -> list[dict[str, str]]:
+    """Gives the lines of a section's CSV."""
+    return list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))

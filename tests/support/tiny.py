@@ -4,7 +4,6 @@ import json
 import pathlib
 import random
 from collections.abc import Sequence
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +45,7 @@ def examples(task: str, split: str) -> list[tuple[str, str]]:
     return rows
 
 
-@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
+@prepared_files.by_no_code()
 def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
     """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would.
 
@@ -101,9 +100,7 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     c.evals.test.update(tasks=QUESTIONS, batch_size=40, lengths=LENGTHS)
     c.checkpoints.update(every=3, keep=1)
     c.log_every = 1
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)
 
 
 def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
@@ -116,9 +113,7 @@ def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     c.stages.stage1.num_steps = 6
     for block in c.evals.values():
         block.update(batch_size=16, lengths=dict(inputs=8, targets=8))
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)
 
 
 def write_config(path: pathlib.Path, config: ml_collections.ConfigDict) -> str:
@@ -266,6 +261,30 @@ class Training:
     def losses(self) -> list[float]:
         """Per target token, of each step."""
         return [float(m['loss'] / m['weight']) for m in self.metrics]
+
+
+def assert_close(one, other, rtol: float = 1e-4, atol: float | None = None) -> None:
+    """Trees of arrays are near each other; `atol` is a share of the largest number of an array.
+
+    Where a sum nearly cancels, its rounding is that of its terms.
+    """
+
+    def close(path, left, right):
+        floor = (rtol if atol is None else atol) * max(np.abs(left).max(), 1e-3)
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=floor, err_msg=str(path))
+
+    jax.tree_util.tree_map_with_path(close, one, other)
+
+
+def assert_same_training(one: Training, other: Training, rtol: float = 1e-4) -> None:
+    """Two trainings have the same losses, sums and gradients."""
+    np.testing.assert_allclose(one.losses(), other.losses(), rtol=1e-5)
+    for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
+        assert [m[name] for m in one.metrics] == [m[name] for m in other.metrics], name
+    norms = [[m['grad_norm'] for m in training.metrics] for training in (one, other)]
+    np.testing.assert_allclose(*norms, rtol=1e-4)
+    assert_close(one.gradients, other.gradients, rtol)
+    assert max(np.abs(g).max() for g in one.gradients.values()) > 1e-2
 
 
 def _keep_gradients() -> optax.GradientTransformation:

@@ -3,15 +3,14 @@
 import pathlib
 import random
 from collections.abc import Sequence
-from unittest import mock
 
 import ml_collections
 import numpy as np
-import sentencepiece
+import prepared_files
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.configs import fewshot_source
-from xlbench.data import buckets, labelled, prepared, tokenizers
+from xlbench.data import buckets, labelled, prepared
 
 VOCABULARY = {
     'name': 'none', 'sha256': 'none', 'size': 50, 'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0
@@ -94,19 +93,12 @@ def shot_records(view: str, task: str, shots: int) -> list[dict]:
     return [row for row in found if shots > 1 or row['bucket'] != str(BUCKETS - 1)]
 
 
-@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
+@prepared_files.by_no_code()
 def write_root(root: pathlib.Path) -> None:
     """Writes a vocabulary, every task and split, and the mixtures, as xlbench.prepare would."""
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(['the ids of words are made up, and this is never read'] * 9),
-        model_prefix=str(root / 'sample'),
-        vocab_size=50,
-        pad_id=0, eos_id=END, unk_id=START, bos_id=-1,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )  # fmt: skip
-    (root / 'sample.vocab').unlink()
-    vocabulary = tokenizers.load('sample', str(root)).manifest() | {'size': 50}
+    texts = ['the ids of words are made up, and this is never read'] * 9
+    tokenizer = prepared_files.train_vocabulary(root, texts, 50, eos_id=END, unk_id=START)
+    vocabulary = tokenizer.manifest() | {'size': 50}
     for view, tasks in TASKS.items():
         for split in SIZES:
             for task in tasks:
@@ -123,29 +115,11 @@ def write_task(
     root, view, task, split, rows, vocabulary=VOCABULARY, left_out=(), name='sample', labels=()
 ) -> prepared.Prepared:
     """One preparation, with the vocabulary that users call `name`, and LABELS or other labels."""
-    lang = task.rpartition('_')[2]
-    manifest = {
-        'task': task,
-        'split': split,
-        'view': view,
-        'labels': list(labels or LABELS[view]),
-        'features': {n: {'pad_id': 0, 'eos_id': END} for n in ('inputs', 'targets')},
-        'vocabulary': vocabulary,
-        'source_lang': lang,
-        'target_lang': lang,
-        'metrics': [{'metric': metric, 'kwargs': {}} for metric in METRICS[view]],
-        'inputs': [],
-        'data': 'sample',
-        'skipped': [],
-        'left_out': dict(left_out),
-    }
-    place = prepared.folder(str(root), name, task, split)
-    with (
-        mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None),
-        prepared.Writer(place, manifest=manifest, shard_examples=60) as writer,
-    ):
-        writer.write_batch(rows)
-    return prepared.open_task(str(root), name, task, split)
+    metrics = [{'metric': metric, 'kwargs': {}} for metric in METRICS[view]]
+    return prepared_files.write(
+        root, task, split, rows, name=name, eos_id=END, view=view, vocabulary=vocabulary,
+        labels=list(labels or LABELS[view]), metrics=metrics, left_out=dict(left_out),
+    )  # fmt: skip
 
 
 def tiny_config(root: pathlib.Path, view: str, **overrides) -> ml_collections.ConfigDict:
@@ -157,20 +131,8 @@ def tiny_config(root: pathlib.Path, view: str, **overrides) -> ml_collections.Co
       **overrides: keys with dots written as double underscores: batches__batch_size=8.
     """
     c = fewshot_source.get_config('task=' + {'classification': 'xnli', 'tagging': 'udpos'}[view])
-    c.data = dict(root=str(root), vocabulary='sample', sample=False)
-    with c.unlocked():
-        c.model.update(
-            emb_dim=32, num_heads=2, head_dim=16, mlp_dim=64, num_layers=1, max_positions=32
-        )
-    c.batches.update(batch_size=16, lengths=LENGTHS)
-    c.stages.source.update(
-        mixture=f'fewshot_zero_shot_{TASKS[view][0].split("_")[1]}', num_steps=60
-    )
-    c.stages.source.optimizer.update(learning_rate=1e-2, warmup_steps=4 / 60)
-    for name, every, tasks in (('dev', 20, TASKS[view][:1]), ('test', 0, TASKS[view])):
-        c.evals[name].update(tasks=tasks, every=every, batch_size=16, lengths=LENGTHS)
+    prepared_files.make_encoder_tiny(c, root, LENGTHS, 60)
+    c.stages.source.mixture = f'fewshot_zero_shot_{TASKS[view][0].split("_")[1]}'
+    c.evals.dev.tasks, c.evals.test.tasks = TASKS[view][:1], TASKS[view]
     c.checkpoints.every = 20
-    c.log_every = 1
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)

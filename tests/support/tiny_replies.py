@@ -2,7 +2,6 @@
 
 import pathlib
 import random
-from unittest import mock
 
 import jax
 import ml_collections
@@ -51,7 +50,7 @@ def pairs(task: str, split: str) -> list[tuple[str, str]]:
     return rows
 
 
-@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
+@prepared_files.by_no_code()
 def write_root(root: pathlib.Path) -> None:
     """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would."""
     texts = [text for task in TASKS for pair in pairs(task, 'train') for text in pair]
@@ -89,25 +88,13 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
       **overrides: keys with dots written as double underscores: batches__batch_size=8.
     """
     c = mrs_retriever.get_config('sample')
-    c.data = dict(root=str(root), vocabulary='sample', sample=False)
-    with c.unlocked():
-        c.model.update(
-            emb_dim=32, num_heads=2, head_dim=16, mlp_dim=64, num_layers=1, max_positions=32
-        )
-    c.batches.update(batch_size=16, lengths=LENGTHS, one_task=True)
-    c.stages.stage1.update(mixture=MIXTURE, num_steps=40)
-    c.stages.stage1.optimizer.update(learning_rate=1e-2, warmup_steps=4 / 40)
-    for name, every in (('dev', 20), ('test', 0)):
-        c.evals[name].update(
-            tasks=TASKS, every=every, batch_size=16, lengths=LENGTHS, candidates=20
-        )
+    prepared_files.make_encoder_tiny(c, root, LENGTHS, 40, tasks=TASKS, candidates=20)
+    c.batches.one_task = True
+    c.stages.stage1.mixture = MIXTURE
     c.evals.dev.responses = ''
     c.best.score = 'dev/mean/p_at_1'
     c.checkpoints.every = 8
-    c.log_every = 1
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+    return prepared_files.changed(c, overrides)
 
 
 def write_run(workdir: pathlib.Path, config: ml_collections.ConfigDict) -> None:

@@ -239,6 +239,45 @@ def _write_m2m(folder: pathlib.Path, normalizer: str) -> None:
     (folder / 'vocab.json').write_text(json.dumps(vocab, ensure_ascii=False))
 
 
+_PIECES_OF_BPE = 'sentencepiece.bpe.model', {'kind': 'fairseq'}
+# Model type, class of the tokenizer, and the SentencePiece model: its file, and how it is trained.
+_FAMILIES: dict[str, tuple] = {
+    't5': (
+        't5', 'T5Tokenizer', 'spiece.model', {'kind': 't5', 'symbols': ('<de>', '<answer>')}
+    ),
+    'mt5': (
+        'mt5', 'T5Tokenizer', 'spiece.model', {'kind': 't5', 'byte_fallback': True, 'size': 1200}
+    ),
+    'pegasus': ('pegasus', 'PegasusTokenizer', 'spiece.model', {'kind': 'pegasus'}),
+    'mbart25': ('mbart', 'MBartTokenizer', *_PIECES_OF_BPE),
+    'mbart50': ('mbart', 'MBart50Tokenizer', *_PIECES_OF_BPE),
+    'xlm-roberta': ('xlm-roberta', 'XLMRobertaTokenizer', *_PIECES_OF_BPE),
+    'unicoder': ('bart', 'XLMRobertaTokenizer', *_PIECES_OF_BPE),
+    'deberta-v2': ('deberta-v2', 'DebertaV2Tokenizer', 'spm.model', {'kind': 'deberta'}),
+    'nllb': (
+        'm2m_100', 'NllbTokenizer', 'sentencepiece.bpe.model',
+        {'kind': 'fairseq', 'model_type': 'bpe'},
+    ),
+    'bert-cased': ('bert', 'BertTokenizer'),
+    'bert-uncased': ('bert', 'BertTokenizer'),
+    'bart': ('bart', 'BartTokenizer'),
+    'roberta': ('roberta', 'RobertaTokenizer'),
+    'gpt2': ('gpt2', 'GPT2Tokenizer'),
+    'xlm': ('xlm', 'XLMTokenizer'),
+    'marian': ('marian', 'MarianTokenizer'),
+    'marian-multilingual': ('marian', 'MarianTokenizer'),
+    'm2m_100': ('m2m_100', 'M2M100Tokenizer'),
+}  # fmt: skip
+_LISTED = [*(f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')), 'rus_Cyrl', 'zho_Hans']
+# What tokenizer_config.json says besides.
+_OPTIONS = {
+    'mt5': {'extra_ids': 0},
+    'unicoder': {'xlbench_family': 'unicoder'},
+    'nllb': {'additional_special_tokens': _LISTED},
+    'm2m_100': {'tgt_lang': 'de'},
+}
+
+
 def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **files) -> str:
     """Writes a family's ordinary files.
 
@@ -255,50 +294,14 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    model_type, tokenizer_class = {
-        't5': ('t5', 'T5Tokenizer'),
-        'mt5': ('mt5', 'T5Tokenizer'),
-        'pegasus': ('pegasus', 'PegasusTokenizer'),
-        'mbart25': ('mbart', 'MBartTokenizer'),
-        'mbart50': ('mbart', 'MBart50Tokenizer'),
-        'xlm-roberta': ('xlm-roberta', 'XLMRobertaTokenizer'),
-        'unicoder': ('bart', 'XLMRobertaTokenizer'),
-        'bert-cased': ('bert', 'BertTokenizer'),
-        'bert-uncased': ('bert', 'BertTokenizer'),
-        'bart': ('bart', 'BartTokenizer'),
-        'roberta': ('roberta', 'RobertaTokenizer'),
-        'gpt2': ('gpt2', 'GPT2Tokenizer'),
-        'xlm': ('xlm', 'XLMTokenizer'),
-        'marian': ('marian', 'MarianTokenizer'),
-        'm2m_100': ('m2m_100', 'M2M100Tokenizer'),
-        'nllb': ('m2m_100', 'NllbTokenizer'),
-        'deberta-v2': ('deberta-v2', 'DebertaV2Tokenizer'),
-        'marian-multilingual': ('marian', 'MarianTokenizer'),
-    }[family]
+    model_type, tokenizer_class, *model = _FAMILIES[family]
     options: dict = {'tokenizer_class': tokenizer_class}
-    if family == 't5':
-        data = sentencepiece_model('t5', normalizer, symbols=('<de>', '<answer>'))
-        (folder / 'spiece.model').write_bytes(data)
-    elif family == 'mt5':
-        data = sentencepiece_model('t5', normalizer, byte_fallback=True, size=1200)
-        (folder / 'spiece.model').write_bytes(data)
-        options['extra_ids'] = 0
-    elif family == 'pegasus':
-        (folder / 'spiece.model').write_bytes(sentencepiece_model('pegasus', normalizer))
-    elif family in ('mbart25', 'mbart50', 'xlm-roberta', 'unicoder'):
-        options |= {'xlbench_family': family} if family == 'unicoder' else {}
-        data = sentencepiece_model('fairseq', normalizer)
-        (folder / 'sentencepiece.bpe.model').write_bytes(data)
-    elif family == 'deberta-v2':
-        (folder / 'spm.model').write_bytes(sentencepiece_model('deberta', normalizer))
-    elif family == 'nllb':
-        listed = [f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')]
-        options['additional_special_tokens'] = [*listed, 'rus_Cyrl', 'zho_Hans']
-        data = sentencepiece_model('fairseq', normalizer, model_type='bpe')
-        (folder / 'sentencepiece.bpe.model').write_bytes(data)
-    elif family == 'm2m_100':
+    if model:
+        file, settings = model
+        (folder / file).write_bytes(sentencepiece_model(normalizer=normalizer, **settings))
+    options |= _OPTIONS.get(family, {})
+    if family == 'm2m_100':
         _write_m2m(folder, normalizer)
-        options['tgt_lang'] = 'de'
     elif model_type == 'bert':
         options['do_lower_case'] = family == 'bert-uncased'
         (folder / 'vocab.txt').write_text('\n'.join(_wordpiece(options['do_lower_case'])) + '\n')
@@ -310,7 +313,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         _write_xlm(folder)
     elif family == 'gpt2':
         _write_byte_bpe(folder, (), '<|endoftext|>')
-    else:
+    elif not model:
         _write_byte_bpe(folder, ('<s>', '<pad>', '</s>', '<unk>'), '<mask>')
     files = {
         'config': {'model_type': model_type},

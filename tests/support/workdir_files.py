@@ -51,3 +51,16 @@ def write_workdir(
     ]
     (path / 'metrics.jsonl').write_text(''.join(json.dumps(line) + '\n' for line in lines))
     return path
+
+
+def change(place, facts):
+    """Changes a file of JSON, or all results below a folder; `facts` may be made of each one."""
+    for file in [place] if place.is_file() else place.rglob('metrics.json'):
+        before = json.loads(file.read_text())
+        file.write_text(json.dumps(before | (facts(before) if callable(facts) else facts)))
+
+
+def write_predictions(path, task, lines, step=10):
+    """Writes what a run predicted for a task."""
+    file = path / 'eval' / str(step) / 'test' / task / 'predictions.jsonl'
+    file.write_text(''.join(json.dumps(line, ensure_ascii=False) + '\n' for line in lines))

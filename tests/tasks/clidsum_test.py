@@ -1,6 +1,5 @@
 """Tests of tasks/clidsum.py and of the benchmark that it declares."""
 
-import gzip
 import json
 
 import mtg_files
@@ -150,8 +149,6 @@ def test_every_task_and_mixture(root):
         assert [source.num_input_examples(split) for split in source.splits] == sizes
         draws = 5 if 'infilling' in name or 'permutation' in name else 1
         assert [source.draws(split) for split in source.splits] == [draws, 1, 1][: len(sizes)]
-    metrics = {type(m).__name__: m for m in pipeline.get('clidsum_xsamsum_en_zh').metric_fns}
-    assert (metrics['MultilingualRouge'].lang, metrics['SacreBleu'].tokenize) == ('zh', 'zh')
     rouge, _ = pipeline.get('clidsum_xsamsum_en_de').metric_fns
     assert 'snowball' in rouge.signature and rouge(['zwei Häuser'], ['zwei Haus'])['rouge_1'] == 100
 
@@ -277,16 +274,6 @@ def test_preparing(made):
     assert task[0]['targets_pretokenized'] == 'anna grüßt ben.' and task[0]['id'] == '1'
 
 
-def test_packed_files_and_missing_ones(root, tmp_path):
-    path = write(tmp_path, 'XSAMSum', 'train', chats(4))
-    path.with_suffix('.json.gz').write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
-    with pipeline.bound(None, str(tmp_path)):
-        assert len(task_records.read('clidsum_xsamsum_en_zh')) == 4
-        with pytest.raises(errors.UserError, match=r'no file .*XSAMSum/val.json .*krystalan'):
-            pipeline.get('clidsum_xsamsum_en_zh').source.paths('validation')
-
-
 def test_what_lies_in_a_data_root_is_checked(made, capsys):
     with pipeline.bound(None, str(made)):
         assert errors.run_main(data_main.main, ['data', 'verify', 'clidsum', f'--root={made}']) == 1
@@ -322,7 +309,6 @@ def test_scenarios():
     assert pair.mixture == 'clidsum_xmediasum40k_en_zh' and pair.train == pair.evaluate
     both = CLIDSUM.scenario('cross', 'xsamsum')
     assert both.train == ('clidsum_xsamsum_en_de', 'clidsum_xsamsum_en_zh')
-    assert benchmarks.parse_mixture(both.mixture) == both
     semi = CLIDSUM.scenario('semi', 'xmediasum40k', target='de')
     pseudo, real = 'clidsum_mediasum424kpseudo_en_de', 'clidsum_xmediasum40k_en_de'
     assert semi.train == semi.curriculum == (pseudo, real)
@@ -335,22 +321,8 @@ def test_scenarios():
     semi = CLIDSUM.scenario('semi', 'xmediasum40k')
     assert semi.curriculum == ('clidsum_cross_mediasum424kpseudo', 'clidsum_cross_xmediasum40k')
     assert len(semi.train) == 4 and semi.evaluate == semi.train[2:]
-    for semi in (s for s in CLIDSUM.scenarios() if s.name == 'semi'):
-        assert benchmarks.parse_mixture(semi.mixture) == semi
     for name in CLIDSUM.task_names():
         assert benchmarks.parse_mixture(name).train == (name,)
-    for arguments, message in [
-        (('mono', 'xsamsum', 'en', 'de'), "same source and target, got en -> de; .*'cross'"),
-        (('cross', 'xsamsum', 'en', 'en'), 'from en to another language, got en -> en'),
-        (('cross', 'xsamsum', 'de', 'zh'), 'xsamsum has no de -> zh; it has en -> en, en -> de'),
-        (('cross', 'xsamsumdialogue'), 'from en to another language'),
-        (('cross', 'xsamsuminfilling'), 'from en to another language'),
-        (('cross',), 'needs a task, one of xsamsum, xmediasum40k'),
-        (('semi', 'xsamsum'), "'semi' .* of xmediasum40k, xmediasum40ksummarize, got xsamsum"),
-        (('semi', 'xmediasum40k', 'de', 'zh'), 'has no de -> zh; it has en -> en'),
-    ]:
-        with pytest.raises(errors.UserError, match=message):
-            CLIDSUM.scenario(*arguments)
 
 
 def test_the_paper():
@@ -370,9 +342,6 @@ def test_the_paper():
     assert list(printed['mBART', 'xmediasum40k', 'de'].values()) == [20.6, 7.7, 18.2, 60.4]
     best = max(printed, key=lambda key: printed[key]['rouge_1'])
     assert best == ('MV-BART + Google Trans.', 'xsamsum', 'de')
-    assert CLIDSUM.is_official('xsamsum', 'test', 819)
-    assert not CLIDSUM.is_official('xmediasum40k', 'test', 819)
-    assert CLIDSUM.is_official('mediasum424kpseudo', 'train', 423_596)
 
 
 def test_the_golden_strings(golden, tmp_path):

@@ -1,14 +1,12 @@
 """Tests of tasks/convsumx.py and tasks/dialogsum.py, and of the benchmarks that they read."""
 
-import gzip
 import json
 
 import mtg_files
 import pytest
 import task_records
 
-from xlbench import benchmarks, metrics, pipeline, score
-from xlbench.benchmarks import CONVSUMX, DIALOGSUM
+from xlbench import metrics, pipeline, score
 from xlbench.data import __main__ as data_main, postprocess, prepared
 from xlbench.evaluators import baselines
 from xlbench.preparation import mixtures
@@ -101,25 +99,6 @@ def test_what_is_read_and_written(root, name, split, expected):
     example = next(iter(pipeline.get(name).get_dataset(None, split, shuffle=False)))
     tag = f'<{name[-2:]}> '
     assert example['inputs_pretokenized'].numpy().decode() == tag + expected['inputs']
-
-
-def test_scenarios():
-    for benchmark, count in ((CONVSUMX, 14), (DIALOGSUM, 2)):
-        assert len(benchmark.task_names()) == count
-        for scenario in benchmark.scenarios():
-            assert benchmarks.parse_mixture(scenario.mixture) == scenario
-
-
-def test_packed_files_and_missing_ones(root, tmp_path):
-    path = write(tmp_path, 'convsumx/QMSumX/qmsumx.dev.jsonl', [meeting('a_1')])
-    path.with_suffix('.jsonl.gz').write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
-    with pipeline.bound(None, str(tmp_path)):
-        assert len(task_records.read('convsumx_qmsumx_en_zh', 'validation')) == 1
-        with pytest.raises(errors.UserError, match=r'no file .*qmsumx.train.jsonl.*cylnlp/convsum'):
-            pipeline.get('convsumx_qmsumx_en_zh').source.paths('train')
-        with pytest.raises(errors.UserError, match=r'no file .*dialogsum.test.jsonl.*DialogSum_Da'):
-            pipeline.get('dialogsum_topic_en_en').source.paths('test')
 
 
 @pytest.mark.parametrize(
@@ -221,21 +200,3 @@ def test_lengths_as_a_table(made, tmp_path, capsys):
     ):
         with pytest.raises(errors.UserError, match=message):
             data_main.main(['data', 'statistics', *arguments])
-
-
-def test_real_files(dev_data):
-    """The counts and fields of the published files."""
-    with pipeline.bound(None, str(dev_data)):
-        for name, sizes in (
-            ('convsumx_dialogsumx_en_zh', {'train': 400, 'validation': 100, 'test': 500}),
-            ('convsumx_dialogsumx_en_uk', {'train': 400, 'validation': 100, 'test': 500}),
-            ('convsumx_qmsumx_en_uk', {'validation': 40}),
-            ('convsumx_qmsumxsummary_en_zh', {'validation': 40}),
-            ('dialogsum_summary_en_en', {'validation': 500, 'test': 500}),
-            ('dialogsum_topic_en_en', {'validation': 500, 'test': 500, 'hidden': 100}),
-        ):
-            for split, size in sizes.items():
-                rows = task_records.read(name, split)
-                assert len(rows) == size and all(isinstance(row, dict) for row in rows)
-                if (name, split) == ('dialogsum_summary_en_en', 'test'):
-                    assert {len(json.loads(row['references'])) for row in rows} == {3}

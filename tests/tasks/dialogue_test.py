@@ -2,14 +2,12 @@
 
 import itertools
 import json
-import os
 import shutil
 
 import dialogue_files
 import mtg_files
 import pytest
 import seqio
-import task_records
 from task_records import examples
 
 from xlbench import pipeline
@@ -73,29 +71,6 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
         prepared.open_task(str(tmp_path / 'root'), 'sample', name, 'test')
     pipeline.use_root(str(tmp_path / 'root'))
     assert len(pairs(name, 'test')) == 9
-
-
-@pytest.mark.parametrize('benchmark', [XDAILYDIALOG, XPERSONA])
-def test_tasks_work_with_seqio(root, benchmark):
-    names = benchmark.task_names()
-    pipeline.get(names[0])
-    converter = seqio.EncDecFeatureConverter(pack=False)
-    for number, name in enumerate(names[::2]):
-        dataset = seqio.get_dataset(name, LENGTHS, converter, SPLITS[number % 3])
-        assert next(iter(dataset))['decoder_target_tokens'].shape == (12,)
-    assert {scenario.split for scenario in benchmark.scenarios()} == {'train'}
-    assert {pipeline.view(pipeline.get(name)) for name in names} == set(benchmark.tasks)
-
-
-def test_missing_files(root, tmp_path):
-    pipeline.use_root(str(tmp_path))
-    for name, path in (
-        ('xdailydialog_retrieval_zh_zh', '1k_part_data/dialogues_text_Zh.txt'),
-        ('xdailydialog_retrieval_it_it', 'xdailydialog/dialogues_text_It.txt'),
-        ('xpersona_generation_ja_ja', 'Jp_persona_split_valid_human_annotated.json'),
-    ):
-        with pytest.raises(errors.UserError, match=rf'no file .*{path}.* packed \(\.gz\), into'):
-            pipeline.get(name).source.paths('train')
 
 
 # --- XPersona.
@@ -222,28 +197,3 @@ def test_mistakes(change, message):
 
 
 # --- Real files.
-
-
-def test_real_files(dev_data, tmp_path, root):
-    for name in ('xdailydialog', 'xpersona'):
-        os.symlink(dev_data / name, tmp_path / name)
-    pipeline.use_root(str(tmp_path))
-    sizes = {'train': 6386, 'validation': 7030, 'test': 6720}
-    for lang in ('en', 'de', 'zh'):
-        name = f'xdailydialog_retrieval_{lang}_{lang}'
-        source = pipeline.get(name).source
-        for split, size in sizes.items():
-            found = task_records.read(name, split)
-            assert len(found) == size
-            left_out = size - source.num_input_examples(split)
-            # Some dialogues of training are also in the held-out files.
-            assert left_out == 0 if split == 'train' else 120 < left_out < 210
-    for lang, size in (('en', 7316), ('fr', 3884), ('it', 2176), ('ja', 4300)):
-        name = f'xpersona_retrieval_{lang}_{lang}'
-        splits = SPLITS[:2] if lang == 'en' else SPLITS  # Of English there is one file here.
-        found = [record for split in splits for record in task_records.read(name, split)]
-        assert len(found) == size
-        left_out = [record.reason for record in found if not isinstance(record, dict)]
-        silent = [reason for reason in left_out if pipeline.dialogues.SILENCE in reason]
-        assert len(silent) == (1000 if lang == 'en' else 0)
-        assert len(left_out) - len(silent) < 5

@@ -215,29 +215,9 @@ def test_bad_lines_stop_with_their_place(own_root, path, line, message):
     assert '\n' not in str(caught.value)
 
 
-def test_missing_files(own_root):
-    shutil.rmtree(own_root / 'mrs/test')
-    shutil.rmtree(own_root / 'mrs/rsp_set')
-    task = pipeline.get('mrs_generation_de_de')
-    for split, path in (
-        ('test', r'mrs/test/de/\*\.tsv\*'),
-        ('responses', 'mrs/rsp_set/de/response_lm_cluster.txt'),
-    ):
-        with pytest.raises(errors.UserError, match=f'there is no file .*{path} .*MRS release'):
-            task.source.paths(split)
-
-
 def test_an_unreadable_record_is_told_from_a_missing_one(own_root):
     file = own_root / 'mrs/valid/de/part0.tsv'
     file.write_bytes(b'gut\tja\t\t\n\xff\tnein\t\t\n')
     found = task_records.read('mrs_retrieval_de_de', 'validation')
     assert found[0] == pipeline.PAIR | {'message': 'gut', 'reply': 'ja'}
     assert found[1] == readers.BadRecord(str(file), 2, 'not UTF-8: byte 0xff at byte 0')
-
-
-def test_metrics_know_the_language(root):
-    for view in MRS.tasks:
-        metrics = {type(m).__name__: m for m in pipeline.get(f'mrs_{view}_ja_ja').metric_fns}
-        assert set(metrics) == {'MrsRouge', 'SacreBleu'}
-        assert metrics['MrsRouge'].lang == 'ja'
-        assert metrics['SacreBleu'].tokenize == 'char'

@@ -117,8 +117,6 @@ def test_a_sweep_whose_source_is_not_english_has_a_report(root):
 
 
 def test_published_sizes():
-    assert SIB200.official_size('topic', 'train', 'de') == 701
-    assert MASAKHANER2.official_size('ner', 'test', 'mos') == 1613
     sizes = [MASAKHANER2.official_size('ner', 'train', lang) for lang in MASAKHANER2.languages]
     assert None not in sizes
 

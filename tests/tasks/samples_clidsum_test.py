@@ -1,11 +1,10 @@
-"""The sample corpus of ClidSum: form, leaks, sameness of bytes, meaning, grammar, vocabulary."""
+"""The sample corpus of ClidSum: triples, meaning, grammar, views, vocabulary."""
 
 import json
 import pathlib
 import re
 
 import pytest
-import sample_files
 import task_records
 
 from xlbench import pipeline
@@ -17,10 +16,8 @@ Examples = list[dict[str, str]]
 
 
 @pytest.fixture(scope='module')
-def root(tmp_path_factory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp('sample')
-    assert clidsum.write(str(folder), seed=0)
-    return folder
+def root(written) -> pathlib.Path:
+    return written(clidsum)
 
 
 @pytest.fixture(scope='module')
@@ -35,18 +32,6 @@ def corpora(root) -> dict[tuple[str, str], Examples]:
 def said(example: dict[str, str]) -> list[tuple[str, str]]:
     """(who speaks, what they say) of each turn."""
     return [tuple(line.split(': ', 1)) for line in example['dialogue'].splitlines()]
-
-
-def test_files_have_the_official_form(corpora):
-    for (name, split), examples in corpora.items():
-        assert len(examples) == clidsum.SPLITS[split]
-        for example in examples:
-            assert list(example) == ['dialogue', 'summary', 'summary_de', 'summary_zh']
-            assert ('\r\n' in example['dialogue']) == (name == 'XSAMSum')
-            assert not re.search(r'[{}]|  |^\s|\s$', '|'.join(example.values()))
-            assert all(len(turn) == 2 and all(turn) for turn in said(example))
-            if name == 'XMediaSum40k':
-                assert re.fullmatch('[A-Z]+, HOST', said(example)[0][0])
 
 
 def test_triples_stand_in_the_turns(root, corpora):
@@ -69,13 +54,6 @@ def test_triples_stand_in_the_turns(root, corpora):
     }
     of_each = {line.split('\t')[0] for line in path.read_text().splitlines()}
     assert of_each == {actions.OF_SAMPLE}
-
-
-def test_dialogues_have_two_to_nine_speakers_and_occur_once(corpora):
-    for name, speakers in (('XSAMSum', range(2, 6)), ('XMediaSum40k', range(3, 10))):
-        examples = [e for split in clidsum.SPLITS for e in corpora[name, split]]
-        assert len({e['dialogue'] for e in examples}) == len(examples)
-        assert {len({who for who, _ in said(e)}) for e in examples} == {*speakers}
 
 
 def test_the_languages_say_the_same(corpora):
@@ -129,31 +107,27 @@ def test_summaries_follow_from_the_turns(corpora):
         assert not sides
 
 
+# Key -> wrong forms, and texts that have one.
 WRONG = {
-    'summary': r' and [^.]* is (?:for|against)|\ba [aeio]\w|, and|\b(on|in) (on|in)\b',
-    'summary_de': r' und [^.]* ist da|\b(\w+) \1\b|weil [^.,]*(?<! muss)\.|dass [^.]*(?<! wird)\.',
-    'summary_zh': r'[a-zA-Z .,]|说[^，]|、[^和。]*(?:计划|都)',
+    'summary': (
+        r' and [^.]* is (?:for|against)|\ba [aeio]\w|, and|\b(on|in) (on|in)\b',
+        ['Anna and Leo is for it.'],
+    ),
+    'summary_de': (
+        r' und [^.]* ist da|\b(\w+) \1\b|weil [^.,]*(?<! muss)\.|dass [^.]*(?<! wird)\.',
+        ['Anna und Leo ist dafür.', 'Anna wird die Pizza bestellen, weil Leo muss arbeiten.'],
+    ),
+    'summary_zh': (r'[a-zA-Z .,]|说[^，]|、[^和。]*(?:计划|都)', ['安娜、利奥都表示支持。']),
 }
 
 
 @pytest.mark.parametrize('key', WRONG)
 def test_no_wrong_form(corpora, key):
+    wrong = re.compile(WRONG[key][0])
+    assert all(map(wrong.search, WRONG[key][1]))
     for examples in corpora.values():
         for example in examples:
-            assert not re.search(WRONG[key], example[key]), example[key]
-
-
-@pytest.mark.parametrize(
-    ('key', 'text'),
-    [
-        ('summary', 'Anna and Leo is for it.'),
-        ('summary_de', 'Anna und Leo ist dafür.'),
-        ('summary_de', 'Anna wird die Pizza bestellen, weil Leo muss arbeiten.'),
-        ('summary_zh', '安娜、利奥都表示支持。'),
-    ],
-)
-def test_the_wrong_forms_would_be_found(key, text):
-    assert re.search(WRONG[key], text)
+            assert not wrong.search(example[key]), example[key]
 
 
 def test_the_trivial_systems_are_far_from_right(corpora):
@@ -164,26 +138,6 @@ def test_the_trivial_systems_are_far_from_right(corpora):
     for name, most in (('first_sentences', 20), ('longest_utterance', 10), ('nearest_input', 70)):
         predictions = [texts[0] for texts in baselines.predict(name, pairs, sources)]
         assert score(targets, predictions)['rouge_1'] < most, name
-
-
-@pytest.mark.parametrize(
-    ('is_monolingual', 'expected'),
-    [
-        (False, '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'),
-        (True, '61d6f1573792858561327e7c0ce86879b4d5ad02fabc3090c186ef480faaa7fe'),
-    ],
-)
-def test_the_bytes_of_seed_0_stay(root, is_monolingual, expected):
-    """Raise clidsum.SAMPLE's generator when code changes them on purpose; texts need no new number.
-
-    Views come from floats, whose last bits are the machine's.
-    """
-
-    def chosen(path):
-        is_part = (path.parent.name == 'MediaSum424k') == is_monolingual
-        return is_part and not path.name.endswith('.views.jsonl')
-
-    assert sample_files.digest(root / 'clidsum', chosen) == expected
 
 
 def test_views_are_of_the_dialogues(root, corpora):
@@ -220,12 +174,6 @@ def test_the_monolingual_part_is_three_times_as_large_and_new(root, corpora):
         assert sum(isinstance(pair, dict) for pair in pairs) == 18_000
 
 
-def test_another_seed_gives_another_corpus(monkeypatch):
-    monkeypatch.setattr(clidsum, 'SPLITS', {'train': 20})
-    assert clidsum.make_splits('XSAMSum', 0) == clidsum.make_splits('XSAMSum', 0)
-    assert clidsum.make_splits('XSAMSum', 0) != clidsum.make_splits('XSAMSum', 1)
-
-
 def test_the_tasks_read_it(root):
     with pipeline.bound('sample_clidsum', str(root)):
         for corpus in ('xsamsum', 'xmediasum40k'):
@@ -240,7 +188,6 @@ def test_vocabulary(root, corpora):
     ids = tokenizer.encode('[summarize] anna: <mask> it.').tolist()
     assert {tokenizer.vocab_size - 2, tokenizer.vocab_size - 3} <= set(ids)
     assert tokenizer.decode(ids) == '[summarize] anna: <mask> it.'
-    assert tokenizer.vocab_size == tokenizers.SAMPLE_SIZES['sample_clidsum']
     for lang in talks.LANGUAGES:
         assert len(tokenizer.encode_batch([f'<{lang}> x'])[0]) <= 4
     for examples in corpora.values():

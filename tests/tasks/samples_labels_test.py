@@ -1,13 +1,11 @@
-"""The sample corpora of labels: shape, leaks, sameness of bytes, tags, vocabulary."""
+"""The sample corpora of labels: tags, hypotheses, buckets, vocabulary."""
 
 import collections
-import os
 import pathlib
 import random
 import re
 
 import pytest
-import sample_files
 
 from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
@@ -18,11 +16,9 @@ SPLITS = labels.SPLITS
 DEVELOPMENT = {'train': 'trn', 'dev': 'val', 'test': 'tst'}
 
 
-@pytest.fixture(scope='module')
-def root(tmp_path_factory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp('sample')
-    assert labels.write(str(folder), seed=0)
-    return folder
+@pytest.fixture
+def root(written) -> pathlib.Path:
+    return written(labels)
 
 
 def sentences(root, split, lang):
@@ -32,17 +28,6 @@ def sentences(root, split, lang):
 def pairs(root, split, lang):
     path = root / 'fewshot' / 'xnli' / f'{split}-{lang}.tsv'
     return list(labelled.read_xnli(str(path), lang, DEVELOPMENT[split]))
-
-
-def test_every_split_is_read_without_a_bad_record(root):
-    for lang in lexicon.LANGUAGES:
-        for split, size in SPLITS['udpos'].items():
-            assert [type(r) for r in sentences(root, split, lang)] == [dict] * size
-        for split, size in SPLITS['xnli'].items():
-            if split == 'train' and lang != 'en':
-                assert not (root / 'fewshot' / 'xnli' / f'train-{lang}.tsv').exists()
-            else:
-                assert [type(r) for r in pairs(root, split, lang)] == [dict] * size
 
 
 @pytest.mark.parametrize('task', FEWSHOT.tasks)
@@ -84,26 +69,6 @@ def test_entities_are_named_whole():
     rng = random.Random(3)
     tags = collections.Counter(t for _ in range(100) for t in labels.named(rng)['fr'][1].split())
     assert {*tags} == {'O', 'B-PER', 'B-LOC', 'B-ORG', 'I-ORG'}
-
-
-def test_labels_are_balanced_and_lines_parallel(root):
-    for split in ('dev', 'test'):
-        columns = [[r['label'] for r in pairs(root, split, lang)] for lang in lexicon.LANGUAGES]
-        assert all(column == columns[0] for column in columns)
-        counts = [columns[0].count(label) for label in labels.LABELS]
-        assert min(counts) > 0.2 * SPLITS['xnli'][split]
-        assert {*labels.LABELS} == {*labelled.LABELS['xnli']}
-
-
-def test_no_sentence_or_premise_of_training_is_evaluated(root):
-    for lang in lexicon.LANGUAGES:
-        words = {
-            split: {r['words'] for r in sentences(root, split, lang)} for split in SPLITS['udpos']
-        }
-        assert not words['train'] & (words['dev'] | words['test'])
-        assert not words['dev'] & words['test']
-    texts = {split: {r['text_a'] for r in pairs(root, split, 'en')} for split in SPLITS['xnli']}
-    assert not texts['train'] & (texts['dev'] | texts['test'])
 
 
 def test_tags_are_the_same_set_in_every_language_up_to_particles(root):
@@ -165,22 +130,6 @@ def test_a_hypothesis_says_of_the_premise_what_its_label_says():
             assert new & {'laughed', 'lives'}
 
 
-def test_the_bytes_of_seed_0_stay(root):
-    """Raise labels.SAMPLE's generator when code changes them on purpose; texts need none."""
-    new = {'pawsx', 'mldoc', 'marc', 'panx'}
-    # As they were before there were more tasks.
-    expected = '269ef7951fbe528c5b4de008cb31b5067246edafb2137064c9d19910f273a1d4'
-    assert sample_files.digest(root / 'fewshot', lambda p: not new & {*p.parts}) == expected
-    expected = '2b1bd67156ef25efdc522b6b01568474acfef7807b5f038cff1cfad021c9ee79'
-    assert sample_files.digest(root / 'fewshot') == expected
-
-
-def test_another_seed_gives_another_corpus(monkeypatch):
-    monkeypatch.setattr(labels, 'SPLITS', {'xnli': {'test': 20}})
-    assert labels.make_splits('xnli', 0) == labels.make_splits('xnli', 0)
-    assert labels.make_splits('xnli', 0) != labels.make_splits('xnli', 1)
-
-
 def test_buckets_are_whole_and_leave_half_of_the_dev_set(root):
     folder = str(root / 'fewshot' / 'buckets')
     found = [bucket for file in buckets.find(folder) for bucket in buckets.read(file)]
@@ -199,8 +148,8 @@ def test_buckets_are_whole_and_leave_half_of_the_dev_set(root):
             own = [b for b in found if (b.task, b.shots, b.lang) == ('xnli', shots, lang)]
             assert len(own) == 16
             assert all(dev[e['uid']] == e for bucket in own for e in bucket.examples)
-            left = buckets.dev_rows('xnli', lang, own, len(dev))
-            assert len(left) == len(dev) - 16 * 3 * shots >= len(dev) / 2
+            taken = {e['uid'] for bucket in own for e in bucket.examples}
+            assert len(taken) == 16 * 3 * shots <= len(dev) / 2
             tagged = [b for b in found if (b.task, b.shots, b.lang) == ('udpos', shots, lang)]
             assert len(tagged) == (0 if shots == 8 else 40)
             assert {(e['words'], e['tags']) for b in tagged for e in b.examples} <= words
@@ -208,8 +157,6 @@ def test_buckets_are_whole_and_leave_half_of_the_dev_set(root):
 
 def test_vocabulary_spells_every_text(root):
     tokenizer = tokenizers.load('sample_fewshot', str(root))
-    assert tokenizer.vocab_size == tokenizers.SAMPLE_SIZES['sample_fewshot']
-    assert os.path.basename(labels.SAMPLE.vocabulary) == 'sample_fewshot.model'
     for lang in lexicon.LANGUAGES:
         texts = [r['words'] for r in sentences(root, 'test', lang)]
         assert tokenizer.decode_batch(tokenizer.encode_batch(texts)) == texts

@@ -1,6 +1,5 @@
 """Tests of tasks/translation.py and of its sample corpus."""
 
-import os
 
 import dialogue_files
 import pytest
@@ -36,19 +35,12 @@ def test_names_and_scenarios():
     assert both.mixture == 'translation_cross_wmt20' and both.train == names[:2]
     assert TRANSLATION.scenario('cross', 'wmt20', 'zh').train == names[3:4]
     assert TRANSLATION.scenario('cross', 'wmt20', None, 'de').mixture == names[0]
-    for source, target in (('de', 'zh'), ('en', 'en'), (None, 'en')):
-        with pytest.raises(errors.UserError, match=r'translation has no \w\w -> \w\w; it has en'):
-            TRANSLATION.scenario('cross', 'wmt20', source, target)
     assert benchmarks.parse_mixture('translation_wmt20_de_en').source == 'de'
 
 
 def test_the_papers_scores_are_for_the_official_test_set():
-    row = TRANSLATION.paper_scores('Trans-WMT', 'cross', 'wmt20', 'en', 'zh')
-    assert row == {'bleu': 35.5, 'ter': 55.7}
     assert TRANSLATION.paper_scores('Trans-WMT', 'cross', 'wmt20', 'de', 'en') is None
-    official = TRANSLATION.is_official
-    assert official('wmt20', 'test', 1418, 'en') and not official('wmt20', 'test', 1417, 'en')
-    assert official('wmt20', 'test', 785, 'de') and official('wmt20', 'train', 12345, 'en')
+    assert TRANSLATION.is_official('wmt20', 'train', 12345, 'en')  # Which has no official size.
 
 
 def test_pairs_of_wmt_in_both_directions(root):
@@ -58,8 +50,6 @@ def test_pairs_of_wmt_in_both_directions(root):
     forth, back = (pairs(f'translation_wmt20_{pair}', 'test') for pair in ('en_de', 'de_en'))
     assert forth == [('Good "morning.', 'Guten Morgen.'), ('Yes', 'Ja')]
     assert back == [pair[::-1] for pair in forth]
-    names = [type(metric).__name__ for metric in pipeline.get('translation_wmt20_en_zh').metric_fns]
-    assert names == ['SacreBleu', 'Ter', 'ChrF']
     (folder / 'train.tsv').write_text('Good morning.\n')
     with pytest.raises(errors.UserError, match=r'train.tsv:1: 1 TAB-separated columns instead of'):
         pairs('translation_wmt20_en_de', 'train')
@@ -117,10 +107,3 @@ def test_the_sample_is_in_the_official_form(root, monkeypatch):
     vocabulary = tokenizers.load('sample_translation', str(root))
     chinese = '安娜，本（都）来。好！'
     assert vocabulary.decode(vocabulary.encode(chinese)) == chinese  # Full-width marks stay.
-
-
-def test_real_files(dev_data, root):
-    os.symlink(dev_data / 'xdailydialog', root / 'xdailydialog')
-    source = pipeline.get('translation_xdailydialog_en_zh').source
-    counts = [source.num_input_examples(split) for split in translation.SPLITS]
-    assert counts == [14_510, 848, 6_826]

@@ -81,7 +81,6 @@ def test_it_opens_with_its_labels(run):
         ('tagging', {'model__family': 'sequence_classifier'}, r"'tagging'; .*a token_classifier"),
         ('classification', {'model__family': 'bert'}, "is 'bert' and .* a sequence_classifier"),
         ('tagging', {'baselines': ('most_frequent',)}, 'a tag for each word; set it to'),
-        ('classification', {'objective__label_smoothing': 1.0}, 'label_smoothing is 1.0'),
         (
             'classification',
             {'stages__source__mixture': 'fewshot_zero_shot_udpos'},

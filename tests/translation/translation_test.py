@@ -13,7 +13,7 @@ import time
 import types
 
 import far_engine
-import many_languages
+import model_folders
 import partners
 import pytest
 import shouting
@@ -25,7 +25,7 @@ from xlbench import convert, jobs as jobs_lib, translate
 from xlbench.data import tokenizers
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
+from xlbench.translation import engines, jobs, neural, programs, records, servers, tables
 
 TEXTS = [
     'one',
@@ -269,7 +269,11 @@ def test_a_folder_of_many_languages_is_told_both(tmp_path, vocabulary, token):
     """As it is downloaded; the target's token is what decoding begins with."""
     from xlbench import predict
 
-    folder = many_languages.write(tmp_path / vocabulary, vocabulary)
+    family = 'mbart' if vocabulary == 'mbart50' else 'm2m_100'
+    folder = model_folders.write(
+        tmp_path / vocabulary, family, vocabulary, seed=1, init_std=0.7, emb_dim=16, num_heads=2,
+        head_dim=8, mlp_dim=24, num_encoder_layers=1, num_decoder_layers=1,
+    )  # fmt: skip
     texts = ['Die alte Brücke', 'der Fluss', 'rain']
     model = predict.load(folder)
     tokenizer = tokenizers.load(folder, '')
@@ -318,7 +322,7 @@ def test_turns_are_translated_by_themselves(tmp_path, program):
         '',
     ]
     job = jobs.Job(engines.find(program), 'en', 'es')
-    answers = list(units.translated(job, texts, 'turn'))
+    answers = list(job.run(texts, 'turn'))
     assert answers[:3] == [
         'Anna: es:HI!\r\nBen: es:ONE\r\n\r\nes:NO NAME\nDr. Wu, host:\xa0es:TWO ',
         'es:POLICE: TWO MEN',
@@ -326,7 +330,7 @@ def test_turns_are_translated_by_themselves(tmp_path, program):
     ]
     assert 'no idea' in answers[3].reason and answers[4] == ''
     assert asked(tmp_path)[:4] == ['Hi!', 'one', 'no name', 'two ']
-    assert list(units.translated(job, ['a: x\nb: y'])) == ['es:A: X B: Y']
+    assert list(job.run(['a: x\nb: y'])) == ['es:A: X B: Y']
 
 
 def test_the_examples_of_a_task_become_a_corpus(tiny_root, tmp_path, program):

@@ -279,9 +279,9 @@ def _a_tagger(scratch: pathlib.Path) -> list[str]:
     import triples_test
 
     from xlbench import config as config_lib
-    from xlbench.inference import load
+    from xlbench.inference import loading
 
-    load.load = lambda spec, **options: triples_test.Words()
+    loading.load = lambda spec, **options: triples_test.Words()
     config_lib.check_source = lambda spec, kind: None
     return []
 

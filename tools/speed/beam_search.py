@@ -11,29 +11,17 @@ both make the same number of tokens. How the sides take turns, and the ratios: i
 
 import argparse
 import functools
-import statistics
-import sys
 
-import interleaved
+import contest
+import steps
 
 
 def torch_step(args: argparse.Namespace):
     """A function that decodes one batch with transformers."""
     import torch
-    from transformers import MT5Config, MT5ForConditionalGeneration
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    config = MT5Config(
-        vocab_size=args.vocab_size, d_model=512, d_kv=64, d_ff=1024, num_layers=8,
-        num_decoder_layers=8, num_heads=6, feed_forward_proj='gated-gelu', dropout_rate=0.0,
-        tie_word_embeddings=False, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
-    )  # fmt: skip
-    config.tie_word_embeddings = False  # transformers 5 sets it to True whatever it is given.
-    model = MT5ForConditionalGeneration(config)
-    model.encoder.embed_tokens.weight = model.decoder.embed_tokens.weight = model.shared.weight
-    model = model.eval().to(getattr(torch, args.dtype)).to(args.device)
+    contest.begin_torch(args)
+    model = contest.mt5(args.vocab_size).eval().to(getattr(torch, args.dtype)).to(args.device)
     inputs = torch.randint(2, args.vocab_size, (args.batch_size, args.inputs)).to(args.device)
     generate = functools.partial(
         model.generate, inputs, attention_mask=torch.ones_like(inputs), do_sample=False,
@@ -57,12 +45,8 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench import decoding, models
     from xlbench.parallel import freed_memory, partitioning
 
-    freed_memory.run_inline()  # As `xlbench.predict` does.
+    types = steps.start(args.dtype)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
-    types = {'dtype': args.dtype}
-    if jax.default_backend() == 'cpu':
-        types = {'matmul_dtype': args.dtype}
     model = models.build('mt5', 'small', vocab_size=args.vocab_size, **types)
     tokens = jnp.ones((1, 4), jnp.int32)
     params = jax.jit(lambda key: nn.unbox(model.init(key, tokens, tokens))['params'])(
@@ -93,37 +77,26 @@ def xlbench_step(args: argparse.Namespace):
     return step
 
 
-STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
-
-
-def main() -> None:
-    """The command line."""
-    parser = interleaved.parser(__doc__, STEPS, rounds=5)
-    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
-    parser.add_argument('--vocab_size', type=int, default=250_112)
-    parser.add_argument('--batch_size', type=int, default=8)
-    parser.add_argument('--num_beams', type=int, default=5)
-    parser.add_argument('--inputs', type=int, default=512, help='tokens of a source')
-    parser.add_argument('--targets', type=int, default=64, help='tokens that are made')
-    parser.add_argument('--dtype', choices=('float32', 'bfloat16'), default='float32')
-    parser.add_argument('--device', default='cpu', help="PyTorch's: cpu or cuda")
-    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
-    args = parser.parse_args()
-    if args.side:
-        return interleaved.serve(STEPS[args.side], args)
-    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
-    seconds, _ = interleaved.compare(pythons, args.rounds)
-    tokens = args.batch_size * args.targets
-    for side, times in seconds.items():
-        print(f'{side}: {tokens / statistics.median(times):.1f} tokens/s (median)')
-    interleaved.print_ratios(seconds)
-    work = (
+CONTEST = contest.Contest(
+    doc=__doc__,
+    flags=(
+        ('--vocab_size', 250_112, 'rows of its tables'),
+        ('--batch_size', 8, 'sources'),
+        ('--num_beams', 5, 'of each source'),
+        ('--inputs', 512, 'tokens of a source'),
+        ('--targets', 64, 'tokens that are made'),
+        contest.DTYPE, contest.DEVICE, contest.THREADS,
+    ),
+    torch=torch_step,
+    xlbench=xlbench_step,
+    work=lambda args: (
         f'beam search, mT5-small, {args.batch_size} sources of {args.inputs} tokens, '
         f'beam {args.num_beams}, {args.targets} tokens, vocabulary of {args.vocab_size:,}'
-    )
-    against = {'torch': f'`generate` of transformers, {args.dtype}'}
-    interleaved.write(args.json, interleaved.rows(work, seconds, against))
-
+    ),
+    against=lambda args: f'`generate` of transformers, {args.dtype}',
+    amount=lambda args: args.batch_size * args.targets,
+    unit='tokens',
+)  # fmt: skip
 
 if __name__ == '__main__':
-    main()
+    CONTEST.main()

@@ -11,11 +11,8 @@ has bfloat16 activations elsewhere. How the sides take turns, and the ratios: in
 """
 
 import argparse
-import contextlib
-import statistics
-import sys
 
-import interleaved
+import contest
 import steps
 
 VOCAB_SIZE = 119_547
@@ -27,15 +24,12 @@ def torch_step(args: argparse.Namespace):
     import torch
     from transformers import BertConfig, BertModel
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    contest.begin_torch(args)
     config = BertConfig(
         vocab_size=VOCAB_SIZE, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     config._attn_implementation = 'sdpa'
     model = BertModel(config, add_pooling_layer=False).train().to(args.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=steps.RATE, fused=True)
     tokens = torch.randint(5, VOCAB_SIZE, (2, args.batch_size, args.length)).to(args.device)
     mask = torch.ones_like(tokens[0])
     labels = torch.arange(args.batch_size).to(args.device)
@@ -46,19 +40,11 @@ def torch_step(args: argparse.Namespace):
         means = (states * weights).sum(1) / weights.sum(1)
         return torch.nn.functional.normalize(means, dim=-1)
 
-    def step():
-        cast = contextlib.nullcontext()
-        if args.dtype == 'bfloat16':
-            cast = torch.autocast(args.device, dtype=torch.bfloat16)
-        with cast:
-            scores = vectors(tokens[0]) @ vectors(tokens[1]).T * SCALE
-            loss = torch.nn.functional.cross_entropy(scores.float(), labels)
-        loss.backward()
-        optimizer.step()
-        model.zero_grad(set_to_none=True)
-        return loss.item()
+    def loss():
+        scores = vectors(tokens[0]) @ vectors(tokens[1]).T * SCALE
+        return torch.nn.functional.cross_entropy(scores.float(), labels)
 
-    return step
+    return contest.adamw_step(args, model, loss)
 
 
 def xlbench_step(args: argparse.Namespace):
@@ -89,37 +75,27 @@ def xlbench_step(args: argparse.Namespace):
     return steps.xlbench_step(model, objective, batch)
 
 
-STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
-
-
-def main() -> None:
-    """The command line."""
-    parser = interleaved.parser(__doc__, STEPS, rounds=7)
-    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
-    parser.add_argument('--batch_size', type=int, default=32, help='pairs')
-    parser.add_argument('--length', type=int, default=64, help='tokens of a text')
-    parser.add_argument('--chunk_rows', type=int, default=0, help="xlbench's; 0: the whole batch")
-    parser.add_argument('--dtype', choices=('float32', 'bfloat16'), default='float32')
-    parser.add_argument('--device', default='cpu', help="PyTorch's: cpu or cuda")
-    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
-    args = parser.parse_args()
-    if args.side:
-        # Ours compile first, and find where their memory lies (training/train_step.py).
-        warmups = 8 if args.side == 'xlbench' else 3
-        return interleaved.serve(STEPS[args.side], args, warmups)
-    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
-    seconds, _ = interleaved.compare(pythons, args.rounds, show=lambda loss: f' (loss {loss:.4f})')
-    for side, times in seconds.items():
-        print(f'{side}: {args.batch_size / statistics.median(times):.2f} pairs/s (median)')
-    interleaved.print_ratios(seconds)
-    work = (
+CONTEST = contest.Contest(
+    doc=__doc__,
+    flags=(
+        ('--batch_size', 32, 'pairs'),
+        ('--length', 64, 'tokens of a text'),
+        ('--chunk_rows', 0, "xlbench's; 0: the whole batch"),
+        contest.DTYPE, contest.DEVICE, contest.THREADS,
+    ),
+    torch=torch_step,
+    xlbench=xlbench_step,
+    work=lambda args: (
         f"train step of a dual encoder of mBERT's shape, {args.batch_size} pairs of "
         f'{args.length} tokens, {args.dtype}'
-    )
-    cast = 'autocast' if args.dtype == 'bfloat16' else args.dtype
-    against = {'torch': f'PyTorch, {cast}, fused AdamW, sdpa'}
-    interleaved.write(args.json, interleaved.rows(work, seconds, against))
-
+    ),
+    against=lambda args: f'PyTorch, {contest.cast_words(args)}, fused AdamW, sdpa',
+    amount=lambda args: args.batch_size,
+    unit='pairs',
+    rounds=7,
+    warmups=steps.WARMUPS,
+    show=lambda loss: f' (loss {loss:.4f})',
+)  # fmt: skip
 
 if __name__ == '__main__':
-    main()
+    CONTEST.main()

@@ -19,11 +19,8 @@ that suit the lengths best.
 
 import argparse
 import json
-import statistics
-import sys
-import tempfile
 
-import interleaved
+import contest
 import made_up
 
 LENGTHS = {'dialogues': made_up.DIALOGUES, 'long': made_up.LONG}
@@ -38,37 +35,16 @@ RATE = 1e-3
 def torch_step(args: argparse.Namespace):
     """A function that trains an epoch with Trainer."""
     import torch
-    from torch.nn.utils.rnn import pad_sequence
-    from transformers import (
-        MT5Config,
-        MT5ForConditionalGeneration,
-        PrinterCallback,
-        Trainer,
-        TrainingArguments,
-    )
+    from transformers import PrinterCallback, Trainer, TrainingArguments
     from transformers.trainer_pt_utils import LengthGroupedSampler, get_length_grouped_indices
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    config = MT5Config(
-        vocab_size=args.vocab_size, d_model=512, d_kv=64, d_ff=1024, num_layers=args.layers,
-        num_decoder_layers=args.layers, num_heads=6, feed_forward_proj='gated-gelu',
-        dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, use_cache=False,
-    )  # fmt: skip
-    config.tie_word_embeddings = False  # transformers 5 sets it to True whatever it is given.
-    model = MT5ForConditionalGeneration(config)
-    model.encoder.embed_tokens.weight = model.decoder.embed_tokens.weight = model.shared.weight
+    contest.begin_torch(args)
+    model = contest.mt5(args.vocab_size, args.layers)
+    model.config.use_cache = False
     data = [
         {'input_ids': torch.tensor(inputs), 'labels': torch.tensor(targets)}
         for inputs, targets in made_up.read(args.folder)
     ]
-
-    def collate(examples):
-        columns = [[example[name] for example in examples] for name in ('input_ids', 'labels')]
-        inputs = pad_sequence(columns[0], batch_first=True)
-        labels = pad_sequence(columns[1], batch_first=True, padding_value=-100)
-        return {'input_ids': inputs, 'attention_mask': (inputs != 0).long(), 'labels': labels}
 
     class Sampler(LengthGroupedSampler):
         def __iter__(self):
@@ -85,10 +61,9 @@ def torch_step(args: argparse.Namespace):
         args.folder + '/trainer', per_device_train_batch_size=args.batch_size, num_train_epochs=1,
         train_sampling_strategy='group_by_length', learning_rate=RATE, lr_scheduler_type='constant',
         optim='adamw_torch_fused', weight_decay=0.01, max_grad_norm=0.0, save_strategy='no',
-        logging_strategy='no', report_to='none', disable_tqdm=True, use_cpu=True,
-        dataloader_pin_memory=False, remove_unused_columns=False,
+        logging_strategy='no', **contest.TRAINER,
     )  # fmt: skip
-    trainer = Grouping(model, settings, train_dataset=data, data_collator=collate)
+    trainer = Grouping(model, settings, train_dataset=data, data_collator=contest.collate)
     trainer.remove_callback(PrinterCallback)  # It would print among our answers.
 
     def step():
@@ -127,7 +102,7 @@ def xlbench_step(args: argparse.Namespace):
         nonlocal state
         feed = batches_lib.TrainBatches(
             [task], [1.0], seed=next(seeds), lengths=limits, window=len(task),
-            **json.loads(args.batches),
+            **batch_settings(args),
         )  # fmt: skip
         with feed:
             steps = feed.steps_per_epoch
@@ -140,42 +115,39 @@ def xlbench_step(args: argparse.Namespace):
     return step
 
 
-STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
+def batch_settings(args: argparse.Namespace) -> dict[str, object]:
+    """The keys of config.batches that xlbench takes."""
+    return json.loads(args.batches) if args.batches else BATCHES[args.lengths]
 
 
-def main() -> None:
-    """The command line."""
-    parser = interleaved.parser(__doc__, STEPS, rounds=3)
-    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
-    parser.add_argument('--lengths', choices=LENGTHS, default='dialogues')
-    parser.add_argument('--examples', type=int, default=320)
-    parser.add_argument('--batch_size', type=int, default=16, help="examples of Trainer's")
-    parser.add_argument('--vocab_size', type=int, default=8064)
-    parser.add_argument('--layers', type=int, default=2, help='of either stack')
-    parser.add_argument('--batches', default='', help='keys of config.batches, as JSON')
-    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
-    parser.add_argument('--folder', default='', help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    args.batches = args.batches or json.dumps(BATCHES[args.lengths])
-    if args.side:
-        return interleaved.serve(STEPS[args.side], args, warmups=2)
-    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
-    with tempfile.TemporaryDirectory() as folder:
-        made_up.write(folder, args.examples, LENGTHS[args.lengths], args.vocab_size)
-        tokens = sum(len(a) + len(b) for a, b in made_up.read(folder))
-        sys.argv.append(f'--folder={folder}')
-        seconds, answers = interleaved.compare(pythons, args.rounds)
-    for side, times in seconds.items():
-        print(f'{side}: {tokens / statistics.median(times):.0f} real tokens/s; {answers[side]}')
-    interleaved.print_ratios(seconds)
-    work = (
+CONTEST = contest.Contest(
+    doc=__doc__,
+    flags=(
+        ('--lengths', 'dialogues', 'of the examples', tuple(LENGTHS)),
+        ('--examples', 320, 'of an epoch'),
+        ('--batch_size', 16, "examples of Trainer's"),
+        ('--vocab_size', 8064, 'rows of its tables'),
+        ('--layers', 2, 'of either stack'),
+        ('--batches', '', 'keys of config.batches, as JSON'),
+        contest.THREADS,
+    ),
+    torch=torch_step,
+    xlbench=xlbench_step,
+    work=lambda args: (
         f'epoch of fine-tuning, lengths of {args.lengths}, {args.examples} examples, '
         f'{args.layers} layers a stack of mT5-small, float32'
-    )
-    against = {'torch': 'Trainer, grouped by length, fused AdamW'}
-    note = f'config.batches: {args.batches}'
-    interleaved.write(args.json, interleaved.rows(work, seconds, against, note))
-
+    ),
+    against=lambda args: 'Trainer, grouped by length, fused AdamW',
+    amount=lambda args: sum(len(a) + len(b) for a, b in made_up.read(args.folder)),
+    unit='real tokens',
+    rounds=3,
+    warmups={'torch': 2, 'xlbench': 2},
+    write=lambda folder, args: made_up.write(
+        folder, args.examples, LENGTHS[args.lengths], args.vocab_size
+    ),
+    show=lambda answer: f' {answer}',
+    note=lambda args: f'config.batches: {json.dumps(batch_settings(args))}',
+)
 
 if __name__ == '__main__':
-    main()
+    CONTEST.main()

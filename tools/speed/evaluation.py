@@ -27,6 +27,7 @@ import tempfile
 import time
 import types
 
+import contest
 import interleaved
 import made_up
 
@@ -55,7 +56,6 @@ def write_model(folder: pathlib.Path, args: argparse.Namespace) -> None:
 def torch_step(args: argparse.Namespace):
     """A function that evaluates with Seq2SeqTrainer."""
     import torch
-    from torch.nn.utils.rnn import pad_sequence
     from transformers import (
         MT5ForConditionalGeneration,
         PrinterCallback,
@@ -65,8 +65,7 @@ def torch_step(args: argparse.Namespace):
     )
 
     logging.set_verbosity_error()  # Else it warns of every batch.
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    contest.begin_torch(args)
     model = MT5ForConditionalGeneration.from_pretrained(args.folder + '/model').eval()
     examples = made_up.read(args.folder)
     order = sorted(range(len(examples)), key=lambda i: -len(examples[i][0]))
@@ -75,19 +74,14 @@ def torch_step(args: argparse.Namespace):
         for i in order
     ]
 
-    def collate(examples):
-        columns = [[example[name] for example in examples] for name in ('input_ids', 'labels')]
-        inputs = pad_sequence(columns[0], batch_first=True)
-        labels = pad_sequence(columns[1], batch_first=True, padding_value=-100)
-        return {'input_ids': inputs, 'attention_mask': (inputs != 0).long(), 'labels': labels}
-
     settings = Seq2SeqTrainingArguments(
         args.folder + '/trainer', per_device_eval_batch_size=args.torch_batch_size,
-        predict_with_generate=True, report_to='none', disable_tqdm=True, use_cpu=True,
-        dataloader_pin_memory=False, remove_unused_columns=False,
+        predict_with_generate=True, **contest.TRAINER,
     )  # fmt: skip
     padding = types.SimpleNamespace(pad_token_id=0)
-    trainer = Seq2SeqTrainer(model, settings, data_collator=collate, processing_class=padding)
+    trainer = Seq2SeqTrainer(
+        model, settings, data_collator=contest.collate, processing_class=padding
+    )
     trainer.remove_callback(PrinterCallback)  # It would print among our answers.
 
     def step():
@@ -177,18 +171,18 @@ def check(texts: dict[str, list[list[int]]]) -> str:
 
 def main() -> None:
     """The command line."""
-    parser = interleaved.parser(__doc__, STEPS, rounds=3)
-    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
+    flags = (
+        ('--examples', 1000, 'that are evaluated'),
+        ('--batch_size', 64, "xlbench's"),
+        ('--torch_batch_size', 64, "PyTorch's"),
+        ('--vocab_size', 8064, 'rows of its tables'),
+        ('--layers', 2, 'of either stack'),
+        ('--targets', 64, 'tokens that are made at most'),
+        ('--end', 2.5, "length of the end's embedding"),
+        contest.THREADS,
+    )
+    parser = contest.parser(__doc__, 3, flags)
     parser.add_argument('--start_up', action='store_true', help='time whole processes')
-    parser.add_argument('--examples', type=int, default=1000)
-    parser.add_argument('--batch_size', type=int, default=64, help="xlbench's")
-    parser.add_argument('--torch_batch_size', type=int, default=64)
-    parser.add_argument('--vocab_size', type=int, default=8064)
-    parser.add_argument('--layers', type=int, default=2, help='of either stack')
-    parser.add_argument('--targets', type=int, default=64, help='tokens that are made at most')
-    parser.add_argument('--end', type=float, default=2.5, help="length of the end's embedding")
-    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
-    parser.add_argument('--folder', default='', help=argparse.SUPPRESS)
     parser.add_argument('--once', action='store_true', help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side and args.once:
@@ -196,7 +190,7 @@ def main() -> None:
         return
     if args.side:
         return interleaved.serve(STEPS[args.side], args)
-    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
+    pythons = contest.pythons(args)
     with tempfile.TemporaryDirectory() as folder:
         made_up.write(folder, args.examples, LENGTHS, args.vocab_size)
         write_model(pathlib.Path(folder) / 'model', args)

@@ -19,9 +19,9 @@ often as it fits: `--part` buckets, of full `--part_epochs` steps each, and PyTo
 """
 
 import argparse
-import contextlib
 import sys
 
+import contest
 import interleaved
 
 DIM, LABELS, VOCAB_SIZE = 768, 8, 119_547
@@ -46,23 +46,16 @@ def torch_step(args: argparse.Namespace):
     """A function that adapts to every bucket with PyTorch."""
     import torch
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    contest.begin_torch(args)
     inputs, labels = (torch.from_numpy(x).to(args.device) for x in made_up(args))
     model, features = _torch_model(args, torch)
     start = {name: x.clone() for name, x in model.state_dict().items()}
-
-    def cast():
-        if args.dtype == 'float32':
-            return contextlib.nullcontext()
-        return torch.autocast(args.device, dtype=torch.bfloat16)
 
     def new_optimizer():
         return torch.optim.Adam(model.parameters(), lr=RATES[args.method], fused=True)
 
     def train(x, y, optimizer):
-        with cast():
+        with contest.cast(args):
             loss = torch.nn.functional.cross_entropy(model(features(x)).float(), y)
         loss.backward()
         optimizer.step()
@@ -74,7 +67,7 @@ def torch_step(args: argparse.Namespace):
         optimizer = new_optimizer()
         for _ in range(epochs):
             train(x, y, optimizer)
-        with torch.no_grad(), cast():
+        with torch.no_grad(), contest.cast(args):
             return model(features(x[:1])).argmax().item()
 
     if args.method == 'loop':  # A single step is timed; see `_scale`.
@@ -180,8 +173,8 @@ def xlbench_step(args: argparse.Namespace):
             params=params, shots=lambda *_: shots, evaluated=lambda *_: read)  # fmt: skip
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
-    recipe = settings.Recipe(method, epochs=epochs)
-    adapter = adaptation.Adapter(frozen, recipe)
+    adapt = settings.Adapt(languages=(), shots=(), buckets=1, learning_rates=(), epochs=epochs)
+    adapter = adaptation.Adapter(frozen, adapt, method)
     del params
     lanes = [settings.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
     chosen = []
@@ -222,36 +215,29 @@ def _work(args: argparse.Namespace) -> str:
 
 def main() -> None:
     """The command line."""
-    parser = interleaved.parser(__doc__, STEPS, rounds=7)
-    parser.add_argument('--torch_python', default='', help='an interpreter that has PyTorch')
-    parser.add_argument('--method', choices=tuple(RATES), default='fc')
-    parser.add_argument('--buckets', type=int, default=40)
-    parser.add_argument('--part', type=int, default=2, help='buckets that loop and full time')
-    parser.add_argument('--shots', type=int, default=0, help='a bucket; 0: 32, and 8 of full')
-    parser.add_argument('--length', type=int, default=64, help='tokens of an example')
-    parser.add_argument('--epochs', type=int, default=50)
-    parser.add_argument('--part_epochs', type=int, default=2, help='that full times')
-    parser.add_argument(
-        '--dtype', choices=('float32', 'bfloat16'), default='float32',
-        help="of products' operands; PyTorch runs under autocast",
+    flags = (
+        ('--method', 'fc', 'see above', tuple(RATES)),
+        ('--buckets', 40, 'that are adapted to'),
+        ('--part', 2, 'buckets that loop and full time'),
+        ('--shots', 0, 'a bucket; 0: 32, and 8 of full'),
+        ('--length', 64, 'tokens of an example'),
+        ('--epochs', 50, 'of an adaptation'),
+        ('--part_epochs', 2, 'that full times'),
+        ('--at_once', 0, "xlbench's; 0: its own choice"),
+        ('--streams', 0, "xlbench's; 0: its own choice"),
+        contest.DTYPE, contest.DEVICE, contest.THREADS,
     )  # fmt: skip
-    parser.add_argument('--at_once', type=int, default=0, help="xlbench's; 0: its own choice")
-    parser.add_argument('--streams', type=int, default=0, help="xlbench's; 0: its own choice")
-    parser.add_argument('--device', default='cpu', help="PyTorch's: cpu or cuda")
-    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
+    parser = contest.parser(__doc__, 7, flags)
     args = parser.parse_args()
     args.shots = args.shots or (8 if args.method == 'full' else 32)
     if args.side:
         interleaved.serve(STEPS[args.side], args, warmups=1 if args.method in READS_TOKENS else 2)
-    elif args.torch_python:
-        pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
-        seconds, _ = interleaved.compare(pythons, args.rounds)
-        seconds['torch'] = [time * _scale(args) for time in seconds['torch']]
-        interleaved.print_ratios(seconds)
-        against = {'torch': 'PyTorch, one bucket after the other, fused Adam'}
-        interleaved.write(args.json, interleaved.rows(_work(args), seconds, against))
-    else:
-        parser.error('--torch_python is needed')
+        return
+    seconds, _ = interleaved.compare(contest.pythons(args), args.rounds)
+    seconds['torch'] = [time * _scale(args) for time in seconds['torch']]
+    interleaved.print_ratios(seconds)
+    against = {'torch': 'PyTorch, one bucket after the other, fused Adam'}
+    interleaved.write(args.json, interleaved.rows(_work(args), seconds, against))
 
 
 if __name__ == '__main__':

@@ -278,7 +278,6 @@ def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
 
 
 def _tables(benchmark: SummaryBenchmark) -> tuple[PaperTable, ...]:
-    """The paper's tables and figures."""
     kappas = list(paper.printed_rows('clidsum_human')[-1].values())[1:]
     counted = 'python -m xlbench.data statistics counts the data that is there'
     figures = ('An example', 'Pre-training', 'Fine-tuning', 'Summaries')

@@ -6,7 +6,7 @@ to provide Google's translations. A row of table 3 has up to four cells, each of
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from xlbench.benchmarks.clidsum import CLIDSUM
 from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
@@ -15,6 +15,7 @@ from xlbench.benchmarks.translation import TRANSLATION
 _CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # With their folders.
 _INTERVIEWS = 'xmediasum40k'
 _TARGETS = tuple(lang for lang in CLIDSUM.languages if lang != CLIDSUM.pivot)
+_CELLS = tuple(itertools.product(_CORPORA, _TARGETS))
 _SPLITS = ('train', 'val', 'test')
 _SUMMARISERS = {  # Of the paper -> (name in folders, `model` of clidsum_summariser)
     'PEGASUS': ('pegasus', 'pegasus'),
@@ -81,6 +82,11 @@ def _translator(name: str, lang: str) -> str:
     return _TRANSLATORS[name][1].format(lang=lang)
 
 
+_TRANS_WMT = [
+    Command(f'trans_wmt-{lang}', configs=_WMT.configs(f'target={lang}'), seeded=False)
+    for lang in _TARGETS
+]
+
 # ------------------------------------------------------------------------------------- pipelines
 
 
@@ -112,13 +118,6 @@ def _summarisers() -> Iterator[Command]:
             yield Command(f'{word}-{corpus}', configs=configs, flags=flags, after=after)
 
 
-def _wmt() -> list[Command]:
-    return [
-        Command(f'trans_wmt-{lang}', configs=_WMT.configs(f'target={lang}'), seeded=False)
-        for lang in _TARGETS
-    ]
-
-
 def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
     word, _ = _SUMMARISERS[summariser]
     system = f'{word}-{_TRANSLATORS[translator][0]}'
@@ -136,25 +135,26 @@ def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
     return Command(name, 'translate chain', flags=tuple(flags), folder=system, limited=True)
 
 
-def _system(name: str, cells: Iterable[Command], label: str = '') -> Experiment:
-    """A row of table 3, each cell of which is a run of a command."""
+def _row(
+    name: str, cells: Sequence[Command], label: str = '', title: str = '', **key: str
+) -> list[Command | Experiment]:
+    """A row of table 3 or 4, each cell of which is a run of a command."""
     names = tuple(command.name for command in cells)
-    return Experiment(name, name, label or name, names, {'model': name})
+    return [*cells, Experiment(title or name, name, label or name, names, {'model': name, **key})]
 
 
 def _sum_trans() -> Iterator[Command | Experiment]:
     for summariser, translator in itertools.product(_SUMMARISERS, _TRANSLATORS):
-        chains = [_chain(summariser, translator, *pair) for pair in _cells()]
-        yield from chains
-        yield _system(f'{summariser} + {translator}', chains)
+        chains = [_chain(summariser, translator, *pair) for pair in _CELLS]
+        yield from _row(f'{summariser} + {translator}', chains)
 
 
 def _trans_sum() -> Iterator[Command | Experiment]:
     """Systems that translate first; each translator's dialogues have a summariser of their own."""
     for translator, (word, _) in _TRANSLATORS.items():
-        made = [_translated_first(translator, word, *pair) for pair in _cells()]
+        made = [_translated_first(translator, word, *pair) for pair in _CELLS]
         yield from itertools.chain.from_iterable(made)
-        yield _system(f'{translator} + mBART', (of_cell[-1] for of_cell in made))
+        yield from _row(f'{translator} + mBART', [of_cell[-1] for of_cell in made])
 
 
 def _translated_first(translator: str, word: str, corpus: str, lang: str) -> list[Command]:
@@ -197,14 +197,10 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
     return [*translations, summariser, chain]
 
 
-def _cells() -> list[tuple[str, str]]:
-    return list(itertools.product(_CORPORA, _TARGETS))
-
-
 def _translators() -> Iterator[Command | Experiment]:
     """Experiments of table 4, on the test set of WMT20."""
     for name, (word, _) in _TRANSLATORS.items():
-        cells = _wmt()
+        cells = _TRANS_WMT
         if word != 'trans_wmt':
             cells = [
                 Command(
@@ -218,10 +214,7 @@ def _translators() -> Iterator[Command | Experiment]:
                 )
                 for lang in _TARGETS
             ]  # fmt: skip
-        yield from cells
-        key = {'model': name, 'task': 'wmt20'}
-        names = tuple(command.name for command in cells)
-        yield Experiment(f'{name} on WMT20', name, name, names, key)
+        yield from _row(name, cells, title=f'{name} on WMT20', task='wmt20')
 
 
 # ------------------------------------------------------------------------------------ end to end
@@ -248,7 +241,7 @@ def _end_to_end() -> Iterator[Command | Experiment]:
                 f'end_to_end-{corpus}-{lang}',
                 configs=_END_TO_END.configs(f'corpus={corpus},target={lang}'),
             )
-            for corpus, lang in _cells()
+            for corpus, lang in _CELLS
         ],
         'mBART + DA': [
             Command(
@@ -270,8 +263,7 @@ def _end_to_end() -> Iterator[Command | Experiment]:
     }
     yield from pseudo
     for name, cells in rows.items():
-        yield from cells
-        yield _system(name, cells, 'mBART')
+        yield from _row(name, cells, 'mBART')
 
 
 def _pretraining(words: str, lang: str) -> str:
@@ -312,7 +304,7 @@ def _ablation(words: tuple[str, ...]) -> str:
 
 
 _ITEMS = (
-    _SAMPLE, *_TRIPLES, *_summarisers(), *_wmt(),
+    _SAMPLE, *_TRIPLES, *_summarisers(), *_TRANS_WMT,
     *_sum_trans(), *_trans_sum(), *_end_to_end(), *_ablations(), *_translators(),
 )  # fmt: skip
 RECIPE = Recipe.of(

@@ -67,13 +67,7 @@ class LabelBenchmark(MonolingualBenchmark):
         return tuple(number for number in (1, 2, 4, 8) if number <= most)
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
-        """One setting of one task (arXiv:2012.15682, section 4.1).
-
-        Args:
-            name: One of `scenario_names`.
-            task: One of `tasks`.
-            lang: The language of mono; narrows what zero_shot evaluates to one.
-        """
+        """One setting of one task (arXiv:2012.15682, section 4.1)."""
         evaluate = self._named(task, (lang,) if lang else self.languages_of(task))
         if name == 'zero_shot':
             train = self._named(task, (self.pivot,))
@@ -183,7 +177,6 @@ def _halves(number: int, title: str, printed: str, key: Key) -> PaperTable:
 
 
 def _tables(benchmark: LabelBenchmark) -> tuple[PaperTable, ...]:
-    """The paper's tables and figures."""
     factors = {'overlap': 'lexical overlap', 'features': '# of common linguistic features'}
     tokens = tuple(row['token'] for row in paper.printed_rows('fewshot_attention'))
     overlap = dict.fromkeys(row['language'] for row in paper.printed_rows('fewshot_overlap'))

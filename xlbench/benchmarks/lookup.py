@@ -47,7 +47,7 @@ def parse_mixture(name: str) -> Scenario:
     A task's name gives the scenario that trains on this task alone: mono or cross.
     """
     base, _, rate = name.partition('.')
-    known = {s.mixture: s for s in _all_scenarios()}
+    known = {s.mixture: s for benchmark in BENCHMARKS.values() for s in benchmark.scenarios()}
     if base in known:
         return known[base].with_rate(rate or RATES[0])
     try:
@@ -56,8 +56,3 @@ def parse_mixture(name: str) -> Scenario:
         raise errors.unknown('mixture', name, known) from None
     scenario = 'mono' if source == target else 'cross'
     return BENCHMARKS[benchmark].scenario(scenario, task, source, target)
-
-
-def _all_scenarios() -> Iterator[Scenario]:
-    for benchmark in BENCHMARKS.values():
-        yield from benchmark.scenarios()

@@ -37,7 +37,7 @@ class MonolingualBenchmark(Benchmark):
         Args:
             name: One of `scenario_names`.
             task: One of `tasks`.
-            lang: The language of mono; narrows what zero_shot and multi evaluate to one.
+            lang: The language that is trained; of others, it narrows what they evaluate to one.
         """
         if name == 'mono':
             self._refuse_other(name, task, lang, self.languages)

@@ -196,7 +196,12 @@ def printed_scores(
         keys = ('scenario', 'task', 'model', 'source', 'target')
         key = tuple(row.pop(k) for k in keys)
         doubtful = tuple((row.pop('doubtful', None) or '').split())
-        scores = {s: _on_our_scale(text, s in fractions) for s, text in row.items() if text}
+        # Rounded, because 0.967 * 100 is 96.7 only after rounding.
+        scores = {
+            score: round(float(text) * 100, 6) if score in fractions else float(text)
+            for score, text in row.items()
+            if text
+        }
         table[key] = scores, doubtful
     return table
 
@@ -220,8 +225,3 @@ def printed_rows(name: str) -> tuple[dict[str, str], ...]:
         return ()
     with path.open(encoding='utf-8', newline='') as file:
         return tuple(csv.DictReader(file))
-
-
-def _on_our_scale(printed: str, is_fraction: bool) -> float:
-    # Rounded, because 0.967 * 100 is 96.7 only after rounding.
-    return round(float(printed) * 100, 6) if is_fraction else float(printed)

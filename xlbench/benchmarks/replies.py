@@ -55,14 +55,7 @@ class ReplyBenchmark(MonolingualBenchmark):
     num_mt_pairs: int = 0
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
-        """One setting, of one view (arXiv:2106.02017, section 3.2).
-
-        Args:
-            name: One of `scenario_names`.
-            task: 'retrieval' or 'generation'.
-            lang: The language of mono, mt and mixed; narrows what zero_shot and multi evaluate to
-                one.
-        """
+        """One setting, of one view (arXiv:2106.02017, section 3.2)."""
         if name not in TRANSLATED:
             return super()._in_language(name, task, lang)
         others = tuple(other for other in self.languages if other != self.pivot)

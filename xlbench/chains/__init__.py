@@ -1,9 +1,8 @@
 """Chains of models: each stage reads what the one before it has written.
 
   stages   a stage as a user names it; which language each stage of a chain reads and writes
-  writing  stages that are models: summarisers, and whatever else writes texts
   running  a chain at work: outputs of stages are files, signed by what made them
   command  `xlbench translate chain`
 """
 
-__all__ = ['command', 'running', 'stages', 'writing']
+__all__ = ['command', 'running', 'stages']

@@ -137,7 +137,6 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
 
 
 def _folder(args: argparse.Namespace) -> pathlib.Path:
-    """Where the outputs of stages are."""
     return pathlib.Path(args.workdir) / 'stages' / args.task / args.split
 
 
@@ -158,7 +157,6 @@ def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
 
 
 def _open(args: argparse.Namespace, name: str) -> prepared.Prepared:
-    """A task, prepared."""
     return config_lib.open_task(
         name, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )

@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from xlbench import config as config_lib
-from xlbench.chains import stages, writing
+from xlbench.chains import stages
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, readers
 from xlbench.inference import answering
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.translation import units
+from xlbench.translation import neural
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job
 
@@ -136,16 +136,42 @@ class Chain:
         self, number: int, folder: pathlib.Path, accept_failures: bool, say: Callable[[str], None]
     ) -> About:
         """Does one stage, unless it is done."""
-        stage = self._stages[number - 1]
+        stage, identity = self._stages[number - 1], self._identities[number - 1]
         place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
-        identity = self._identities[number - 1]
-        if note := _note(folder, number, stage, identity, accept_failures):
+        read, path = output(folder, number - 1), output(folder, number)
+        about = folder / f'{number}.about.json'
+        inputs = outputs.sha256(str(read))
+        note = _note(about, path, _signature(stage, identity, inputs))
+        if note and (accept_failures or not note.failed):
             say(f'{place}: already done')
             return note
         job = self._job(number)
-        with job.telling_of_cuts(lambda line: say(f'{place}: {line}')):
-            note = _do(place, number, stage, job, folder, accept_failures)
-        say(f'{place}: {job.counts.made:,} texts done, {job.counts.kept:,} from the cache')
+        counts = job.counts
+        with (
+            job.telling_of_cuts(lambda line: say(f'{place}: {line}')),
+            Progress(place, count=lambda: counts.kept + counts.made, unit='texts'),
+        ):
+            answers = _answers(stage, job, list(_read_rows(read)))
+        failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
+        if not accept_failures:
+            again = 'the same command tries them again, and --failed=empty uses empty texts instead'
+            _check_failures(place, answers, f'; {again}')
+        _write_rows(path, answers)
+        facts = config_lib.facts()
+        note = About(
+            signature=_signature(stage, job.identity, inputs),
+            sha256=outputs.sha256(str(path)),
+            stage=stage.name,
+            identity=job.identity,
+            source_lang=stage.source,
+            target_lang=stage.target,
+            inputs=inputs,
+            failed=failed,
+            git=facts['git'],
+            versions=facts['versions'],
+        )
+        files.write(about, msgspec.json.format(msgspec.json.encode(note), indent=1) + b'\n')
+        say(f'{place}: {counts.made:,} texts done, {counts.kept:,} from the cache')
         return note
 
     def answers(self, texts: Sequence[str]) -> list[str]:
@@ -194,62 +220,16 @@ def _signature(stage: Stage, identity: str, inputs: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _note(
-    folder: pathlib.Path, number: int, stage: Stage, identity: str, accept_failures: bool
-) -> About | None:
+def _note(about: pathlib.Path, path: pathlib.Path, signature: str) -> About | None:
     """The note beside a stage's output, if that is what the stage would write now."""
-    path, read = output(folder, number), output(folder, number - 1)
-    about = folder / f'{number}.about.json'
-    if not (about.is_file() and path.is_file() and read.is_file()):
+    if not (about.is_file() and path.is_file()):
         return None
     try:
         note = files.read_json(about, About)
     except UserError:  # Of another version; it is written anew.
         return None
-    signature = _signature(stage, identity, outputs.sha256(str(read)))
     same = note.signature == signature and note.sha256 == outputs.sha256(str(path))
-    return note if same and (accept_failures or not note.failed) else None
-
-
-def _do(
-    place: str,
-    number: int,
-    stage: Stage,
-    job: Job,
-    folder: pathlib.Path,
-    accept_failures: bool,
-) -> About:
-    """Does a stage: writes its output, and the note beside it."""
-    path, read = output(folder, number), output(folder, number - 1)
-    rows = list(_read_rows(read))
-    counts = job.counts
-    with Progress(place, count=lambda: counts.kept + counts.made, unit='texts'):
-        answers = _answers(stage, job, rows)
-    advice = '; the same command tries them again, and --failed=empty uses empty texts instead'
-    failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
-    if not accept_failures:
-        _check_failures(place, answers, advice)
-    written = [
-        Row(row.id, ['' if isinstance(text, Failure) else text for text in row.texts])
-        for row in answers
-    ]
-    _write_rows(path, written)
-    inputs, facts = outputs.sha256(str(read)), config_lib.facts()
-    note = About(
-        signature=_signature(stage, job.identity, inputs),
-        sha256=outputs.sha256(str(path)),
-        stage=stage.name,
-        identity=job.identity,
-        source_lang=stage.source,
-        target_lang=stage.target,
-        inputs=inputs,
-        failed=failed,
-        git=facts['git'],
-        versions=facts['versions'],
-    )
-    text = msgspec.json.format(msgspec.json.encode(note), indent=1)
-    files.write(folder / f'{number}.about.json', text + b'\n')
-    return note
+    return note if same else None
 
 
 def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
@@ -266,23 +246,22 @@ def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
     """Runs a stage on each row; a text that an engine cannot translate becomes a Failure."""
     if not stage.translates:
         return [
-            Row(row.id, writing.texts_of(answer))
+            Row(row.id, neural.texts_of(answer))
             for row, answer in zip(rows, job.run(row.texts[0] for row in rows), strict=True)
         ]
-    answers = units.translated(job, [text for row in rows for text in row.texts], stage.unit)
+    answers = job.run([text for row in rows for text in row.texts], stage.unit)
     return [Row(row.id, [next(answers) for _ in row.texts]) for row in rows]
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Row]:
-    for line in readers.json_lines(str(path)):
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
-        row = files.check_type(line[1], Row, f'{path}:{line[0]}')
-        yield row
+    for number, row in readers.good(readers.json_lines(str(path))):
+        yield files.check_type(row, Row, f'{path}:{number}')
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Row]) -> None:
+    """Writes the rows; a Failure is an empty text."""
     with files.replacing(path) as file:
         for row in rows:
-            line = {'id': row.id, 'texts': list(row.texts)}
+            texts = ['' if isinstance(text, Failure) else text for text in row.texts]
+            line = {'id': row.id, 'texts': texts}
             file.write(f'{json.dumps(line, ensure_ascii=False)}\n'.encode())

@@ -22,7 +22,7 @@ from xlbench.system import errors, files
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
-from xlbench.translation import engines, jobs, units
+from xlbench.translation import engines, jobs
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.
 NAMES = 'chain.json'  # The file in a folder of outputs that names the stages.
@@ -42,7 +42,7 @@ _COMMANDS = {
         '',
         (
             _MODEL,
-            flag('--unit', 'what is translated by itself', 'turn', choices=units.UNITS),
+            flag('--unit', 'what is translated by itself', 'turn', choices=jobs.UNITS),
             flag('--engine_version', 'version of a program or server', '', dest='version'),
             flag('--timeout', 'seconds for a batch', 600.0),
         ),
@@ -65,7 +65,7 @@ class Stage:
       prefix: stands before each text that it reads.
       batch_size: of a model; 0 is xlbench.predict's own.
       max_input_length: of a model that does not translate, in tokens; 0 is the model's own.
-      unit: what is translated by itself, see `units.translated`.
+      unit: what is translated by itself, see `jobs.Job.run`.
       version: of an engine that cannot say its own.
       timeout: seconds that a program or server has for a batch.
     """
@@ -115,9 +115,9 @@ class Stage:
         if self.translates:
             engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
         else:
-            from xlbench.chains import writing  # It loads jax.
+            from xlbench.translation import neural  # It loads jax.
 
-            engine = writing.Writer(self.spec, max_input_length=self.max_input_length, **settings)
+            engine = neural.Writer(self.spec, max_input_length=self.max_input_length, **settings)
         return jobs.Job(engine, self.source, self.target, cache=cache)
 
 

@@ -68,7 +68,6 @@ def _corpus(name: str) -> Corpus:
 
 
 def _list(root: str) -> Iterator[str]:
-    """A line for each corpus."""
     width = max(map(len, CORPORA))
     for corpus in CORPORA.values():
         columns = corpus.name.ljust(width), corpus.way.ljust(7), _state(corpus, root), corpus.title
@@ -85,7 +84,6 @@ def _state(corpus: Corpus, root: str) -> str:
 
 
 def _details(corpus: Corpus, root: str) -> Iterator[str]:
-    """All that is known of one corpus."""
     yield f'{corpus.name}: {corpus.title}'
     yield f'address   {corpus.address}'
     yield f'licence   {corpus.licence}'

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import regex
+from scipy import sparse
 
 from xlbench.data import chinese
 from xlbench.system import errors
@@ -190,28 +191,22 @@ def _nearest(
     """
     count = min(count, len(np.unique(labels)))
     vocabulary: dict[str, int] = {}
-    rows, columns, counts = _count(sources, vocabulary, grow=True)
-    document_frequency = np.bincount(columns, minlength=len(vocabulary))
+    for word in itertools.chain.from_iterable(map(words, sources)):
+        vocabulary.setdefault(word, len(vocabulary))
+    counts = _count(sources, vocabulary)
+    document_frequency = np.bincount(counts.indices, minlength=len(vocabulary))
     # The smoothed form, log((1 + n) / (1 + df)) + 1: never 0, so a word in every text still counts.
     idf = np.log((1 + len(sources)) / (1 + document_frequency)) + 1.0
-    weights = _unit_rows(rows, counts * idf[columns], len(sources))
-    # The sources by word: word w is in sources rows[starts[w]:starts[w+1]], at those weights.
-    order = np.argsort(columns, kind='stable')
-    rows, weights = rows[order], weights[order]
-    starts = np.concatenate([[0], np.cumsum(document_frequency)])
+    weights = counts.multiply(idf).tocsr()
+    lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
+    weights = weights.multiply(1 / np.maximum(lengths, 1e-300).reshape(-1, 1)).tocsr().T
 
     nearest = []
     chunk = max(1, _CHUNK_PAIRS // len(sources))
     for first in range(0, len(inputs), chunk):
-        part = inputs[first : first + chunk]
-        query_rows, query_columns, query_counts = _count(part, vocabulary, grow=False)
         # An input needs no unit length: it scales all its similarities alike.
-        query = query_counts * idf[query_columns]
-        similarity = np.zeros((len(part), len(sources)), np.float32)
-        for row, word, weight in zip(query_rows, query_columns, query, strict=True):
-            span = slice(starts[word], starts[word + 1])
-            # A source occurs once in a word's span, so plain fancy indexing adds correctly.
-            similarity[row, rows[span]] += (weight * weights[span]).astype(np.float32)
+        query = _count(inputs[first : first + chunk], vocabulary).multiply(idf).tocsr()
+        similarity = (query @ weights).astype(np.float32).toarray()
         best = []
         for _ in range(count):
             best.append(labels[similarity.argmax(axis=1)])
@@ -221,31 +216,15 @@ def _nearest(
     return nearest
 
 
-def _count(
-    texts: Sequence[str], vocabulary: dict[str, int], grow: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Non-zero word counts as three arrays [entries]: text index, word index, count.
-
-    Unknown words get an index where `grow` is set and are left out where it is not.
-    """
-    of_each = [words(text) for text in texts]
-    every = list(itertools.chain.from_iterable(of_each))
-    if grow:
-        for word in dict.fromkeys(every):
-            vocabulary.setdefault(word, len(vocabulary))
-    columns = np.fromiter((vocabulary.get(word, -1) for word in every), np.int64, len(every))
-    rows = np.repeat(np.arange(len(texts)), list(map(len, of_each)))
-    rows, columns = rows[columns >= 0], columns[columns >= 0]
-    places = rows * len(vocabulary) + columns
-    _, first, counts = np.unique(places, return_index=True, return_counts=True)
-    order = np.argsort(first)  # As the words stand in their texts.
-    return rows[first[order]], columns[first[order]], counts[order].astype(np.float64)
-
-
-def _unit_rows(rows: np.ndarray, weights: np.ndarray, num_rows: int) -> np.ndarray:
-    """Entries [entries] divided by the Euclidean length of their row."""
-    lengths = np.sqrt(np.bincount(rows, weights * weights, minlength=num_rows))
-    return weights / lengths[rows]
+def _count(texts: Sequence[str], vocabulary: Mapping[str, int]) -> sparse.csr_array:
+    """Returns [texts, vocabulary]: how often each known word is in each text."""
+    known = [[vocabulary[word] for word in words(text) if word in vocabulary] for text in texts]
+    columns = np.fromiter(itertools.chain.from_iterable(known), np.int64)
+    ends = np.cumsum([0, *map(len, known)])
+    shape = len(texts), len(vocabulary)
+    counts = sparse.csr_array((np.ones(len(columns)), columns, ends), shape=shape)
+    counts.sum_duplicates()
+    return counts
 
 
 # ---------------------------------------------------------------------------------------------

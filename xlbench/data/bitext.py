@@ -338,7 +338,6 @@ def clean(inputs: Sequence[Input], output: str, chosen: Rules, workers: int = 1)
 def _clean(
     inputs: Sequence[Input], output: str, about_path: str, chosen: Rules, workers: int
 ) -> Report:
-    """Writes the two files of `clean`."""
     report, seen = Report(), Seen()
     with (
         files.replacing(output) as file,
@@ -417,7 +416,6 @@ def _clean_chunk(pairs: list[Pair], chosen: Rules) -> _Result:
 
 
 def _write(file: BinaryIO, result: _Result, seen: Seen, report: Report) -> None:
-    """Writes the pairs that are new."""
     new = seen.add(result.hashes)
     pairs = itertools.compress(result.pairs, new)
     file.write(''.join(f'{source}\t{target}\n' for source, target in pairs).encode())

@@ -156,7 +156,6 @@ class _BadLine(Exception):
 
 
 def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
-    """Yields the words of one sentence."""
     for number, columns in _numbered_words(block, COLUMNS):
         yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
 

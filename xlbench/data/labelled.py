@@ -76,7 +76,6 @@ class Uid:
 
 
 def _first_number(task: str, lang: str, split: str) -> int:
-    """Returns the number of a language's first row."""
     if task == 'pawsx':
         return 1
     if task != 'xnli':

@@ -226,7 +226,6 @@ def task_window_sizes(window: int | None, examples: Examples, layout: packing.La
 
 
 def _examples_a_row(examples: Examples, task: int, layout: packing.Layout) -> float:
-    """Estimates how many examples of a task share a row, from a sample."""
     if not layout.packed:
         return 1.0
     sample = examples.sample_of(task, SAMPLE)

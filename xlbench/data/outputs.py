@@ -299,7 +299,6 @@ def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
 
 
 def _lines(path: str) -> list[tuple[int, str]]:
-    """Returns (number, text) of each line, without its end."""
     return list(readers.good(readers.numbered(path)))
 
 
@@ -310,7 +309,6 @@ def _records(path: str) -> list[dict[str, Json]]:
 
 
 def _tags(path: str, format: str) -> list[str]:
-    """Returns the tags of each sentence, with spaces between them."""
     return [record['tags'] for record in readers.good(_TAGGED[format](path))]
 
 

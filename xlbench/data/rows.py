@@ -249,7 +249,6 @@ _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 
 
 def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
-    """Reads the rows of a CSV or TSV file, with the values of some columns."""
     separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
     if names is None:
         names = _header(path, layout, numbered)
@@ -281,7 +280,6 @@ def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row 
 def _header(
     path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
 ) -> list[str] | BadRecord:
-    """Returns the names of the columns, which the first line has."""
     first = next(numbered, BadRecord(path, 1, 'the file is empty'))
     if isinstance(first, BadRecord):
         return dataclasses.replace(first, fatal=True)
@@ -360,7 +358,6 @@ _BROKEN = (OSError, ValueError, OverflowError)
 
 
 def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
-    """Reads the rows of a Parquet or Arrow file, with the values of some columns."""
     import pyarrow
 
     try:

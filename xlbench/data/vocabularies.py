@@ -238,6 +238,7 @@ _BERT = dict(
 _GPT2 = dict.fromkeys(('bos_token', 'eos_token', 'unk_token'), '<|endoftext|>')
 _BPE = ('vocab.json', 'merges.txt')
 _XLMR = ('sentencepiece.bpe.model',)
+_ROBERTA = dict(named=_FAIRSEQ, source=('bos',), start='bos', doubled_ends=True)
 _MBART = dict(
     named=_FAIRSEQ,
     source=('source_lang',),
@@ -276,12 +277,7 @@ M2M_LANGUAGES = {
 _UNICODER_END = '[EOS]'
 
 FAMILIES = {
-    't5': Family(
-        ('spiece.model',),
-        'T5Tokenizer',
-        unk_id=2,
-        named=_T5,
-    ),
+    't5': Family(('spiece.model',), 'T5Tokenizer', unk_id=2, named=_T5),
     'pegasus': Family(
         ('spiece.model',),
         'PegasusTokenizer',
@@ -291,14 +287,7 @@ FAMILIES = {
     ),
     'mbart25': Family(_XLMR, 'MBartTokenizer', **_MBART, language_last=True),
     'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
-    'xlm-roberta': Family(
-        _XLMR,
-        'XLMRobertaTokenizer',
-        named=_FAIRSEQ,
-        source=('bos',),
-        start='bos',
-        doubled_ends=True,
-    ),
+    'xlm-roberta': Family(_XLMR, 'XLMRobertaTokenizer', **_ROBERTA),
     # microsoft/Unicoder, generation/fairseq/tasks/generation_from_pretrained_bart.py: the source is
     # X </s> [EOS], and a decoder is fed [de] X </s> and writes X </s> [EOS].
     'unicoder': Family(
@@ -334,21 +323,9 @@ FAMILIES = {
         target=('bos',),
         start='eos',
     ),
-    'roberta': Family(
-        _BPE,
-        'RobertaTokenizer',
-        settings=('add_prefix_space',),
-        named=_FAIRSEQ,
-        source=('bos',),
-        start='bos',
-        doubled_ends=True,
-    ),
+    'roberta': Family(_BPE, 'RobertaTokenizer', settings=('add_prefix_space',), **_ROBERTA),
     'gpt2': Family(
-        _BPE,
-        'GPT2Tokenizer',
-        settings=('add_prefix_space',),
-        named=_GPT2,
-        start='eos',
+        _BPE, 'GPT2Tokenizer', settings=('add_prefix_space',), named=_GPT2, start='eos'
     ),
     # Llama, Mistral and Gemma, whose texts begin with <s>; Qwen's do not.
     'llama': Family(source=('bos',), start='eos', pad_is_end=True),

@@ -94,19 +94,59 @@ def decode(
         raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
     encoded = batch['encoded'] if 'encoded' in batch else encode(model, params, batch)
     with layout.activate():
-        return _continue(
-            model,
-            layout.place(params),
-            batch,
-            encoded,
-            options,
-            start_id=start_id,
+        params = layout.place(params)
+        apply = functools.partial(model.apply, {'params': params})
+        segments = batch['encoder_segment_ids']
+        about = {}
+        if model.reads_languages and 'decoder_language_ids' in batch:
+            about['decoder_language_ids'] = batch['decoder_language_ids']
+        size, count = segments.shape[0], options.hypotheses
+        cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
+        decode_step = model.steps(params, size * count, options.max_length, copies)
+        starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
+        empty = ~jnp.any(segments > 0, axis=1)
+        if model.decoder_only:
+            starts = batch['decoder_input_tokens'][:, 0]
+            empty = batch['decoder_segment_ids'][:, 0] == 0
+        rules = Rules(options, eos_id, forced_first)
+        loops = loop.Loops(
+            lengths=loop.lengths(cache, options.max_length),
+            resize=functools.partial(apply, method='resize'),
+            sizes=loop.sizes(params, size, count * options.max_length),
+            take=functools.partial(apply, method='take_examples'),
+            fixed=model.fixed,
+        )
+        if options.num_beams > 1:
+            texts = beam_search(
+                decode_step,
+                cache,
+                options,
+                rules,
+                batch_size=size,
+                start_id=starts,
+                pad_id=pad_id,
+                empty=empty,
+                loops=loops,
+            )
+            return Decoded(*texts)
+        keys = None
+        if options.method == 'sample':
+            rng = jax.random.key(options.seed) if rng is None else rng
+            keys = sampling.row_keys(rng, batch.get('example_index', jnp.arange(size)), count)
+        tokens, scores = one_by_one(
+            decode_step,
+            cache,
+            functools.partial(_choose, options, rules, keys),
+            batch_size=size,
+            max_length=options.max_length,
+            start_id=starts,
             eos_id=eos_id,
             pad_id=pad_id,
-            forced_first=forced_first,
-            rng=rng,
-            copies=copies,
+            empty=empty,
+            num_texts=count,
+            loops=loops,
         )
+        return Decoded(tokens, scores, scores)
 
 
 def encode(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> Tree[jax.Array]:
@@ -115,74 +155,6 @@ def encode(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> 
     if not model.reads_languages:
         source.pop('encoder_language_ids', None)
     return model.apply({'params': params}, **source, method='encode')
-
-
-def _continue(
-    model: nn.Module,
-    params: Params,
-    batch: Mapping[str, jax.Array],
-    encoded: Tree[jax.Array],
-    options: Options,
-    *,
-    start_id: int | jax.Array,
-    eos_id: int,
-    pad_id: int,
-    forced_first: jax.Array | None,
-    rng: jax.Array | None,
-    copies: Sequence[jax.Array] | None,
-) -> Decoded:
-    """Writes the texts to a source that the model has `encoded`; arguments as in `decode`."""
-    apply = functools.partial(model.apply, {'params': params})
-    segments = batch['encoder_segment_ids']
-    about = {}
-    if model.reads_languages and 'decoder_language_ids' in batch:
-        about['decoder_language_ids'] = batch['decoder_language_ids']
-    size, count = segments.shape[0], options.hypotheses
-    cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
-    decode_step = model.steps(params, size * count, options.max_length, copies)
-    starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
-    empty = ~jnp.any(segments > 0, axis=1)
-    if model.decoder_only:
-        starts, empty = batch['decoder_input_tokens'][:, 0], batch['decoder_segment_ids'][:, 0] == 0
-    rules = Rules(options, eos_id, forced_first)
-    loops = loop.Loops(
-        lengths=loop.lengths(cache, options.max_length),
-        resize=functools.partial(apply, method='resize'),
-        sizes=loop.sizes(params, size, count * options.max_length),
-        take=functools.partial(apply, method='take_examples'),
-        fixed=model.fixed,
-    )
-    if options.num_beams > 1:
-        texts = beam_search(
-            decode_step,
-            cache,
-            options,
-            rules,
-            batch_size=size,
-            start_id=starts,
-            pad_id=pad_id,
-            empty=empty,
-            loops=loops,
-        )
-        return Decoded(*texts)
-    keys = None
-    if options.method == 'sample':
-        rng = jax.random.key(options.seed) if rng is None else rng
-        keys = sampling.row_keys(rng, batch.get('example_index', jnp.arange(size)), count)
-    tokens, scores = one_by_one(
-        decode_step,
-        cache,
-        functools.partial(_choose, options, rules, keys),
-        batch_size=size,
-        max_length=options.max_length,
-        start_id=starts,
-        eos_id=eos_id,
-        pad_id=pad_id,
-        empty=empty,
-        num_texts=count,
-        loops=loops,
-    )
-    return Decoded(tokens, scores, scores)
 
 
 def _choose(

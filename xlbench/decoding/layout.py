@@ -98,11 +98,8 @@ def layout_of(model: nn.Module, params: Params | Shapes) -> Layout:
 
 def _cut_by(leaf: jax.Array | jax.ShapeDtypeStruct, axis: str) -> list[int]:
     """The axes of a parameter that an axis of the mesh cuts."""
-    return [place for place, part in enumerate(leaf.sharding.spec) if axis in _axes(part)]
-
-
-def _axes(part: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    return (part,) if isinstance(part, str) else tuple(part or ())
+    parts = map(partitioning.axes_of, leaf.sharding.spec)
+    return [place for place, axes in enumerate(parts) if axis in axes]
 
 
 def _gathered_bytes(leaf: jax.Array | jax.ShapeDtypeStruct, dtype: str) -> int:
@@ -122,4 +119,5 @@ def _divides(
 
 def _respecified(spec: PartitionSpec, cut: str | tuple[str, ...]) -> PartitionSpec:
     """The spec without fsdp, and with `cut` in place of tensor."""
-    return PartitionSpec(*(cut if 'tensor' in _axes(part) else None for part in spec))
+    parts = map(partitioning.axes_of, spec)
+    return PartitionSpec(*(cut if 'tensor' in axes else None for axes in parts))

@@ -57,7 +57,7 @@ def _mark(args: argparse.Namespace) -> int:
     # These load for a second; a slip need not wait.
     from xlbench.inference.dialogue_annotator import DialogueAnnotator
     from xlbench.inference.language_model import LanguageModel
-    from xlbench.inference.load import load
+    from xlbench.inference.loading import load
 
     settings = Settings(
         keywords=args.keywords,

@@ -69,10 +69,10 @@ def main(argv: Sequence[str]) -> int:
     for target in targets.values():
         _check_own(target)
     config_lib.check_source(flags.tagger, '--tagger')
-    from xlbench.inference import load  # Behind all checks: it imports jax, which takes seconds.
+    from xlbench.inference import loading  # Behind all checks: it imports jax, which takes seconds.
     from xlbench.inference.labeller import Tagger
 
-    tagger = load.load(flags.tagger, batch_size=flags.batch_size)
+    tagger = loading.load(flags.tagger, batch_size=flags.batch_size)
     if not isinstance(tagger, Tagger):
         raise UserError(
             f'--tagger={flags.tagger} is not a tagger; train one with objective tagging'

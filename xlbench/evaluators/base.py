@@ -194,11 +194,8 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         for one in self.tasks:
             if not self.has_texts(one) or task not in (one.prepared.name, 'mean'):
                 continue
-            records = one.prepared.read(range(min(2, len(one.prepared))))
-            targets = [record['targets_pretokenized'] for record in records]
-            compared = targets, [[text] for text in targets]
-            if process := postprocess.Postprocess(one.prepared):
-                compared = process(records, compared[1])
+            records, right = _first(one.prepared, 2)
+            compared = postprocess.Postprocess(one.prepared)(records, [[text] for text in right])
             try:
                 given |= one.metrics.score(*compared, given)[0].keys()
             except errors.UserError:  # It needs more examples.
@@ -324,8 +321,7 @@ def check_metrics(
     """Scores two examples of a task with its metrics; UserError if one cannot. See Suite.check."""
     task.metrics.require()
     if process := postprocess.Postprocess(task.prepared):
-        records = task.prepared.read(range(min(2, len(task.prepared))))
-        right = [record['targets_pretokenized'] for record in records]
+        records, right = _first(task.prepared, 2)
         for texts in (right, *([text] * len(right) for text in ('', '?!') if any_text)):
             compared = process(records, [[text] * num_predictions for text in texts])
             try:
@@ -339,11 +335,15 @@ def check_metrics(
                 ) from error
         return
 
-    def read(count: int) -> list[str]:
-        records = task.prepared.read(range(min(count, len(task.prepared))))
-        return [record['targets_pretokenized'] for record in records]
+    task.metrics.check(
+        lambda count: _first(task.prepared, count)[1], num_predictions, taken, any_text
+    )
 
-    task.metrics.check(read, num_predictions, taken, any_text)
+
+def _first(prepared: Prepared, count: int) -> tuple[list[dict[str, Json]], list[str]]:
+    """The first records of a task, and their targets."""
+    records = prepared.read(range(min(count, len(prepared))))
+    return records, [record['targets_pretokenized'] for record in records]
 
 
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
@@ -385,11 +385,6 @@ def line(
         'scores': dict(scores),
         **more,
     }
-
-
-def several(references: Sequence[str]) -> dict[str, list[str]]:
-    """The entry `references` of a line of predictions.jsonl, where an example has several."""
-    return {'references': list(references)} if len(references) > 1 else {}
 
 
 def _collapse(task: str, lines: Lines) -> str:

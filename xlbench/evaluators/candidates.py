@@ -110,27 +110,14 @@ def _mix(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-class Ranks(NamedTuple):
-    """Losses and ranks of n examples' gold replies among their candidates, [n] each.
+def rank(
+    task: RetrievalTask,
+    messages: np.ndarray,  # [n, dim], times scale
+    replies: np.ndarray,  # [replies, dim]
+) -> tuple[np.ndarray, ...]:
+    """[n] each: the loss of an example's gold reply in nats, its rank from 1, and the best place.
 
-    Attributes:
-      loss: of the gold reply, nats.
-      rank: of the gold reply, from 1.
-      best: the candidate with the highest score, its place in `RetrievalTask.replies`.
-    """
-
-    loss: np.ndarray
-    rank: np.ndarray
-    best: np.ndarray
-
-
-def rank(task: RetrievalTask, messages: np.ndarray, replies: np.ndarray) -> Ranks:
-    """Losses and ranks of the gold replies among their candidates.
-
-    Args:
-      task: n examples.
-      messages: [n, dim], times scale.
-      replies: [replies, dim].
+    The best place is in `RetrievalTask.replies`: of the candidate with the highest score.
     """
     lengths = np.linalg.norm(replies, axis=1)
     best, losses, ranks = [], [], []
@@ -144,7 +131,7 @@ def rank(task: RetrievalTask, messages: np.ndarray, replies: np.ndarray) -> Rank
         total = np.exp(scores - largest[:, None]).sum(axis=1)
         losses.append(largest + np.log(total) - gold[:, 0])
         best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
-    return Ranks(*map(np.concatenate, (losses, ranks, best)))
+    return tuple(map(np.concatenate, (losses, ranks, best)))
 
 
 class Suggested(NamedTuple):
@@ -168,7 +155,7 @@ class Suggested(NamedTuple):
 
 
 class Rows:
-    """The scores and suggestions of a task's examples.
+    """The scores and suggestions of a task's examples, from what `rank` has found.
 
     Attributes:
       scores: of the task.
@@ -176,8 +163,9 @@ class Rows:
       suggestions: of each example, best first; None without a response set.
     """
 
-    def __init__(self, task: RetrievalTask, ranks: Ranks):
-        loss, rank, best = ranks
+    def __init__(
+        self, task: RetrievalTask, loss: np.ndarray, rank: np.ndarray, best: np.ndarray
+    ):
         self.scores: dict[str, float] = {
             'loss': float(loss.mean()),
             'mrr': 100 * float((1 / rank).mean()),
@@ -193,12 +181,9 @@ class Rows:
         self.note('loss', loss, everyone)
         self.note('rank', rank, everyone)
 
-    def add(
-        self, scores: Mapping[str, float], per_example: Sequence[Mapping[str, float]] = ()
-    ) -> None:
-        """Scores of the task, and of each example."""
-        self.scores |= scores
-        for noted, values in zip(self._per_example, per_example, strict=bool(per_example)):
+    def add(self, per_example: Sequence[Mapping[str, float]]) -> None:
+        """Scores of each example."""
+        for noted, values in zip(self._per_example, per_example, strict=True):
             noted.update(values)
 
     def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:

@@ -213,8 +213,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         """Scores of the losses and of the texts; a line an example."""
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
-        signatures, written = {}, []
-        hashes = task.metrics.hashes
+        facts, written = {'signatures': {}, 'metrics': []}, []
         if self._decode:
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             if self.ranker:
@@ -224,7 +223,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             of_metrics, per_example = task.metrics.score(*compared, _SCORES)
             scores |= of_metrics
             references = postprocess.references(task.prepared, records)
-            signatures = task.metrics.signatures_of(list(map(len, references)))
+            facts = task.metrics.facts(list(map(len, references)))
             written = [
                 base.line(
                     i,
@@ -235,16 +234,14 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
                         'log_probability': float(rows['log_probabilities'][i, 0]),
                         **per_example[i],
                     },
-                    **base.several(references[i]),
+                    **({'references': references[i]} if len(references[i]) > 1 else {}),
                     **self._n_best(rows, i, texts),
                 )
                 for i, (record, texts) in enumerate(zip(records, n_best, strict=True))
             ]
         result = {
             'scores': scores,
-            'signatures': signatures,
-            **({'hashes': hashes} if hashes and signatures else {}),
-            'metrics': list(task.metrics.written) if signatures else [],
+            **facts,
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
             'decoding': self._facts() if self._decode else {},
@@ -252,7 +249,6 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return result, written
 
     def _facts(self) -> dict[str, Json]:
-        """Records in metrics.json how the texts were generated."""
         facts = describe(self._options)
         if self.ranker:
             facts |= {'num_return': self.ranker.keep, **self.ranker.facts}
@@ -265,14 +261,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         records: Sequence[Mapping[str, Json]],
         rows: Rows,
     ) -> Rows:
-        """The rows of examples with other scores of their texts, the best of these first.
-
-        Args:
-          ranker: gives the scores.
-          prepared: the task.
-          records: of its examples.
-          rows: of the examples, with all that is ranked.
-        """
+        """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id
         lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos_id))
         values = (rows['scores'], rows['log_probabilities'], lengths)

@@ -101,8 +101,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         ]
         result = {
             'scores': scores,
-            'signatures': task.metrics.signatures,
-            'metrics': list(task.metrics.written),
+            **task.metrics.facts(),
             'num_examples': len(records),
             'decoding': {},
             'trimmed': {'inputs': task.batches.trimmed['inputs']},

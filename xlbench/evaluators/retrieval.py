@@ -25,8 +25,8 @@ from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.evaluators import base, candidates as candidates_lib
-from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested
+from xlbench.evaluators import base
+from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, rank
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
@@ -149,16 +149,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         self._mesh, self._scale = mesh, objective.scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
         tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
-        official = lengths if options.official_filter else None
+        candidates, official = options.candidates, lengths if options.official_filter else None
         self.tasks = [
-            RetrievalTask(
-                task.prepared,
-                task.batches,
-                task.metrics,
-                of_task,
-                options.candidates,
-                official,
-            )
+            RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
             for task, of_task in zip(tasks, responses or [None] * len(tasks), strict=True)
         ]
         for task in self.tasks:
@@ -214,7 +207,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def summarise(self, task: RetrievalTask, shared: '_Vectors') -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
-        rows = Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))
+        rows = Rows(task, *rank(task, messages, shared.replies[task.prepared.name]))
         facts = {'signatures': {}, 'decoding': {}}
         if task.responses:
             facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
@@ -253,13 +246,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def _suggest(
         self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: Rows
     ) -> dict[str, Json]:
-        """Suggests responses to each message, and adds to the rows; facts of the result.
+        """Suggests responses to messages [n, dim], and adds to the rows; facts of the result.
 
-        Args:
-          task: n examples.
-          messages: [n, dim].
-          index: of the task's response set, without log-likelihoods.
-          rows: of the task.
+        The index of the response set has no log-likelihoods.
         """
         responses = self._sets[task.responses.folder]
         tried = [
@@ -271,16 +260,14 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             best = max(tried, key=lambda one: one.scores[_VALIDATION])
         rows.suggestions = best.suggestions
         rows.scores = best.scores | rows.scores  # The metrics come first, see Result.main_score.
-        rows.add({}, best.per_example)
+        rows.add(best.per_example)
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
             ranks = exact_search.ranks(messages[inside], best.index, gold[inside])
             three = [best.ids[i][:3] for i in inside]
-            rows.add(
-                ranking.textbook(ranks, gold[inside])
-                | ranking.official(gold[inside], three, len(responses))
-            )
+            rows.scores |= ranking.textbook(ranks, gold[inside])
+            rows.scores |= ranking.official(gold[inside], three, len(responses))
             rows.note('set_rank', ranks, inside)
         return self._facts(task, best, tried, len(inside))
 
@@ -311,14 +298,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def _facts(
         self, task: RetrievalTask, best: Suggested, tried: Sequence[Suggested], num_inside: int
     ) -> dict[str, Json]:
-        """Says in metrics.json which responses were suggested, and how.
-
-        Args:
-          task: that was scored.
-          best: what is suggested.
-          tried: all that it was chosen among.
-          num_inside: examples whose reply is in the set.
-        """
+        """Says in metrics.json which responses were suggested, and how; `best` was chosen."""
         responses, options = self._sets[task.responses.folder], self._options
         decoding: dict[str, Json] = {
             'method': 'retrieval',
@@ -330,12 +310,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         }
         if len(tried) > 1:
             decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
-        hashes = task.metrics.hashes
         return {
             'decoding': decoding,
-            'signatures': task.metrics.signatures,
-            **({'hashes': hashes} if hashes else {}),
-            'metrics': list(task.metrics.written),
+            **task.metrics.facts(),
             'responses': {
                 'task': task.responses.name,
                 'split': task.responses.split,

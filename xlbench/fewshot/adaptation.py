@@ -13,8 +13,9 @@ epochs before any lane may end is known in advance, so the device runs them in o
 Two things make this cheap. The full method trains only those rows of the embedding table that occur
 in some bucket, because without weight decay Adam moves no others. The methods that freeze the
 encoder run it once over every text, without dropout, and train only the head, which reads the
-hidden states as if they were tokens. fsxlt/code runs the frozen encoder at every step, with
-dropout, and so does `Recipe.frozen_dropout`; dev and test sets are read once even then.
+hidden states as if they were tokens. LoRA trains thin matrices beside kernels that all lanes share.
+fsxlt/code runs the frozen encoder at every step, with
+dropout, and so does `Adapt.frozen_dropout`; dev and test sets are read once even then.
 """
 
 import collections
@@ -23,7 +24,7 @@ import queue
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import flax.linen as nn
 import jax
@@ -37,8 +38,9 @@ from xlbench.fewshot import eval_sets
 from xlbench.fewshot.eval_sets import EvalSet
 from xlbench.fewshot.frozen import EMBEDDING, Eval, FrozenEncoder, Head, put, stacked
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigned
-from xlbench.fewshot.settings import METHODS, TAGGING_METHODS, Lane, Recipe
+from xlbench.fewshot.settings import METHODS, Adapt, Lane
 from xlbench.metrics import tagging
+from xlbench.models import lora
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.system import machine
 from xlbench.system.errors import UserError
@@ -47,6 +49,7 @@ from xlbench.training.objectives.contract import Params
 
 Item = TypeVar('Item')
 
+_TRAINED_LORA = ('lora_a', 'lora_b')
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
 MEMORY_SHARE = 0.8
@@ -90,46 +93,30 @@ def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, fl
     return len(scores), best_epoch, best
 
 
-class _Ended(NamedTuple):
-    """A lane that has ended on the device.
-
-    Attributes:
-      lane: which.
-      report: [3 + 2 * epochs], see LanePrograms.advance.
-      predicted: [slots, W], labels of the test set.
-      slot: that it had.
-      params: of its best epoch, if they are kept.
-    """
-
-    lane: Lane
-    report: np.ndarray
-    predicted: jax.Array
-    slot: int
-    params: Params | None
-
-
 class Adapter:
     """Adapts one model to one language in one way.
 
     Args:
       frozen: the model to start from, as it is, and the language; other adapters may share it.
-      recipe: what is adapted, and how.
+      adapt: how it is adapted; the languages, shots, buckets and lanes in it do not count.
+      method: what of it is adapted.
     """
 
-    def __init__(self, frozen: FrozenEncoder, recipe: Recipe):
+    def __init__(self, frozen: FrozenEncoder, adapt: Adapt, method: str):
         objective, model = frozen.objective, frozen.model
         self._of_words = features.VIEWS[objective.view].labels == 'word'
-        if self._of_words and recipe.method not in TAGGING_METHODS:
-            raise UserError(
-                f'method {recipe.method!r} adapts the layer between encoder and classifier, which '
-                f'a tagger does not have; its methods: {", ".join(TAGGING_METHODS)}'
-            )
-        self._method, self._recipe, self._mesh = METHODS[recipe.method], recipe, frozen.mesh
+        self._method, self._adapt, self._mesh = METHODS[method], adapt, frozen.mesh
         self._corpus, self.frozen = frozen.corpus, frozen
         flat = traverse_util.flatten_dict(frozen.params, sep='/')
-        self._rereads = recipe.reads_shots_anew
+        self._rereads = adapt.reads_shots_anew(method)
         self._shared, whole = (), None
-        if not self._method.encoder:
+        if self._method.lora:
+            adapted = self._with_lora(frozen.params)
+            trained = ('classifier/', *(name for name in adapted if name[-6:] in _TRAINED_LORA))
+            flat = {name: leaf for name, leaf in adapted.items() if name.startswith(trained)}
+            self._shared = {name: adapted[name] for name in adapted.keys() - flat.keys()}
+            whole = model
+        elif not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
             trained = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
             if self._rereads:
@@ -142,8 +129,19 @@ class Adapter:
         self._chunks = put(tagging.Chunks(self._corpus.labels).tables, self._mesh)
         self._data_of: tuple[int, LaneData | None] = (0, None)
         self._test_of: tuple[int, Eval] | None = None
-        self._programs = LanePrograms(model, objective, self._mesh, recipe, whole)
+        self._programs = LanePrograms(model, objective, self._mesh, adapt, method, whole)
         self._dispatching = threading.Lock()
+
+    def _with_lora(self, params: Params) -> dict[str, jax.Array]:
+        """Returns the parameters by name, with LoRA's leaves beside its targets."""
+        try:
+            method = lora.Lora(**self._adapt.lora)
+        except UserError as error:
+            raise UserError(str(error).replace('config.lora', 'config.adapt.lora')) from None
+        named = jax.tree.map(lambda x: nn.LogicallyPartitioned(x, (None,) * x.ndim), params)
+        return traverse_util.flatten_dict(
+            nn.meta.unbox(method.add(named, jax.random.key(0))), sep='/'
+        )
 
     def _with_head(self, model: nn.Module) -> nn.Module:
         """Returns the model with the head that the method trains."""
@@ -207,7 +205,9 @@ class Adapter:
 
     def budget(self, shots: int) -> 'LaneBudget':
         """Returns how many lanes of a number of shots fit at a time."""
-        return LaneBudget(self._programs, self._data(shots), self._mesh, self._recipe)
+        return LaneBudget(
+            self._programs, self._data(shots), self._mesh, self._method.runs_encoder, self._rereads
+        )
 
     def _stream(
         self,
@@ -249,7 +249,7 @@ class Adapter:
             for i in np.flatnonzero(ends):
                 lane, slots[i] = slots[i], None
                 kept = self._whole(shots, state, i) if lane in keep else None
-                ended.append(_Ended(lane, report[i], predicted, i, kept))
+                ended.append((lane, report[i], predicted, i, kept))
         yield from self._results(ended, data)
 
     def _epochs(self, data: LaneData, done: np.ndarray, running: np.ndarray) -> np.int32:
@@ -260,21 +260,31 @@ class Adapter:
           done: [slots, 2], epochs done and the best of them.
           running: [slots], where there is a lane.
         """
-        last = np.full(len(done), self._recipe.epochs)
+        last = np.full(len(done), self._adapt.epochs)
         if data.dev is not None:
             # The first epoch is always the best one so far.
-            last = np.minimum(np.maximum(done[:, 1], 1) + self._recipe.patience, last)
+            last = np.minimum(np.maximum(done[:, 1], 1) + self._adapt.patience, last)
         return np.int32(np.min((last - done[:, 0])[running]))
 
-    def _results(self, ended: Sequence[_Ended], data: LaneData) -> Iterator[Result]:
-        """Reads the results of lanes from the device's report of each."""
+    def _results(
+        self,
+        ended: Sequence[tuple[Lane, np.ndarray, jax.Array, int, Params | None]],
+        data: LaneData,
+    ) -> Iterator[Result]:
+        """Reads the results of lanes that have ended on the device.
+
+        Args:
+          ended: each with its report [3 + 2 * epochs], see LanePrograms.advance; the test set's
+            labels [slots, W]; its slot; and the parameters of its best epoch, if they are kept.
+          data: what lanes read.
+        """
         for lane, report, predicted, slot, params in ended:
             epochs = int(report[1])
             right, of = report[3:].reshape(-1, 2)[:epochs].T
             curve, best_epoch, score = (), epochs, None
             if data.dev is not None:
                 curve = tuple((100.0 * right / of).tolist())
-                epochs, best_epoch, score = early_stopping(curve, self._recipe.patience)
+                epochs, best_epoch, score = early_stopping(curve, self._adapt.patience)
             labels = np.asarray(predicted)[slot].copy()
             yield Result(lane, score, best_epoch, epochs, curve, labels, params)
 
@@ -291,7 +301,9 @@ class Adapter:
             adapted[EMBEDDING] = table
         if self._method.fresh:
             whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
-        return traverse_util.unflatten_dict(whole | adapted, sep='/')
+        if self._method.lora:
+            whole |= {n: np.asarray(x) for n, x in self._shared.items() if n.endswith('lora_scale')}
+        return lora.merge(traverse_util.unflatten_dict(whole | adapted, sep='/'))
 
     def _data(self, shots: int) -> LaneData:
         """Puts the data of lanes on the devices; that of the last number of shots is kept."""
@@ -300,7 +312,7 @@ class Adapter:
             dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()
             if self._method.encoder or self._rereads:
                 # Rows of pieces may hold several examples; steps of some examples need them apart.
-                packed = self._of_words and not self._recipe.batch_size
+                packed = self._of_words and not self._adapt.batch_size
                 arrays = self._corpus.bucket_arrays(shots, packed)
             else:
                 arrays = self.frozen.shots(shots, self._reads_hidden)
@@ -316,7 +328,7 @@ class Adapter:
 
     def _test(self, shots: int) -> Eval:
         """Puts the test set on the devices; that of the last number of shots is kept."""
-        # What a frozen encoder makes of it is the same for all of them.
+        # What a frozen encoder reads, or makes of it, is the same for all of them.
         key = shots if self._method.encoder else 0
         if self._test_of is None or self._test_of[0] != key:
             self._test_of = None
@@ -325,6 +337,8 @@ class Adapter:
 
     def _eval(self, shots: int, examples: EvalSet) -> Eval:
         """Puts a dev or test set on the devices."""
+        if self._method.lora:
+            return put(stacked(examples.batches, examples.take, examples.gold), self._mesh)
         if not self._method.encoder:
             return put(self.frozen.evaluated(examples, self._reads_hidden), self._mesh)
         batches = tuple(self._renumbered(shots, batch) for batch in examples.batches)
@@ -345,11 +359,15 @@ class LaneBudget:
       programs: that run them.
       data: that they read.
       mesh: lanes are cut over its axis 'data'.
-      recipe: what they adapt, and how.
+      is_whole: whether they adapt the whole model, not its head alone.
+      rereads: whether a frozen encoder reads the shots at every step.
     """
 
-    def __init__(self, programs: LanePrograms, data: LaneData, mesh: Mesh, recipe: Recipe):
-        self._programs, self._data, self._mesh, self._recipe = programs, data, mesh, recipe
+    def __init__(
+        self, programs: LanePrograms, data: LaneData, mesh: Mesh, is_whole: bool, rereads: bool
+    ):
+        self._programs, self._data, self._mesh = programs, data, mesh
+        self._is_whole, self._rereads = is_whole, rereads
 
     def lanes_at_once(self, most: int) -> int:
         """Returns how many lanes to train side by side: as many as a device's memory holds.
@@ -362,7 +380,7 @@ class LaneBudget:
         """
         ways = self._mesh.shape['data']
         limit = partitioning.memory_limit(self._mesh)
-        if limit is None and self._recipe.reads_shots_anew:
+        if limit is None and self._rereads:
             return ways  # What the encoder makes of one bucket fills the cache.
         if limit is None:
             fit = CPU_CACHE * ways // self.bytes(ways)
@@ -383,7 +401,7 @@ class LaneBudget:
         # Much of what a head's program does keeps one core busy while the others wait. Products of
         # a whole model use all cores: on two cores of an EPYC of family 25, two streams took 1.3
         # times as long as one, and twice the memory.
-        if not partitioning.is_one_cpu(self._mesh) or METHODS[self._recipe.method].encoder:
+        if not partitioning.is_one_cpu(self._mesh) or self._is_whole:
             return 1
         return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
 

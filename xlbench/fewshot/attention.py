@@ -58,6 +58,7 @@ class Change:
         each: Percent points at one place, the mean over all places.
         places: How often it is there, in all examples.
         examples: How many it is in.
+        name: What it is called.
     """
 
     token: int
@@ -65,6 +66,7 @@ class Change:
     each: float
     places: int
     examples: int
+    name: str = ''
 
 
 def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[Change]:
@@ -91,17 +93,6 @@ def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[C
         )
         for i in order
     ]
-
-
-def spoilt(gold: np.ndarray, zero_shot: np.ndarray, adapted: np.ndarray) -> np.ndarray:
-    """Finds the numbers of the examples that zero-shot labels right and the adapted model wrong.
-
-    Args:
-        gold: [examples], labels.
-        zero_shot: [examples].
-        adapted: [examples].
-    """
-    return np.flatnonzero((zero_shot == gold) & (adapted != gold))
 
 
 def first_attention(
@@ -145,26 +136,21 @@ def find(
     )
 
 
-def read_encoder(workdir: str) -> Params:
-    """Reads the parameters of the encoder alone, from the best checkpoint."""
-    step = checkpoints.find_step(workdir, 'best')
-    names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
-    params = checkpoints.read_params(workdir, step, names)
-    return traverse_util.unflatten_dict(params, sep='/')['encoder']
-
-
-def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Names tokens, special ones as BERT does. Example: [102, 10226] -> '[SEP]', 'nicht'."""
+def named(made: Sequence[Change], tokenizer: tokenizers.Tokenizer) -> list[Change]:
+    """Names tokens, special ones as BERT does. Example: 102 -> '[SEP]', 10226 -> 'nicht'."""
     special = {
         tokenizer.bos_id: '[CLS]', tokenizer.eos_id: '[SEP]', tokenizer.unk_id: '[UNK]'
     }  # fmt: skip
-    texts = tokenizer.decode_batch([[number] for number in ids])
-    return [special.get(n) or text or f'[{n}]' for n, text in zip(ids, texts, strict=True)]
+    texts = tokenizer.decode_batch([[one.token] for one in made])
+    return [
+        dataclasses.replace(one, name=special.get(one.token) or text or f'[{one.token}]')
+        for one, text in zip(made, texts, strict=True)
+    ]
 
 
 def compare(
     sweep: Sweep, task: str, language: str, numbers: Sequence[int], adapted: pathlib.Path
-) -> tuple[list[Change], tokenizers.Tokenizer]:
+) -> list[Change]:
     """Returns the changes from the source model to an adapted one, over some test examples.
 
     Args:
@@ -177,8 +163,7 @@ def compare(
     Raises:
         UserError: the prepared test set is not the one that the sweep predicted.
     """
-    name = topics.task_name(task, language)
-    test = sweep.prepare(name, 'test')
+    test = sweep.prepare(topics.task_name(task, language), 'test')
     gold = sweep.gold(task, language)
     predicted = sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
@@ -196,37 +181,25 @@ def compare(
         features.classification(rows[i : i + BATCH_SIZE], layout)
         for i in range(0, len(rows), BATCH_SIZE)
     ]
-    before, after = (
-        first_attention(encoder, read_encoder(str(workdir)), batches)[: len(examples)]
-        for workdir in (source, adapted)
-    )
+    looks = []
+    for workdir in map(str, (source, adapted)):
+        step = checkpoints.find_step(workdir, 'best')
+        names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
+        params = checkpoints.read_params(workdir, step, names)
+        params = traverse_util.unflatten_dict(params, sep='/')['encoder']
+        looks.append(first_attention(encoder, params, batches)[: len(examples)])
     tokens, segments = (
         np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
         for key in ('input_tokens', 'segment_ids')
     )
     tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
-    return changes(np.where(segments > 0, tokens, -1), before, after), tokenizer
-
-
-@dataclasses.dataclass(frozen=True)
-class Compared:
-    """Change of attention by a bucket, over the test examples that it spoilt.
-
-    Attributes:
-        pairs: (true label, wrong prediction) -> number of examples.
-        made: The changes, the largest increase first.
-        names: What the token of each change is called.
-    """
-
-    pairs: Mapping[tuple[str, str], int]
-    made: Sequence[Change]
-    names: Sequence[str]
+    return named(changes(np.where(segments > 0, tokens, -1), *looks), tokenizer)
 
 
 def of_bucket(
     sweep: Sweep, language: str, shots: int, bucket: int, right: str | None, wrong: str | None
-) -> Compared | None:
-    """Compares the model of a bucket with the source model; None if it spoilt no such example.
+) -> tuple[Mapping[tuple[str, str], int], list[Change]]:
+    """Compares the model of a bucket with the source model, over the test examples that it spoilt.
 
     Args:
         sweep: With the parameters of this bucket.
@@ -235,6 +208,10 @@ def of_bucket(
         bucket: Its number.
         right: The true label of all examples; None: any.
         wrong: Their label by the adapted model; None: any.
+
+    Returns:
+        (True label, wrong prediction) -> number of examples, and the changes, the largest increase
+        first; both empty if it spoilt no such example.
     """
     task = sweep.task
     row, workdir = find(sweep, task, language, shots, bucket)
@@ -242,17 +219,14 @@ def of_bucket(
     for label in filter(None, (right, wrong)):
         if label not in labels:
             raise errors.unknown(f'label of {task}', label, labels)
-    predicted = sweep.predicted(row)
-    numbers = [
-        i
-        for i in spoilt(gold, sweep.zero_shot(task, language), predicted).tolist()
+    predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(task, language)
+    pairs = {
+        i: (labels[gold[i]], labels[predicted[i]])
+        for i in np.flatnonzero((zero_shot == gold) & (predicted != gold)).tolist()
         if right in (None, labels[gold[i]]) and wrong in (None, labels[predicted[i]])
-    ]
-    if not numbers:
-        return None
-    made, tokenizer = compare(sweep, task, language, numbers, workdir)
-    pairs = collections.Counter((labels[gold[i]], labels[predicted[i]]) for i in numbers)
-    return Compared(pairs, made, token_names(tokenizer, [change.token for change in made]))
+    }
+    made = compare(sweep, task, language, list(pairs), workdir) if pairs else []
+    return collections.Counter(pairs.values()), made
 
 
 def of_paper(sweep: Sweep) -> Table:
@@ -261,28 +235,25 @@ def of_paper(sweep: Sweep) -> Table:
     Where no review is turned so, all that the model of the bucket gets wrong instead.
     """
     what = 'of 2 stars that become 1'
-    found = of_bucket(sweep, 'de', 1, 0, '2', '1')
-    if found is None:
-        what, found = 'that become wrong', of_bucket(sweep, 'de', 1, 0, None, None)
-    if found is None:
+    pairs, made = of_bucket(sweep, 'de', 1, 0, '2', '1')
+    if not pairs:
+        what, (pairs, made) = 'that become wrong', of_bucket(sweep, 'de', 1, 0, None, None)
+    if not pairs:
         return Table('Change of attention', missing='the bucket makes no test example wrong')
-    made = table(found.made, found.names, 3)
-    count = sum(found.pairs.values())
+    count = sum(pairs.values())
     note = f'{count} German test reviews {what} after adaptation to bucket 0 of 1 shot.'
-    return dataclasses.replace(made, notes=(*made.notes, note))
+    return dataclasses.replace(table(made, 3), notes=(note,))
 
 
-def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
+def table(made: Sequence[Change], top: int) -> Table:
     """Returns the `top` tokens that gain most attention, and those that lose most.
 
     Args:
         made: The largest increase first.
-        names: What each token is called.
         top: How many of each sign.
     """
-    rows = list(zip(names, made, strict=True))
-    gains = [row for row in rows[:top] if row[1].change > 0]
-    losses = [row for row in rows[::-1][:top] if row[1].change < 0]
+    gains = [one for one in made[:top] if one.change > 0]
+    losses = [one for one in made[::-1][:top] if one.change < 0]
     return Table(
         'Change of attention from the first token, topmost layer, percent points',
         (
@@ -291,25 +262,22 @@ def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
             Column('occurs', 'examples'),
         ),
         tuple(
-            TableRow(name, kind, (
+            TableRow(one.name, kind, (
                 Cell(one.change, decimals=2, sign='+'),
                 Cell(text=str(one.places)),
                 Cell(text=str(one.examples)),
             ))
             for kind, part in (('gain', gains), ('loss', losses))
-            for name, one in part
+            for one in part
         ),
         'token',
     )  # fmt: skip
 
 
-def write_csv(path: str | pathlib.Path, made: Sequence[Change], names: Sequence[str]) -> None:
+def write_csv(path: str | pathlib.Path, made: Sequence[Change]) -> None:
     """Writes every token, in the order given."""
     head = ('token', 'id', 'change', 'change_each', 'places', 'examples')
-    rows = (
-        (name, c.token, c.change, c.each, c.places, c.examples)
-        for name, c in zip(names, made, strict=True)
-    )
+    rows = ((c.name, c.token, c.change, c.each, c.places, c.examples) for c in made)
     files.write(path, render.comma_separated(head, rows, decimals=6))
 
 
@@ -327,18 +295,18 @@ def main(argv: Sequence[str]) -> None:
     )
     files.check_own(output, 'a table of this program', heads=['token,id,change,'])
     with locks.file(output) if flags.output else locks.folder(sweep.workdir):
-        found = of_bucket(sweep, *asked)
-        if found is None:
+        found, made = of_bucket(sweep, *asked)
+        if not found:
             raise UserError(
                 'no test example gets these labels from the two models; leave out --from or --to'
             )
-        write_csv(output, found.made, found.names)
-    pairs = sorted(found.pairs.items(), key=lambda pair: -pair[1])
+        write_csv(output, made)
+    pairs = sorted(found.items(), key=lambda pair: -pair[1])
     kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs)
     print(
         f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: '
-        f'{sum(found.pairs.values())} test '
+        f'{sum(found.values())} test '
         f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'
     )
-    print(render.screen(table(found.made, found.names, flags.top)))
+    print(render.screen(table(made, flags.top)))
     print(f'all tokens: {output}')

@@ -21,12 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features, prepared, tokenizers
+from xlbench.data import features, prepared
 from xlbench.data.features import Example
 from xlbench.fewshot import eval_sets, results
 from xlbench.fewshot.settings import Adapt
 from xlbench.metrics import contract
-from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 DEV_SETS = ('validation', 'other_shots', 'none')
@@ -34,7 +33,7 @@ _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
 
 
 def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
-    """Lists the pairs of task and split that `Corpus.open` reads.
+    """Lists the pairs of task and split that a `Corpus` is made of.
 
     Args:
         task: Of the benchmark, or a user's own; see topics.py.
@@ -42,15 +41,8 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
         shots: Numbers of shots.
         dev: One of DEV_SETS.
     """
-    if dev not in DEV_SETS:
-        raise errors.unknown('dev set', dev, DEV_SETS)
-    allowed = topics.shots(task) or tuple(shots)
-    for number in shots:
-        if number not in allowed:
-            listed = ', '.join(map(str, allowed))
-            raise UserError(f'{task} has no buckets of {number} shots; choose from {listed}')
     # The dev set of a number of shots must not depend on which others are asked for.
-    numbers = allowed if dev == 'other_shots' else shots
+    numbers = (topics.shots(task) or shots) if dev == 'other_shots' else shots
     splits = ['test', *(f'shots_{number}' for number in sorted({*numbers}))]
     splits += ['validation'] if dev == 'validation' else []
     return [(topics.task_name(task, lang), split) for split in splits]
@@ -105,36 +97,6 @@ class Corpus:
         self._compact = np.zeros(self._conventions.vocab_size, np.int32)
         self._compact[self.token_ids] = np.arange(len(self.token_ids))
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
-
-    @classmethod
-    def open(
-        cls,
-        root: str,
-        vocabulary: str,
-        task: str,
-        lang: str,
-        adapt: Adapt,
-        further_labels: Sequence[str] = (),
-        view: str = '',
-    ) -> 'Corpus':
-        """Reads a task in one language; what is not prepared is prepared first.
-
-        Args:
-            root: The data root.
-            vocabulary: As `xlbench.prepare --vocabulary` takes it.
-            task: Of the benchmark, or a user's own; see topics.py.
-            lang: ISO code.
-            adapt: What is taken of it.
-            further_labels: Of the model, behind those of the task.
-            view: The objective's, see `features.VIEWS`; '' is the task's.
-        """
-        jobs = needed(task, lang, adapt.shots, adapt.dev)
-        prepared.ensure(jobs, root=root, vocabulary=vocabulary)
-        splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
-        view = view or ('tagging' if topics.is_tagging(task) else 'classification')
-        if view == 'tagging_first_letter':
-            tokenizers.load(vocabulary, root)  # Knows the letters.
-        return cls(splits, adapt, view, further_labels)
 
     @property
     def about_test(self) -> str:

@@ -86,6 +86,7 @@ def build(
     """
     of_words = features.VIEWS[view].labels == 'word'
     make, columns = (_packed, _word_columns) if of_words else (_apart, _text_columns)
+    # [examples], where in all rows the predictions of each begin.
     batches, starts = make(examples, view, limit, batch_size)
     gold, take, indices, words = columns(examples, starts, numbers, limit).astype(np.int32)
     made = tuple(compacted(batch, compact) for batch in batches)
@@ -95,11 +96,7 @@ def build(
 def _apart(
     examples: Records, view: str, limit: int, batch_size: int
 ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-    """Returns batches of nearly equal sizes, the longest texts first.
-
-    Returns:
-        The batches, and [examples] where the prediction of each is, see `EvalSet.take`.
-    """
+    """Returns batches of nearly equal sizes, the longest texts first; and where each text is."""
     # Small sets are parted as well: short texts need not be as wide as the longest one.
     parts = min(_PARTS, -(-len(examples) // PLACES))
     num_batches = max(-(-len(examples) // batch_size), parts)
@@ -125,11 +122,7 @@ def _apart(
 def _packed(
     examples: Records, view: str, limit: int, batch_size: int
 ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-    """Returns batches of equally many rows, each with as many sentences as it holds.
-
-    Returns:
-        The batches, and [examples] where the predictions of each begin, see `EvalSet.take`.
-    """
+    """Returns batches of equally many rows, which hold several sentences; and where each begins."""
     lengths = np.minimum(examples.lengths()[:, 0], limit)
     widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))
     width = min(up_to(PLACES, widest), limit)

@@ -17,8 +17,8 @@ from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
 from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, Eval, resized
-from xlbench.fewshot.settings import METHODS, Lane, Recipe
-from xlbench.models import bert
+from xlbench.fewshot.settings import METHODS, Adapt, Lane
+from xlbench.models import bert, lora
 from xlbench.training.objectives.contract import Batch, Objective, Params
 
 Tree = TypeVar('Tree')
@@ -93,8 +93,9 @@ class LanePrograms:
       model: what is trained.
       objective: of the model.
       mesh: lanes are cut over its axis 'data'.
-      recipe: what of it is adapted, and how.
-      whole: the whole model, where a frozen part of it reads the shots at every step.
+      adapt: epochs, patience, batch size and Adam's numbers.
+      method: a name in METHODS, what of it is adapted.
+      whole: the whole model, where a part of it that is frozen reads the shots at every step.
 
     Attributes:
       begin: (data, assigned) -> lanes before their first epoch.
@@ -111,18 +112,19 @@ class LanePrograms:
         model: nn.Module,
         objective: Objective,
         mesh: Mesh,
-        recipe: Recipe,
+        adapt: Adapt,
+        method: str,
         whole: nn.Module | None = None,
     ):
-        self._model, self._objective, self._recipe, self._whole = model, objective, recipe, whole
+        self._model, self._objective, self._adapt, self._whole = model, objective, adapt, whole
         self._lanes = NamedSharding(mesh, LANES)
-        self._method = METHODS[recipe.method]
+        self._method = METHODS[method]
         self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self._adam = optax.scale_by_adam(**recipe.adam)
+        self._adam = optax.scale_by_adam(**adapt.adam)
 
         # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
         on_cpu, wide = mesh.devices.flat[0].platform == 'cpu', None
-        if on_cpu and not self._method.encoder:
+        if on_cpu and not self._method.runs_encoder:
             wide = {'xla_cpu_prefer_vector_width': 512}
 
         def program(function, arguments, **options):
@@ -155,7 +157,6 @@ class LanePrograms:
         self.predict.lower(state, data, test, some).compile()
 
     def _begin_lanes(self, data: LaneData, assigned: Mapping[str, jax.Array]) -> State:
-        """Begins lanes: their state before the first epoch."""
         slots = assigned['seed'].shape[0]
         params = jax.vmap(lambda seed: self._fresh(data.params, seed))(assigned['seed'])
         return State(
@@ -165,16 +166,18 @@ class LanePrograms:
             best_score=jnp.tile(jnp.array([-1, 1], jnp.int32), (slots, 1)),
             best_epoch=jnp.zeros(slots, jnp.int32),
             epoch=jnp.zeros(slots, jnp.int32),
-            scores=jnp.zeros((slots, self._recipe.epochs, 2), jnp.int32),
+            scores=jnp.zeros((slots, self._adapt.epochs, 2), jnp.int32),
             **assigned,
         )
 
     def _fresh(self, params: Params, seed: jax.Array) -> Params:
         """Returns the parameters that a lane starts from."""
-        if not self._method.fresh:
-            return params
         # Epochs count from 1.
         key = jax.random.fold_in(jax.random.key(seed), 0)
+        if self._method.lora:
+            return lora.drawn(params, key)
+        if not self._method.fresh:
+            return params
         shape = params['classifier']['kernel'].shape
         fresh = {'kernel': bert.INIT(key, shape, jnp.float32)}
         if not self._method.cosine:
@@ -184,13 +187,11 @@ class LanePrograms:
     def _refill_lanes(
         self, state: State, data: LaneData, assigned: Mapping[str, jax.Array], new: jax.Array
     ) -> State:
-        """Begins lanes in place of those of `state` where `new` [slots]."""
         return _select(new, self._begin_lanes(data, assigned), state)
 
     def _advance_lanes(
         self, state: State, data: LaneData, epochs: jax.Array
     ) -> tuple[State, jax.Array]:
-        """Trains `epochs` epochs; gives ended, epoch, best epoch and scores of all lanes, int32."""
         shots = jax.tree.map(lambda x: x[state.bucket], data.shots)
         state = jax.lax.fori_loop(
             0, epochs, lambda _, state: self._epoch(state, shots, data), state
@@ -213,10 +214,10 @@ class LanePrograms:
             best, best_score, best_epoch = _select(
                 better, (params, score, epoch), (best, best_score, state.best_epoch)
             )
-            here = jnp.arange(self._recipe.epochs) == epoch[:, None] - 1
+            here = jnp.arange(self._adapt.epochs) == epoch[:, None] - 1
             here &= ~state.ended[:, None]
             scores = jnp.where(here[..., None], score[:, None], scores)
-        ended = (epoch >= self._recipe.epochs) | (epoch - best_epoch >= self._recipe.patience)
+        ended = (epoch >= self._adapt.epochs) | (epoch - best_epoch >= self._adapt.patience)
         return state.replace(
             params=params,
             moments=moments,
@@ -261,14 +262,14 @@ class LanePrograms:
             # Without a barrier XLA computes the moments again for the parameters, and for that
             # copies the old ones at every step.
             moments = jax.lax.optimization_barrier(_select(real, moments, carry[1]))
-            updates = adam_direction(moments, **self._recipe.adam)
+            updates = adam_direction(moments, **self._adapt.adam)
             moved = jax.tree.map(lambda x, update: x - learning_rate * update, params, updates)
             return (_select(real, moved, params), moments), None
 
-        if not self._recipe.batch_size:
+        if not self._adapt.batch_size:
             return step((params, moments), (0, rows))[0]
         # Examples in a random order, and behind them what is none.
-        num_rows, size = rows['labels'].shape[0], self._recipe.batch_size
+        num_rows, size = rows['labels'].shape[0], self._adapt.batch_size
         real = jnp.arange(-(-num_rows // size) * size) < examples
         drawn = jax.random.uniform(jax.random.fold_in(key, num_rows), (num_rows,))
         order = jnp.argsort(jnp.where(real[:num_rows], drawn, 2.0))
@@ -282,7 +283,6 @@ class LanePrograms:
     def _predict_lanes(
         self, state: State, data: LaneData, test: Eval, where: jax.Array
     ) -> jax.Array:
-        """Predicts a test set by the best parameters, where `where` [slots]: [slots, W] int32."""
         params = state.params if state.best is None else state.best
         return _each_lane(lambda params: self._labels(params, data, test), params, where)
 
@@ -293,9 +293,12 @@ class LanePrograms:
             flat[EMBEDDING] = jnp.concatenate([flat[EMBEDDING], data.rest])
             params = traverse_util.unflatten_dict(flat, sep='/')
 
+        model, every = self._sized(params), params
+        if self._method.lora:
+            model, every = self._reading_shots(params, data.frozen)
+
         def labels(batch):
-            rows = self._objective.row_losses(self._sized(params), params, batch)
-            return rows['predicted'].reshape(-1)
+            return self._objective.row_losses(model, every, batch)['predicted'].reshape(-1)
 
         labels = [jax.lax.map(labels, stack).reshape(-1) for stack in examples.batches]
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)

@@ -83,39 +83,29 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
         for one in tables_of
         if one.missing
     ]
+    # It loads matplotlib, which nothing else here needs.
+    from xlbench.fewshot.analysis import figures
+
     try:
         with locks.folder(folder):
             _refuse_foreign(folder)
             files.remove_leftovers(folder)
-            lines += _write(sweeps, folder, made)
+            # First, so that a folder with anything of ours in it is known as ours.
+            files.write(folder / 'report.md', markdown(made))
+            drawn = figures.draw_all(sweeps, folder)
+            lines += [f'no "{one.caption}": {one.note}' for one in drawn if not one.file]
+            every = (render.latex(one) for _, tables_of in made for one in tables_of)
+            contents = {
+                'report.md': markdown(made, '\n\n'.join(['## Figures', *map(_figure, drawn)])),
+                'report.tex': render.latex_document(every, _MARK),
+                'report.csv': tables.comma_separated(systems),
+                'correlations.csv': _correlations(systems),
+                'factors.csv': _factors(systems),
+            }
+            for name, text in contents.items():
+                files.write(folder / name, text)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
-    return lines
-
-
-def _write(
-    sweeps: Sequence[Sweep],
-    folder: pathlib.Path,
-    made: Sequence[tuple[System, Sequence[Table]]],
-) -> list[str]:
-    """Writes the report into a folder that this process holds; see `write`."""
-    # It loads matplotlib, which nothing else here needs.
-    from xlbench.fewshot.analysis import figures
-
-    # First, so that a folder with anything of ours in it is known as ours.
-    files.write(folder / 'report.md', markdown(made))
-    drawn, systems = figures.draw_all(sweeps, folder), [system for system, _ in made]
-    shown = ['## Figures', *map(_figure, drawn)]
-    lines = [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
-    contents = {
-        'report.md': markdown(made, '\n\n'.join(shown)),
-        'report.tex': render.latex_document((render.latex(t) for _, ts in made for t in ts), _MARK),
-        'report.csv': tables.comma_separated(systems),
-        'correlations.csv': _correlations(systems),
-        'factors.csv': _factors(systems),
-    }
-    for name, text in contents.items():
-        files.write(folder / name, text)
     return [*lines, *(f'wrote {folder / name}' for name in contents)]
 
 

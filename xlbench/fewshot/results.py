@@ -196,7 +196,7 @@ class Journal:
         path = path_of(self._workdir, task, language, 'gold')
         test_set = TestSet(list(labels), num_examples)
         before = read_test_set(self._workdir, task, language)
-        gold = as_bytes(gold)
+        gold = _as_bytes(gold)
         if before and path.is_file():
             there = load_labels(self._workdir, path)
             if before != test_set or not np.array_equal(there, gold):
@@ -205,15 +205,16 @@ class Journal:
                     'started; choose another --workdir'
                 )
             return
-        save_labels(path, gold)
-        write_test_set(self._workdir, task, language, test_set)
+        _save_labels(path, gold)
+        note = json.dumps(msgspec.structs.asdict(test_set), ensure_ascii=False, indent=1)
+        files.write(path_of(self._workdir, task, language, suffix='.json'), note + '\n')
 
     def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
-        path, labels = row.predictions(self._workdir), as_bytes(predicted)
+        path, labels = row.predictions(self._workdir), _as_bytes(predicted)
         if row.bucket is None:
-            save_labels(path, labels)
+            _save_labels(path, labels)
         else:
-            save_row(path, row.bucket, num_buckets, labels)
+            _save_row(path, row.bucket, num_buckets, labels)
 
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:
@@ -319,12 +320,6 @@ def read_test_set(workdir: str | pathlib.Path, task: str, language: str) -> Test
     return files.read_json(path, TestSet) if untrusted.file(workdir, name) else None
 
 
-def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: TestSet) -> None:
-    """Notes what `read_test_set` reads."""
-    text = json.dumps(msgspec.structs.asdict(what), ensure_ascii=False, indent=1)
-    files.write(path_of(workdir, task, language, suffix='.json'), text + '\n')
-
-
 def path_of(workdir: str | pathlib.Path, *parts: str | int, suffix: str = '.npy') -> pathlib.Path:
     """Makes the path predictions/<part>-<part>....npy; no part can lead out of the folder."""
     return pathlib.Path(workdir) / 'predictions' / (joined(*parts) + suffix)
@@ -341,7 +336,7 @@ def joined(*parts: str | int) -> str:
     return '-'.join(map(str, parts))
 
 
-def as_bytes(numbers: np.ndarray) -> np.ndarray:
+def _as_bytes(numbers: np.ndarray) -> np.ndarray:
     """Converts numbers of labels, below 0 between sentences, to uint8."""
     numbers = np.asarray(numbers)
     if numbers.max(initial=0) >= SEPARATOR:
@@ -349,7 +344,7 @@ def as_bytes(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers < 0, SEPARATOR, numbers).astype(np.uint8)
 
 
-def save_labels(path: pathlib.Path, table: np.ndarray) -> None:
+def _save_labels(path: pathlib.Path, table: np.ndarray) -> None:
     """Writes an array whole or not at all."""
     out = io.BytesIO()
     np.save(out, table, allow_pickle=False)
@@ -357,7 +352,7 @@ def save_labels(path: pathlib.Path, table: np.ndarray) -> None:
     files.write(path, out.getvalue())
 
 
-def save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) -> None:
+def _save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) -> None:
     """Writes one row of an array that may be there already, and then has `num_rows` or more."""
     num_rows = max(number + 1, num_rows)
     there = np.load(path, mmap_mode='r', allow_pickle=False) if path.is_file() else None
@@ -365,7 +360,7 @@ def save_row(path: pathlib.Path, number: int, num_rows: int, row: np.ndarray) ->
         table = np.full((num_rows, len(row)), SEPARATOR, np.uint8)
         if there is not None:
             table[: len(there)] = there
-        save_labels(path, table)
+        _save_labels(path, table)
     table = np.load(path, mmap_mode='r+', allow_pickle=False)
     table[number] = row
     table.flush()

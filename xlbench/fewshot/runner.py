@@ -225,7 +225,7 @@ class Runner:
     def _run_groups(self, groups: Sequence[Group], frozen: FrozenEncoder) -> None:
         """Adapts groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
-        adapter = adaptation.Adapter(frozen, self._adapt.recipe(groups[0].method))
+        adapter = adaptation.Adapter(frozen, self._adapt, groups[0].method)
         with futures.ThreadPoolExecutor(1) as beside:
             compiled = None
             for group, following in itertools.zip_longest(groups, groups[1:]):

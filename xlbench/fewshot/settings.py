@@ -15,7 +15,7 @@ from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')
-_MAY_BE_EMPTY = ('head_learning_rates', 'source_learning_rates')
+_MAY_BE_EMPTY = ('head_learning_rates', 'lora_learning_rates', 'source_learning_rates')
 _LANE = ('bucket', 'learning_rate', 'seed')
 _RESULT = ('score', 'dev_score', 'best_epoch', 'epochs', 'examples')
 
@@ -26,6 +26,7 @@ class Method:
 
     Attributes:
       encoder: with everything below the head.
+      lora: with thin matrices beside kernels of the encoder, see models.lora.
       pooler: with the layer between encoder and classifier.
       fresh: the classifier starts anew, drawn with the lane's seed.
       cosine: the classifier compares directions, see HeadConfig.
@@ -35,6 +36,12 @@ class Method:
     pooler: bool = False
     fresh: bool = False
     cosine: bool = False
+    lora: bool = False
+
+    @property
+    def runs_encoder(self) -> bool:
+        """Returns whether predictions need the encoder, which is another one in each lane."""
+        return self.encoder or self.lora
 
 
 METHODS = {
@@ -43,45 +50,10 @@ METHODS = {
     'fc_pooler': Method(pooler=True),
     'cos_pooler': Method(pooler=True, fresh=True, cosine=True),
     'fc_reset_pooler': Method(pooler=True, fresh=True),
+    'lora': Method(lora=True),
 }
-TAGGING_METHODS = ('full', 'fc')  # Taggers have no pooler.
+TAGGING_METHODS = ('full', 'fc', 'lora')  # Taggers have no pooler.
 TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """The method and the numbers of an adaptation to one bucket.
-
-    Attributes:
-      method: a name in METHODS.
-      epochs: at most; as many without a development set.
-      patience: epochs without a higher score after which a lane ends.
-      batch_size: examples of a step; 0: the whole bucket.
-      adam: b1, b2 and eps.
-      frozen_dropout: whether a frozen encoder reads the shots at every step, with dropout.
-    """
-
-    method: str
-    epochs: int = 50
-    patience: int = 10
-    batch_size: int = 0
-    adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
-    frozen_dropout: bool = False
-
-    @property
-    def reads_shots_anew(self) -> bool:
-        """Returns whether a frozen encoder reads the shots at every step."""
-        return self.frozen_dropout and not METHODS[self.method].encoder
-
-    def __post_init__(self):
-        if self.method not in METHODS:
-            raise unknown('method of few-shot adaptation', self.method, METHODS)
-        if self.epochs < 1 or self.patience < 1 or self.batch_size < 0:
-            raise UserError(
-                f'epochs={self.epochs}, patience={self.patience}, batch_size={self.batch_size}; '
-                'allowed are 1 or more epochs and patience, and a batch_size of 0, the whole '
-                'bucket, or more'
-            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +77,8 @@ class Adapt(Block):
       learning_rates: of Adam, without a schedule.
       head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; ()
         stands for the same.
+      lora_learning_rates: likewise, of the method 'lora'.
+      lora: rank, alpha and targets of that method, see models.lora; the head is trained as well.
       starts: 'source', the source-trained model; 'none', what source training began with.
       source_learning_rates: of source training, which is done once with each; what is adapted is
         the model with the best score by config.source.best. () takes what config.source says.
@@ -132,6 +106,10 @@ class Adapt(Block):
     buckets: int | Sequence[int]
     learning_rates: Sequence[Annotated[float, Meta(gt=0)]]
     head_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
+    lora_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
+    lora: Mapping[str, float | Sequence[str]] = dataclasses.field(
+        default_factory=lambda: dict(rank=8, alpha=16.0)
+    )
     starts: Sequence[str] = ('source',)
     source_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
     methods: Sequence[str] = ('full',)
@@ -179,6 +157,7 @@ class Adapt(Block):
                 'or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
             )
         check_keys(self.adam, ('b1', 'b2', 'eps'), 'config.adapt.adam')
+        check_keys(self.lora, ('rank', 'alpha'), 'config.adapt.lora', ('targets',))
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
 
     def groups(self, language: str, start: str) -> list[Group]:
@@ -190,15 +169,16 @@ class Adapt(Block):
         """Returns the numbers of the buckets."""
         return results.bucket_numbers(self.buckets)
 
-    def recipe(self, method: str) -> Recipe:
-        """Returns the recipe of one of the methods."""
-        numbers = (self.epochs, self.patience, self.batch_size)
-        return Recipe(method, *numbers, self.adam, self.frozen_dropout)
+    def reads_shots_anew(self, method: str) -> bool:
+        """Returns whether an encoder whose kernels are frozen reads the shots at every step."""
+        return METHODS[method].lora or (self.frozen_dropout and not METHODS[method].encoder)
 
     def rates(self, method: str) -> Sequence[float]:
         """Returns the learning rates of a method."""
-        of_heads = not METHODS[method].encoder and self.head_learning_rates
-        return self.head_learning_rates if of_heads else self.learning_rates
+        own = self.head_learning_rates
+        if METHODS[method].runs_encoder:
+            own = self.lora_learning_rates if METHODS[method].lora else ()
+        return own or self.learning_rates
 
     def lanes(self, method: str) -> list[Lane]:
         """Returns the lanes of each group of a method."""

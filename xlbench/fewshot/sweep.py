@@ -25,7 +25,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, dry_run, runs, tracking, train
 from xlbench.benchmarks import topics
-from xlbench.data import prepared
+from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import corpus as corpus_lib, report, results, workdir as workdir_lib
 from xlbench.fewshot.runner import Runner, Source
 from xlbench.fewshot.settings import Adapt, planned
@@ -128,7 +128,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         source = Source(source_workdir, trained, data, mesh)
         check_fits(config, adapt, source, data)
         journal = results.Journal(workdir)
-        corpora = open_corpora(config, adapt, journal, source, interruption.check)
+        corpora = open_corpora(config, adapt, data, journal, source, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
         session.begin(partitioning.describe(mesh))
@@ -283,11 +283,12 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
 def open_corpora(
     config: ConfigDict,
     adapt: Adapt,
+    data: Data,
     journal: results.Journal,
     source: Source,
     check: Callable[[], None],
 ) -> dict[str, corpus_lib.Corpus]:
-    """Opens the corpora of what is not done, all of them before anything costs.
+    """Reads the corpora of what is not done, all of them before anything costs.
 
     So what cannot be read is found at once; an example takes a few kB until its language is done.
     """
@@ -296,13 +297,14 @@ def open_corpora(
         for language in adapt.languages
         if not journal.has_all(planned(config.task, adapt, [language]))
     ]
-    corpora, data = {}, config.source.data
+    corpora, view = {}, source.objective.view
+    if view == 'tagging_first_letter':
+        tokenizers.load(config.source.data.vocabulary, config.source.data.root)  # Knows letters.
     with progress_lib.Progress('read', len(left), 'languages') as progress:
         for language in left:
-            corpora[language] = corpus_lib.Corpus.open(
-                data.root, data.vocabulary, config.task, language, adapt, source.further_labels,
-                source.objective.view,
-            )  # fmt: skip
+            needed = corpus_lib.needed(config.task, language, adapt.shots, adapt.dev)
+            splits = {split: data[name, split][0][0] for name, split in needed}
+            corpora[language] = corpus_lib.Corpus(splits, adapt, view, source.further_labels)
             progress.add()
             check()
     return corpora

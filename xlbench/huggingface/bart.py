@@ -41,7 +41,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BartConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
     table = {
@@ -80,18 +80,18 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
 
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('d_model',),
-    'num_heads': ('encoder_attention_heads', 'decoder_attention_heads'),
-    'mlp_dim': ('encoder_ffn_dim', 'decoder_ffn_dim'),
-    'num_encoder_layers': ('encoder_layers',),
-    'num_decoder_layers': ('decoder_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'scaled_embeddings': ('scale_embedding',),
-    'init_std': ('init_std',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
-    'activation_dropout_rate': ('activation_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_heads': 'encoder_attention_heads decoder_attention_heads',
+    'mlp_dim': 'encoder_ffn_dim decoder_ffn_dim',
+    'num_encoder_layers': 'encoder_layers',
+    'num_decoder_layers': 'decoder_layers',
+    'max_positions': 'max_position_embeddings',
+    'scaled_embeddings': 'scale_embedding',
+    'init_std': 'init_std',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
+    'activation_dropout_rate': 'activation_dropout',
 }
 # What old files leave out (transformers' defaults).
 _DEFAULTS = {
@@ -117,9 +117,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
     Which norms a model has and how it counts positions follows from its model_type alone, as in
     transformers; old files repeat that in keys which nothing reads.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
     """
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     family = config['model_type']
@@ -133,11 +130,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim // config.num_heads}
     for field, value in fixed.items():
         if getattr(config, field) != value:
@@ -156,7 +149,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'architectures': [architecture],
         'model_type': family,
         'is_encoder_decoder': True,
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids['pad_id'],

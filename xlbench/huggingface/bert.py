@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
+from xlbench.huggingface import config_keys
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
@@ -28,13 +29,6 @@ IGNORED = (
     r'classifier\..*',
     r'qa_outputs\..*',
 )
-
-# Family -> the class of transformers, after 'Bert', 'Roberta' or 'XLMRoberta'.
-_CLASSES = {
-    'bert': 'Model',
-    'sequence_classifier': 'ForSequenceClassification',
-    'token_classifier': 'ForTokenClassification',
-}
 
 
 def rename(name: str) -> str:
@@ -146,7 +140,7 @@ def _lm_head(theirs: str, config: BertConfig) -> dict[str, Entry]:
 # --------------------------------------------------------------------------------------- the config
 
 # Our field -> the key of config.json with the same meaning.
-_SIZES = {
+_KEYS = {
     'vocab_size': 'vocab_size',
     'emb_dim': 'hidden_size',
     'num_heads': 'num_attention_heads',
@@ -178,24 +172,17 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     transformers that it names has. Public checkpoints of masked-language models often hold one
     although their class does not.
 
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
     """
     if config['model_type'] == 'encoder-decoder':
         return {'family': 'encoder_decoder', **_halves(config)}
     fields = _encoder(config, _ENCODER)
     architecture = (config.get('architectures') or [''])[0]
-    family = next(
-        (family for family, name in _CLASSES.items() if architecture.endswith(name)), 'bert'
-    )
     roberta = fields['position_offset'] > 0
     without = ['ForTokenClassification', 'ForMaskedLM', 'ForQuestionAnswering']
     without += ['ForSequenceClassification'] if roberta else []
     fields['has_pooler'] = not architecture.endswith(tuple(without))
-    if family != 'bert':
-        rate = config.get('classifier_dropout')
-        fields |= head_fields(config, fields['dropout_rate'] if rate is None else rate)
-    return {'family': family, **fields}
+    rate = fields['dropout_rate']
+    return fields | config_keys.head_fields(config, '', 'classifier_dropout', rate)
 
 
 def labels(config: Mapping[str, Json]) -> tuple[str, ...]:
@@ -227,7 +214,7 @@ def _halves(config: Mapping[str, Json]) -> Fields:
     for field, value in encoder.items():
         if decoder[field] != value:
             raise UserError(
-                f'config.json: {_SIZES.get(field, field)} is {value} in the encoder and '
+                f'config.json: {_KEYS.get(field, field)} is {value} in the encoder and '
                 f'{decoder[field]} in the decoder; supported: the same in both'
             )
     return encoder | {'has_pooler': True}
@@ -241,20 +228,9 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
             'never run; supported: checkpoints of the classes of transformers'
         )
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
-    for key in _SIZES.values():
-        if key not in config:
-            raise UserError(f'config.json lacks {prefix + key!r}, which a BERT needs')
-    for key, value in (_FIXED | fixed).items():
-        if config.get(key, value) != value:
-            given = shortened(config[key])
-            raise UserError(f'config.json: {prefix}{key} is {given}; supported: {value!r}')
+    fields = config_keys.sizes_of(config, _KEYS, _FIXED | fixed, 'a BERT', prefix)
     # RoBERTa's positions begin after its padding id.
     offset = 0 if config['model_type'] == 'bert' else config.get('pad_token_id', 1) + 1
-    if config['hidden_size'] % config['num_attention_heads']:
-        raise UserError(
-            f'config.json: {prefix}hidden_size is {config["hidden_size"]}; supported: multiples of '
-            f'num_attention_heads, {config["num_attention_heads"]}'
-        )
     if config['max_position_embeddings'] <= offset:
         raise UserError(
             f'config.json: {prefix}max_position_embeddings is '
@@ -262,22 +238,14 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
             'begin'
         )
     return {
-        **{ours: config[key] for ours, key in _SIZES.items()},
-        'head_dim': config['hidden_size'] // config['num_attention_heads'],
+        **fields,
         'max_positions': config['max_position_embeddings'] - offset,
         'position_offset': offset,
     }
 
 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    `ids` has special ids by name, if they are known, the names of a head's labels as 'labels', and
-    as 'model_type' that of a RoBERTa that is no XLM-R.
-
-    Raises:
-      UserError: an XLM that is more than an encoder, which transformers does not have.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     model_type, prefix = 'bert', 'Bert'
     if _is_roberta(config):
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'
@@ -291,7 +259,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     }
     encoder = {
         'model_type': model_type,
-        **{key: getattr(config, ours) for ours, key in _SIZES.items()},
+        **config_keys.written(config, _KEYS),
         'max_position_embeddings': config.max_positions + offset,
         **_FIXED,
         **special,
@@ -306,8 +274,8 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
             'decoder_start_token_id': ids['decoder_start_id'],
             **special,
         }
-    content = {'architectures': [prefix + _CLASSES[family]], **encoder}
-    if family != 'bert':
-        content |= label_keys(config.num_labels, ids)
-        content['classifier_dropout'] = config.classifier_dropout_rate
-    return content
+    return {
+        'architectures': [prefix + config_keys.CLASSES[family]],
+        **encoder,
+        **config_keys.head_keys(family, config, ids, 'classifier_dropout'),
+    }

@@ -22,7 +22,6 @@ _APART, _ALONE = '\ufdd0\ufdd1', '\ufdd2\ufdd3'
 _MOST_EXCEPTIONS = 64
 # SentencePiece's own tables have 265,000 nodes at most, keys of 12 bytes, texts of 33.
 _MOST_NODES, _LONGEST_KEY, _LONGEST_TEXT = 1 << 20, 256, 1024
-_LABELS = np.arange(1, 256)
 # Behind the first character: what is inserted at the very start makes the library panic later.
 _INSIDE = '(?<=(?m:.))'
 
@@ -67,23 +66,30 @@ def check(charsmap: bytes) -> None:
             raise ValueError('one of its texts is too long')
         if any(texts[value] & 0xC0 == 0x80 for value in values.tolist()):
             raise ValueError('its trie points into a character')
-        bases = np.unique(bases)
-        first, last = (np.searchsorted(of_bases, bases, side) for side in ('left', 'right'))
-        ranges = zip(first.tolist(), last.tolist(), strict=True)
-        nodes = np.concatenate([children[slice(*places)] for places in ranges])
+        nodes, _ = _next(np.unique(bases), children, of_bases)
         nodes = nodes[~seen[nodes]]
 
 
 def _children(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The units that have a label, and of each the base from which that label leads to it.
 
-    They are in the order of their bases.
+    They are in the order of their bases, and of their labels.
     """
     labels = units & 0x800000FF  # Of a value, the highest bit is set.
     children = np.flatnonzero((labels > 0) & (labels < 256))
     bases = children ^ labels[children]
-    order = np.argsort(bases, kind='stable')
+    order = np.lexsort((labels[children], bases))
     return children[order], bases[order]
+
+
+def _next(
+    bases: np.ndarray, children: np.ndarray, of_bases: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The children of some bases, and of each the place of its base among them."""
+    first, last = (np.searchsorted(of_bases, bases, side) for side in ('left', 'right'))
+    ranges = zip(first.tolist(), last.tolist(), strict=True)
+    found = [children[slice(*places)] for places in ranges]
+    return np.concatenate(found), np.repeat(np.arange(len(bases)), last - first)
 
 
 def read(charsmap: bytes) -> dict[str, str]:
@@ -98,8 +104,7 @@ def read(charsmap: bytes) -> dict[str, str]:
     """
     check(charsmap)
     units, offsets, texts = _parts(charsmap)
-    labels = _LABELS
-    table = {}
+    tree, table = _children(units), {}
     nodes, keys, count = np.zeros(1, np.int64), [b''], 0
     while len(nodes):
         count += len(nodes)
@@ -109,18 +114,9 @@ def read(charsmap: bytes) -> dict[str, str]:
         for row in np.flatnonzero((units[nodes] >> 8) & 1):
             start = int(units[bases[row]] & 0x7FFFFFFF)
             table[keys[row].decode()] = texts[start : texts.index(b'\0', start)].decode()
-        children, parents, bytes_ = [], [], []
-        for first in range(0, len(nodes), 4096):
-            places = bases[first : first + 4096, None] ^ labels
-            inside = places < len(units)
-            values = units[np.where(inside, places, 0)] & 0x800000FF
-            rows, columns = np.nonzero(inside & (values == labels))
-            children.append(places[rows, columns])
-            parents.append(rows + first)
-            bytes_.append(labels[columns])
-        nodes = np.concatenate(children)
-        pairs = zip(np.concatenate(parents).tolist(), np.concatenate(bytes_).tolist(), strict=True)
-        keys = [keys[parent] + bytes([byte]) for parent, byte in pairs]
+        nodes, parents = _next(bases, *tree)
+        labels = (nodes ^ bases[parents]).tolist()
+        keys = [keys[i] + bytes([label]) for i, label in zip(parents.tolist(), labels, strict=True)]
     return table
 
 
@@ -209,7 +205,6 @@ def _combining() -> Sequence[str]:
 
 
 def _class(characters: Iterable[str]) -> str:
-    """The inside of a character class, with ranges."""
     points = sorted(map(ord, characters))
     starts = [p for i, p in enumerate(points) if not i or points[i - 1] != p - 1]
     ends = [p for i, p in enumerate(points) if i + 1 == len(points) or points[i + 1] != p + 1]

@@ -375,7 +375,8 @@ def save(
     tokenizer_files = list(tokenizer_files)
     with locks.atomic_folder(folder) as temporary:
         if family == 'dual_encoder':
-            encoder = models.config('bert', **_fields_of(config, BertConfig))
+            fields = [field.name for field in dataclasses.fields(BertConfig)]
+            encoder = models.config('bert', **{name: getattr(config, name) for name in fields})
             for side, place in bert.folders(config).items():
                 (temporary / place).mkdir(exist_ok=True)
                 _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
@@ -419,11 +420,6 @@ def _write(
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
         tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
     tensors.write(folder, specs, dtype, max_shard)
-
-
-def _fields_of(config: TransformerConfig, kind: type[TransformerConfig]) -> Fields:
-    """The fields of a config that the class it derives from has."""
-    return {field.name: getattr(config, field.name) for field in dataclasses.fields(kind)}
 
 
 def _part(entry: Entry, value: ArrayLike, index: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -24,23 +24,17 @@ IGNORED = (
     r'embeddings\.(position_ids|position_embeddings\.weight)',
 )
 
-# Our family -> the class of transformers.
-_CLASSES = {
-    'bert': 'DebertaV2Model',
-    'sequence_classifier': 'DebertaV2ForSequenceClassification',
-    'token_classifier': 'DebertaV2ForTokenClassification',
-}
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('hidden_size',),
-    'mlp_dim': ('intermediate_size',),
-    'num_heads': ('num_attention_heads',),
-    'num_layers': ('num_hidden_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'norm_epsilon': ('layer_norm_eps',),
-    'dropout_rate': ('hidden_dropout_prob',),
-    'attention_dropout_rate': ('attention_probs_dropout_prob',),
-    'relpos_buckets': ('position_buckets',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'hidden_size',
+    'mlp_dim': 'intermediate_size',
+    'num_heads': 'num_attention_heads',
+    'num_layers': 'num_hidden_layers',
+    'max_positions': 'max_position_embeddings',
+    'norm_epsilon': 'layer_norm_eps',
+    'dropout_rate': 'hidden_dropout_prob',
+    'attention_dropout_rate': 'attention_probs_dropout_prob',
+    'relpos_buckets': 'position_buckets',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -68,11 +62,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """Our parameter -> its tensors; see mapping.py."""
     _check_form(family, config)
     ours, theirs = ('', '') if family == 'bert' else ('encoder/', 'deberta.')
     table = norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
@@ -97,11 +87,7 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     for key, value in _FIXED.items():  # What a file leaves out is not what v3 has.
         if key not in config and value not in (0, 'gelu'):
@@ -112,13 +98,8 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     if sorted(kinds) != ['c2p', 'p2c']:
         raise UserError('config.json: pos_att_type is not c2p and p2c, as in DeBERTa v3')
     longest = config.get('max_relative_positions', -1)
-    architecture = (config.get('architectures') or [''])[0]
-    family = next((ours for ours, theirs in _CLASSES.items() if theirs == architecture), 'bert')
-    if family != 'bert':
-        rate = config.get('cls_dropout')
-        fields |= head_fields(config, fields['dropout_rate'] if rate is None else rate)
+    fields |= config_keys.head_fields(config, 'DebertaV2', 'cls_dropout', fields['dropout_rate'])
     return {
-        'family': family,
         **fields,
         'variant': 'deberta-v2',
         'type_vocab_size': 0,
@@ -128,30 +109,23 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; see `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     _check_form(family, config)
-    head, longest = {}, config.relpos_max_distance
-    if family != 'bert':
-        head = {'cls_dropout': config.classifier_dropout_rate}
-        head |= label_keys(config.num_labels, ids)
+    longest = config.relpos_max_distance
     return {
-        'architectures': [_CLASSES[family]],
+        'architectures': ['DebertaV2' + config_keys.CLASSES[family]],
         'model_type': 'deberta-v2',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **{key: value for key, value in _FIXED.items() if key != 'conv_kernel_size'},
         'pos_att_type': ['p2c', 'c2p'],
         'max_relative_positions': -1 if longest == config.max_positions else longest,
-        **head,
+        **config_keys.head_keys(family, config, ids, 'cls_dropout'),
         'pad_token_id': ids['pad_id'],
     }
 
 
 def _check_form(family: str, config: BertConfig) -> None:
-    if family not in _CLASSES or config.has_pooler:
+    if family not in config_keys.CLASSES or config.has_pooler:
         raise UserError(
             f'transformers has no {family} of this form of DeBERTa: encoders without a pooler, and '
             'heads over them, are written; xlbench.predict reads the workdir'

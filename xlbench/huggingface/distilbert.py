@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import Entry, Special, dense, head_fields, label_keys, norm
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -22,29 +22,22 @@ if TYPE_CHECKING:  # A config.json is read without jax.
 IGNORED = (r'(vocab_transform|vocab_layer_norm|vocab_projector|qa_outputs)\..*',)
 IGNORED += (r'(pre_classifier|classifier)\..*',)
 
-# Our family -> the class of transformers.
-_CLASSES = {
-    'bert': 'DistilBertModel',
-    'sequence_classifier': 'DistilBertForSequenceClassification',
-    'token_classifier': 'DistilBertForTokenClassification',
-}
 # Our field -> the key of config.json with the same meaning.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('dim',),
-    'mlp_dim': ('hidden_dim',),
-    'num_heads': ('n_heads',),
-    'num_layers': ('n_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'dim',
+    'mlp_dim': 'hidden_dim',
+    'num_heads': 'n_heads',
+    'num_layers': 'n_layers',
+    'max_positions': 'max_position_embeddings',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
     'max_position_embeddings': 512,
     'dropout': 0.1,
     'attention_dropout': 0.1,
-    'seq_classif_dropout': 0.2,
 }
 _FIXED = {'activation': 'gelu', 'sinusoidal_pos_embds': False}
 
@@ -55,11 +48,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """Our parameter -> its tensors; see mapping.py."""
     _check_form(family, config)
     ours, theirs = ('', '') if family == 'bert' else ('encoder/', 'distilbert.')
     table = norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
@@ -80,44 +69,29 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     fields = config_keys.sizes_of(config, _KEYS, _FIXED, 'a DistilBERT')
-    architecture = (config.get('architectures') or [''])[0]
-    family = next((ours for ours, theirs in _CLASSES.items() if theirs == architecture), 'bert')
-    if family != 'bert':
-        fields |= head_fields(config, config['seq_classif_dropout'])
+    fields |= config_keys.head_fields(config, 'DistilBert', 'seq_classif_dropout', 0.2)
     more = dict(variant='distilbert', type_vocab_size=0, position_offset=0, has_pooler=False)
-    return {'family': family, **fields, **more}
+    return {**fields, **more}
 
 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; see `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     _check_form(family, config)
-    head = {}
-    if family != 'bert':
-        head = {'seq_classif_dropout': config.classifier_dropout_rate}
-        head |= label_keys(config.num_labels, ids)
     return {
-        'architectures': [_CLASSES[family]],
+        'architectures': ['DistilBert' + config_keys.CLASSES[family]],
         'model_type': 'distilbert',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **_FIXED,
-        **head,
+        **config_keys.head_keys(family, config, ids, 'seq_classif_dropout'),
         'pad_token_id': ids['pad_id'],
     }
 
 
 def _check_form(family: str, config: BertConfig) -> None:
-    if family not in _CLASSES or config.has_pooler or config.norm_epsilon != 1e-12:
+    if family not in config_keys.CLASSES or config.has_pooler or config.norm_epsilon != 1e-12:
         raise UserError(
             f'transformers has no {family} of this form of DistilBERT: encoders without a pooler, '
             'and heads over them, are written; xlbench.predict reads the workdir'

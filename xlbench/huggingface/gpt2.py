@@ -33,7 +33,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: Gpt2Config) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     table = {
         'decoder/token_embedder/embedding': Entry(
@@ -60,15 +60,15 @@ def names(family: str, config: Gpt2Config) -> dict[str, Entry]:
 
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('n_embd',),
-    'num_heads': ('n_head',),
-    'num_layers': ('n_layer',),
-    'max_positions': ('n_positions',),
-    'norm_epsilon': ('layer_norm_epsilon',),
-    'init_std': ('initializer_range',),
-    'dropout_rate': ('resid_pdrop', 'embd_pdrop'),
-    'attention_dropout_rate': ('attn_pdrop',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'n_embd',
+    'num_heads': 'n_head',
+    'num_layers': 'n_layer',
+    'max_positions': 'n_positions',
+    'norm_epsilon': 'layer_norm_epsilon',
+    'init_std': 'initializer_range',
+    'dropout_rate': 'resid_pdrop embd_pdrop',
+    'attention_dropout_rate': 'attn_pdrop',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -90,11 +90,7 @@ _FIXED = {
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     fields = config_keys.fields_of(config, _KEYS, _FIXED, 'a GPT-2')
     inner = config.get('n_inner', 4 * fields['emb_dim'])
@@ -102,11 +98,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     if config.head_dim * config.num_heads != config.emb_dim:
         raise UserError(
             f'a {family} model with head_dim={config.head_dim} cannot be written for transformers, '
@@ -116,7 +108,7 @@ def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
     return {
         'architectures': ['GPT2LMHeadModel'],
         'model_type': family,
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         'n_inner': config.mlp_dim,
         'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,

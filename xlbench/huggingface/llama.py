@@ -24,7 +24,7 @@ IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
 
 
 def names(family: str, config: LlamaConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     tied = ('lm_head.weight',) if config.tied_embeddings else ()
     table = {
@@ -102,11 +102,7 @@ _LLAMA3 = {
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     family = next(f for f in FAMILIES if _TYPES.get(f, f) == config['model_type'])
     gemma = family in _GEMMAS
     config = {
@@ -119,9 +115,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         heads = config['num_attention_heads']
         config.setdefault('num_key_value_heads', heads)
         config.setdefault('head_dim', 128 if family == 'qwen3' else config['hidden_size'] // heads)
-    for key in _KEYS.values():
-        if key not in config:
-            raise UserError(f'config.json lacks {key!r}, which a {family} model needs')
+    sizes = config_keys.read(config, _KEYS, f'a {family} model')
     # Gemma 1 says 'gelu' and means the tanh approximation, as its second key may say.
     activation = config.get('hidden_activation') or config['hidden_act']
     activation = 'gelu_pytorch_tanh' if gemma and activation == 'gelu' else activation
@@ -131,7 +125,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     config_keys.expect(config, 'use_bidirectional_attention', False)
     fields = {
         **FAMILIES[family].fields,
-        **{ours: config[key] for ours, key in _KEYS.items()},
+        **sizes,
         'family': family,
         'activation': config_keys.ACTIVATIONS[activation],
         **_windows(family, config),
@@ -205,11 +199,7 @@ def _known(values: Mapping[str, Json] | None) -> dict[str, Json]:
 
 
 def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """The content of config.json for a model of ours; see mapping.py."""
     own = FAMILIES[family].fields
     for field in ('unit_norms', 'scaled_embeddings', 'post_norms', 'qk_norm'):
         if getattr(config, field) != own.get(field, False):
@@ -226,7 +216,7 @@ def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]
     content = {
         'architectures': [f'{start}ForCausalLM'],
         'model_type': _TYPES.get(family, family),
-        **{key: getattr(config, ours) for ours, key in _KEYS.items()},
+        **config_keys.written(config, _KEYS),
         'rope_parameters': rope,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': ids.get('bos_id'),

@@ -1,6 +1,15 @@
 """Our parameters and the tensors of a Hugging Face checkpoint: one table, read in both directions.
 
-Each family's file beside this one says, for a model config, in which tensors every parameter lies:
+Each family's file beside this one has
+
+  names(family, config)           for a model config, in which tensors every parameter lies
+  from_config(config)             the content of a config.json -> arguments of models.build
+  to_config(family, config, ids)  its inverse, with the ids and labels that are known
+  rename(name)                    where versions differ: a stored tensor's name as `names` spells it
+  IGNORED                         patterns of tensors that the model has no place for
+
+and raises UserError where a key is missing, where a value is one that the model does not have, and
+where transformers has no such model. Example:
 
   names(family, config)['encoder/layers_0/attention/qkv/kernel']
     -> Entry(('encoder.block.0.layer.0.SelfAttention.q.weight', '...k.weight', '...v.weight'))
@@ -82,19 +91,6 @@ class Special(TypedDict, total=False):
     forced_eos_id: int | None
     labels: Sequence[str]
     model_type: str  # 'roberta', where it is that and no XLM-R.
-
-
-def head_fields(config: Mapping[str, Json], dropout_rate: float) -> Fields:
-    """The fields of a head over an encoder that a config.json describes."""
-    labels = config.get('id2label') or range(config.get('num_labels') or 2)
-    return {'num_labels': len(labels), 'classifier_dropout_rate': dropout_rate}
-
-
-def label_keys(count: int, ids: Special) -> dict[str, Json]:
-    """The keys of config.json that name the labels of a head."""
-    names = ids.get('labels') or [f'LABEL_{i}' for i in range(count)]
-    labels = {str(i): name for i, name in enumerate(names)}
-    return {'id2label': labels, 'label2id': {label: int(i) for i, label in labels.items()}}
 
 
 def file_of(model_type: str) -> ModuleType:

@@ -104,8 +104,6 @@ class _Sizes(msgspec.Struct, rename=lambda name: name.replace('_', '-')):
 
 
 class _Head(msgspec.Struct):
-    """Header of a tensor."""
-
     name: str
     kind: int
     shape: tuple[int, ...]

@@ -38,7 +38,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def names(family: str, config: BartConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors."""
+    """Our parameter -> its tensors; see mapping.py."""
     del family
     table = {
         'token_embedder/embedding': Entry((marian_files.TABLE,)),

@@ -12,6 +12,7 @@ from xlbench.huggingface import charsmap
 from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 
@@ -53,6 +54,17 @@ def parse(path: str | pathlib.Path, data: bytes) -> 'ModelProto':
     for rules in (model.normalizer_spec, model.denormalizer_spec):
         check_charsmap(path, rules.precompiled_charsmap)
     return model
+
+
+def processor(path: str | pathlib.Path, data: bytes) -> 'SentencePieceProcessor':
+    """SentencePiece's own object of a model; see `parse`."""
+    import sentencepiece
+
+    parse(path, data)
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=data)
+    except (RuntimeError, ValueError, TypeError, OSError) as error:
+        raise errors.UserError(f'{path} is not a SentencePiece model') from error
 
 
 def check_charsmap(path: str | pathlib.Path, table: bytes) -> None:

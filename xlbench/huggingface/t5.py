@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
@@ -67,7 +68,7 @@ def names(family: str, config: T5Config) -> dict[str, Entry]:
 # feed_forward_proj -> gated_mlp. transformers computes 'gated-gelu' with the tanh approximation.
 _MLPS = {'relu': False, 'gated-gelu': True}
 # Our field -> the key of config.json with the same meaning.
-_SIZES = {
+_KEYS = {
     'vocab_size': 'vocab_size',
     'emb_dim': 'd_model',
     'num_heads': 'num_heads',
@@ -90,23 +91,14 @@ _DEFAULTS = {
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     config = {'num_decoder_layers': config.get('num_layers')} | config
-    for key in _SIZES.values():
-        if config.get(key) is None:
-            raise UserError(f'config.json lacks {key!r}, which a T5 needs')
+    sizes = config_keys.read(config, _KEYS, 'a T5')
     if config['feed_forward_proj'] not in _MLPS:
         given = shortened(config['feed_forward_proj'])
         raise UserError(f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}')
-    if config['layer_norm_epsilon'] != 1e-6:
-        raise UserError(
-            f'config.json: layer_norm_epsilon is {config["layer_norm_epsilon"]}; supported: 1e-06'
-        )
+    config_keys.expect(config, 'layer_norm_epsilon', 1e-6)
     if config['model_type'] in ('mt5', 'umt5'):  # Whatever the file says: transformers 5 says True.
         family, tied = config['model_type'], False
     else:
@@ -119,19 +111,19 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         'gated_mlp': _MLPS[config['feed_forward_proj']],
         'tied_embeddings': bool(tied),
         'relpos_each_layer': family == 'umt5',
-        **{ours: config[key] for ours, key in _SIZES.items()},
+        **sizes,
     }
 
 
 def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
-    """The content of config.json for a model of ours; the inverse of `from_config`."""
+    """The content of config.json for a model of ours; see mapping.py."""
     model_type = family if family in ('mt5', 'umt5') else 't5'
     mlp = next(name for name, gated in _MLPS.items() if gated == config.gated_mlp)
     return {
         'architectures': [f'{model_type.upper()}ForConditionalGeneration'],
         'model_type': model_type,
         'is_encoder_decoder': True,
-        **{key: getattr(config, ours) for ours, key in _SIZES.items()},
+        **config_keys.written(config, _KEYS),
         'feed_forward_proj': mlp,
         'layer_norm_epsilon': 1e-6,
         'tie_word_embeddings': config.tied_embeddings,

@@ -50,8 +50,6 @@ def find(folder: pathlib.Path) -> dict[str, Stored]:
 
 
 class _Index(msgspec.Struct):
-    """The key that is read of an index file."""
-
     weight_map: dict[str, str]
 
 

@@ -42,8 +42,6 @@ class _Storage(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A tensor as torch pickles it."""
-
     storage: _Storage
     offset: int
     shape: tuple[int, ...]

@@ -23,14 +23,14 @@ IGNORED = (r'(pred_layer|sequence_summary|classifier|qa_outputs)\..*', 'position
 
 # Our field -> the key of config.json with the same meaning.
 _KEYS = {
-    'vocab_size': ('vocab_size',),
-    'emb_dim': ('emb_dim',),
-    'num_heads': ('n_heads',),
-    'num_layers': ('n_layers',),
-    'max_positions': ('max_position_embeddings',),
-    'norm_epsilon': ('layer_norm_eps',),
-    'dropout_rate': ('dropout',),
-    'attention_dropout_rate': ('attention_dropout',),
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'emb_dim',
+    'num_heads': 'n_heads',
+    'num_layers': 'n_layers',
+    'max_positions': 'max_position_embeddings',
+    'norm_epsilon': 'layer_norm_eps',
+    'dropout_rate': 'dropout',
+    'attention_dropout_rate': 'attention_dropout',
 }
 # What files may leave out (transformers' defaults).
 _DEFAULTS = {
@@ -51,11 +51,7 @@ def rename(name: str) -> str:
 
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors.
-
-    Raises:
-      UserError: transformers has no such model.
-    """
+    """Our parameter -> its tensors; see mapping.py."""
     _check_form(family, config)
     table = {
         'token_embedder/embedding': Entry(('embeddings.weight',)),
@@ -76,11 +72,7 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
-    """The content of a config.json -> arguments of models.build.
-
-    Raises:
-      UserError: a key that is missing, or a value that this model does not have.
-    """
+    """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     config.setdefault('vocab_size', config.get('n_words'))  # As old files call it.
     fields = config_keys.sizes_of(config, _KEYS, _FIXED, 'an XLM')
@@ -107,7 +99,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     return {
         'architectures': ['XLMModel'],
         'model_type': 'xlm',
-        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        **config_keys.written(config, _KEYS),
         **_FIXED,
         'n_langs': max(config.num_languages, 1),
         'use_lang_emb': config.num_languages > 0,

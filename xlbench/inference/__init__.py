@@ -1,8 +1,7 @@
 """Trained models that answer.
 
-  load              opens a model and makes what answers with it
-  loading           reads a workdir or an exported folder
-  answering         examples, answers to them, and what all models that answer have in common
+  loading           opens a workdir or an exported folder, and makes what answers with it
+  answering         opened models, examples, answers, and what all that answer have in common
   generator         texts to texts
   language_model    and losses of their tokens, of a model without an encoder
   dialogue_annotator  dialogues with marks of keywords, redundancy and topics
@@ -11,7 +10,6 @@
   sentence_encoder  texts to vectors
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
-  parquet_answers   the same answers as Parquet
   importing         writes a workdir from a Hugging Face checkpoint
   exporting         writes a folder in the form of Hugging Face from a workdir
   exported          what stands beside the weights in such a folder
@@ -30,9 +28,7 @@ __all__ = [
     'importing',
     'labeller',
     'language_model',
-    'load',
     'loading',
-    'parquet_answers',
     'reranking',
     'retriever',
     'sentence_encoder',

@@ -1,7 +1,9 @@
-"""Reads the inputs of xlbench.predict and writes its answers: text, JSONL, CoNLL and tables."""
+"""Reads the inputs of xlbench.predict, writes its answers: text, JSONL, CoNLL and tables."""
 
 import collections
+import contextlib
 import csv
+import functools
 import io
 import json
 import queue
@@ -32,6 +34,7 @@ _BLOCKS = ('conll', 'conllu')
 TABLES = ('csv', 'tsv', 'parquet')
 # After this many seconds without another line, the lines so far are answered.
 PAUSE = 0.05
+_GROUP = 8192  # Rows of a group of Parquet; fewer would make files larger and slower to read.
 _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
 # Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.
 _NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
@@ -42,8 +45,9 @@ Asked: TypeAlias = Example | Texts  # What a model takes.
 Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]
 Parse: TypeAlias = Callable[[str | Record], Parsed]
+Answered: TypeAlias = Answers | Classified | Tagged  # By whatever model.
 # (number of the input, from 1; its record; the answers) -> the lines that are written.
-Show: TypeAlias = Callable[[int, Record, Answers | Classified | Tagged], str]
+Show: TypeAlias = Callable[[int, Record, Answered], str]
 
 
 def format_of(path: str) -> str:
@@ -76,14 +80,7 @@ class Inputs:
       error: what ended the reading before its time.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        name: str,
-        format: str,
-        parse: Parse,
-        batch_size: int,
-    ):
+    def __init__(self, file: IO[bytes], name: str, format: str, parse: Parse, batch_size: int):
         self.records: collections.deque[Record] = collections.deque()
         self.error: UserError | None = None
         lines = readers.raw_lines(file)
@@ -132,7 +129,6 @@ class Inputs:
 
 
 def _rows(path: str, format: str) -> Iterator[tuple[int, Record | readers.BadRecord]]:
-    """The rows of a table."""
     layout = rows.Layout(format)
     for row in rows.read(path, rows.columns(path, layout), layout):
         is_bad = isinstance(row, readers.BadRecord)
@@ -211,13 +207,11 @@ def parser(
 
 def _record(given: str | Record) -> Record:
     """Returns the row of a table, or the object of a line of JSONL."""
-    return _json(given) if isinstance(given, str) else given
-
-
-def _json(text: str) -> Record:
+    if not isinstance(given, str):
+        return given
     try:
-        record = readers.parse_json(text)
-        if '\\ud' in text.lower():  # Perhaps half of a pair, which the output cannot hold.
+        record = readers.parse_json(given)
+        if '\\ud' in given.lower():  # Perhaps half of a pair, which the output cannot hold.
             json.dumps(record, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ValueError(f'not JSON: {error.msg} at column {error.colno}') from None
@@ -306,14 +300,7 @@ def _conllu(model: Tagger, text: str) -> Parsed:
 # ------------------------------------------------------------------------------------------ writers
 
 
-def shower(
-    model: Answering,
-    given: str,
-    format: str,
-    *,
-    scores: bool,
-    count: int,
-) -> Show:
+def shower(model: Answering, given: str, format: str, *, scores: bool, count: int) -> Show:
     """Returns the function that turns answers into lines.
 
     Args:
@@ -329,49 +316,35 @@ def shower(
     if format in TABLES:
         if given not in TABLES:
             raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
-        return _table_shower(format, added_columns(model, scores, count), count)
+        added = added_columns(model, scores, count)
+        return functools.partial(_row, format=format, added=added, count=count)
     if isinstance(model, Tagger):
         return _tag_shower(given, format, scores)
     if format in _BLOCKS:
         raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
-    show = (_text_shower if format == 'text' else _record_shower)(scores, n_best=count > 1)
+    shown = _text_lines if format == 'text' else _record_line
+    show = functools.partial(shown, scores=scores, n_best=count > 1)
     if isinstance(model, Classifier):
         return lambda number, record, answer: show(number, record, _labels(answer, count))
     return show
 
 
 def _labels(answer: Classified, count: int) -> list[Suggestion]:
-    """The likeliest labels of a text, with their probabilities."""
     return [Suggestion(*pair) for pair in list(answer.probabilities.items())[:count]]
 
 
-def _text_shower(scores: bool, n_best: bool) -> Show:
-    """Returns what writes the plain output of an input, see the top of xlbench/predict.py."""
-
-    def text(number: int, record: Record, answers: Answers) -> str:
-        lines = []
-        for answer in answers if n_best else _first(answers):
-            columns = [str(number)] if n_best else []
-            columns += [f'{answer.score:.4f}'] if scores else []
-            lines.append('\t'.join([*columns, re.sub(r'[\r\n]+', ' ', answer.text)]) + '\n')
-        return ''.join(lines)
-
-    return text
+def _text_lines(number: int, record: Record, answers: Answers, scores: bool, n_best: bool) -> str:
+    lines = []
+    for answer in answers if n_best else _first(answers):
+        columns = [str(number)] if n_best else []
+        columns += [f'{answer.score:.4f}'] if scores else []
+        lines.append('\t'.join([*columns, re.sub(r'[\r\n]+', ' ', answer.text)]) + '\n')
+    return ''.join(lines)
 
 
-def _record_shower(scores: bool, n_best: bool) -> Show:
-    """Returns what writes the JSONL output of an input."""
-    names = ('score', 'log_probability') if scores else ()
-
-    def record_line(number: int, record: Record, answers: Answers) -> str:
-        shown = [
-            {'prediction': answer.text}
-            | {name: round(getattr(answer, name), 6) for name in names if hasattr(answer, name)}
-            for answer in (answers if n_best else _first(answers))
-        ]
-        return _json_line(record, {'predictions': shown} if n_best else shown[0])
-
-    return record_line
+def _record_line(number: int, record: Record, answers: Answers, scores: bool, n_best: bool) -> str:
+    shown = [_cells_of(one, scores) for one in (answers if n_best else _first(answers))]
+    return _json_line(record, {'predictions': shown} if n_best else shown[0])
 
 
 def added_columns(model: Answering, scores: bool, count: int) -> list[str]:
@@ -392,17 +365,63 @@ def cells(values: Iterable[Json], format: str) -> str:
     return line.getvalue()
 
 
-def _table_shower(format: str, added: Sequence[str], count: int) -> Show:
-    """Returns what writes a row with the columns that are added."""
-
-    def row(number: int, record: Record, answers: Answers | Classified | Tagged) -> str:
-        found = answer_cells(answers, count)
-        return cells([*record.values(), *(found.get(name, '') for name in added)], format)
-
-    return row
+def _row(
+    number: int, record: Record, answers: Answered, format: str, added: Sequence[str], count: int
+) -> str:
+    found = _answer_cells(answers, count)
+    return cells([*record.values(), *(found.get(name, '') for name in added)], format)
 
 
-def answer_cells(answers: Answers | Classified | Tagged, count: int) -> Record:
+@contextlib.contextmanager
+def parquet_table(
+    file: IO[bytes], path: str, format: str, added: Sequence[str], *, count: int, is_tagger: bool
+) -> Iterator[Callable[[Record, Answered], None]]:
+    """Writes the rows of a table with their predictions as Parquet.
+
+    Columns of Parquet keep their types, but the numbers of named labels become their names. Those
+    of CSV and TSV are strings. The tags of a text are a list. A missing prediction, as of an empty
+    message, is null.
+
+    Args:
+      file: binary, to write to.
+      path: the table that is read.
+      format: of it: csv, tsv or parquet.
+      added: the columns of the predictions.
+      count: predictions to each row.
+      is_tagger: whether predictions are tags, with a score for each.
+
+    Yields:
+      What adds a row with its predictions; the last ones are written at the end.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    kinds = rows.column_types(path, rows.Layout(format))
+    for name in added:
+        kind = pyarrow.string() if name.startswith('prediction') else pyarrow.float64()
+        kinds[name] = pyarrow.list_(kind) if is_tagger else kind
+    schema, waiting = pyarrow.schema(kinds.items()), []
+
+    def write() -> None:
+        writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
+        waiting.clear()
+
+    def add(record: Record, answers: Answered) -> None:
+        found = _answer_cells(answers, count)
+        if isinstance(answers, Tagged):
+            found = {'prediction': list(answers.tags), 'score': list(answers.probabilities)}
+        waiting.append(record | {name: found.get(name) for name in added})
+        if len(waiting) == _GROUP:
+            write()
+
+    with parquet.ParquetWriter(file, schema) as writer:
+        try:
+            yield add
+        finally:
+            write()
+
+
+def _answer_cells(answers: Answered, count: int) -> Record:
     """The cells of the columns that `added_columns` names; an answer that lacks has none."""
     if isinstance(answers, Tagged):
         numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
@@ -411,15 +430,13 @@ def answer_cells(answers: Answers | Classified | Tagged, count: int) -> Record:
     return {
         f'{name}_{i}' if count > 1 else name: value
         for i, one in enumerate(found, 1)
-        for name, value in _cells_of(one)
+        for name, value in _cells_of(one).items()
     }
 
 
-def _cells_of(answer: Prediction | Suggestion) -> Iterator[tuple[str, Json]]:
-    yield 'prediction', answer.text
-    for name in ('score', 'log_probability'):
-        if hasattr(answer, name):
-            yield name, round(getattr(answer, name), 6)
+def _cells_of(answer: Prediction | Suggestion, scores: bool = True) -> Record:
+    names = [n for n in ('score', 'log_probability') if scores and hasattr(answer, n)]
+    return {'prediction': answer.text} | {n: round(getattr(answer, n), 6) for n in names}
 
 
 def _first(answers: Answers) -> Answers:

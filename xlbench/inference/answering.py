@@ -1,4 +1,4 @@
-"""Examples, answers to them, and the class of all models that answer.
+"""Opened models, examples, answers to them, and the class of all models that answer.
 
 These read ahead, answer in order and count long inputs.
 """
@@ -6,19 +6,26 @@ These read ahead, answer in order and count long inputs.
 import abc
 import dataclasses
 import hashlib
+import pathlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
+from ml_collections import ConfigDict
 
 from xlbench import decoding
-from xlbench.inference.loading import Languages, LoadedModel
+from xlbench.data import tokenizers, vocabularies
+from xlbench.inference.exported import TaskNote
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
+from xlbench.system.files import Json
 from xlbench.system.work import in_flight
+from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Params
 
 
 class Example(NamedTuple):
@@ -87,6 +94,112 @@ class Tagged:
     words: tuple[str, ...]
     tags: tuple[str, ...]
     probabilities: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """The target languages that a model can be asked for.
+
+    Attributes:
+      allowed: ISO codes; none where nothing tells the model a language.
+      default: the one that is meant when none is named, if there is only one.
+      why: how the model comes to know several, for messages.
+      sources: target -> the source language that training had for it, where that is one.
+    """
+
+    allowed: tuple[str, ...] = ()
+    default: str | None = None
+    why: str = ''
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
+        """From the vocabulary and what a run's config.json says about its tasks.
+
+        Args:
+          tokenizer: the model's.
+          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
+        """
+        trained = [task for task in tasks.values() if task['trained']]
+        targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
+        sources = {}
+        for lang in targets:
+            of_lang = {t['source_lang'] for t in trained if t['target_lang'] == lang}
+            if len(of_lang) == 1:
+                sources[lang] = of_lang.pop()
+        tokens = tokenizer.languages()
+        if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
+            why = f'its vocabulary has tokens of {len(tokens)} languages'
+            return cls(tokens, None, why, sources)
+        # One that it was not trained on is asked for where transfer to it is evaluated.
+        others = [task['target_lang'] for task in tasks.values()]
+        allowed = tuple(dict.fromkeys(lang for lang in [*targets, *others] if lang))
+        default = targets[0] if len(targets) == 1 else None
+        return cls(allowed, default, f'it was trained on {", ".join(targets)}', sources)
+
+    def choose(self, name: str, lang: str | None) -> str | None:
+        """The language that is meant by `lang`; None where none is named and none is known.
+
+        Args:
+          name: of the model, for messages.
+          lang: ISO code.
+
+        Raises:
+          UserError: it is missing, or unknown to the model.
+        """
+        lang = lang or self.default
+        if lang is None and self.allowed:
+            raise UserError(
+                f'{name} needs a target language: {self.why}. Set target_lang to one of '
+                f'{", ".join(self.allowed)}'
+            )
+        if lang is not None and self.allowed and lang not in self.allowed:
+            raise UserError(
+                f'{name} does not know the target language {lang!r}; '
+                f'allowed: {", ".join(self.allowed)}'
+            )
+        return lang
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedModel:
+    """A model with all that its folder says of it.
+
+    Attributes:
+      model: the module.
+      params: its parameters, on the mesh.
+      tokenizer: the vocabulary.
+      objective: what it was trained for.
+      lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
+        what the model holds.
+      known: languages that a model that writes texts can be asked for.
+      options: how such a model decodes in the final evaluation.
+      workdir: of the run; None for a checkpoint that no run of ours has trained.
+      config: of the run.
+      tasks: what the run's config.json says about each task, see Languages.of.
+      labels: of a classifier or tagger, in the order of their ids.
+      continues: whether answers go on in the middle of a text, so that no end is put behind it.
+      forces_first: whether answers have to begin as targets do, see Tokenizer.forced_first.
+    """
+
+    model: nn.Module
+    params: Params
+    tokenizer: tokenizers.Tokenizer
+    objective: Objective
+    lengths: Mapping[str, int]
+    known: Languages
+    options: decoding.Options
+    workdir: pathlib.Path | None = None
+    config: ConfigDict | None = None
+    tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    continues: bool = False
+    forces_first: bool = True
+
+
+def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
+    """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
+    return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
 
 class Reranker(abc.ABC):

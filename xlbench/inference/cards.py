@@ -7,7 +7,10 @@ who publishes it.
 import dataclasses
 import json
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import jinja2
 
 import xlbench
 from xlbench.data import tokenizers
@@ -25,10 +28,6 @@ from xlbench.reporting.results import LOSSES, Result
 from xlbench.system.files import Json
 
 NAME = 'README.md'
-_LICENCE = (
-    '# license: add the licence. Those of the data, and of the checkpoint that training began '
-    'with, decide it.'
-)
 # The tasks of the hub that families are trained for; generators are text-generation.
 _TASKS = {
     'sequence_classifier': 'text-classification',
@@ -40,6 +39,11 @@ _TASKS = {
 _METRICS = (
     'accuracy', 'bertscore', 'bleu', 'bleurt', 'chrf', 'f1', 'meteor', 'mrr', 'rouge', 'ter',
 )  # fmt: skip
+# What card.md calls the kinds of models that it shows the use of; else by FAMILIES.
+_KINDS = {
+    'sequence_classifier': 'SequenceClassification',
+    'token_classifier': 'TokenClassification',
+} | {family: family for family in ('bert', 'dual_encoder', 'marian_ssru')}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,25 +72,22 @@ class Card:
 
     def text(self) -> str:
         """The whole README.md."""
-        head = f'# {render.markdown_text(self.name)}'
-        lines = ['---', *self._metadata(), _LICENCE, '---', '', head, '']
-        lines += [f'{self.source}. Written by xlbench {xlbench.__version__}.', '']
-        if self._trained:
-            lines += [f'Trained on {render.markdown_text(", ".join(self._trained))}.', '']
-        lines += _usage(self.family, self.model, self.tokenizer, self.notes)
-        for title, body in (
-            ('Data', self._data()),
-            ('Scores', self._scores()),
-            ('Config', self._config()),
-            ('Limits', self._limits()),
-        ):
-            lines += ['', f'## {title}', '', *body]
+        templates = jinja2.Environment(
+            loader=jinja2.PackageLoader('xlbench.inference', ''),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
+        templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
+        page = templates.get_template('card.md').render(self._facts() | self._usage())
         # The machine's folders are nobody's business, and of no use elsewhere.
-        return command_lines.without_places('\n'.join([*lines, '']))
+        return command_lines.without_places(page)
 
     # ---------------------------------------------------------------------------------- metadata
 
-    def _metadata(self) -> list[str]:
+    def _metadata(self) -> str:
         """The lines of YAML, by huggingface_hub itself."""
         from huggingface_hub import EvalResult, ModelCardData  # It takes a while.
 
@@ -120,7 +121,7 @@ class Card:
             eval_results=measured or None,
             model_name=self.name if measured else None,
         )
-        return data.to_yaml().splitlines()
+        return f'{data.to_yaml().rstrip()}\n'
 
     @property
     def name(self) -> str:
@@ -157,59 +158,60 @@ class Card:
 
     # ---------------------------------------------------------------------------------- sections
 
-    def _data(self) -> Iterator[str]:
-        if self._is_sample:
-            yield from (notes_lib.SAMPLE_DATA, '')
+    def _facts(self) -> dict[str, Any]:
         counts, hashes = (_block(self.about, key) for key in ('examples', 'manifests'))
-        rows = [
-            (name, str(counts.get(name, '')), str(hashes.get(name, ''))[:12])
-            for name in sorted({*counts, *hashes})
-            if name.partition('/')[0] in self._trained or name in self._measured
-        ]
-        yield from _table(('task and split', 'examples', 'hash of the prepared data'), rows)
-        if self._languages:
-            yield from ('', f'Languages of these tasks: {", ".join(self._languages)}.')
-
-    def _scores(self) -> Iterator[str]:
-        if not self.results:
-            yield 'This checkpoint was not evaluated.'
-            return
-        signatures = set()
-        heads = ('task', 'split', 'examples', 'score', 'value')
-        rows = []
-        for result in self.results:
-            facts = (result.task, result.split, str(result.num_examples))
-            rows += [(*facts, name, f'{value:.2f}') for name, value in result.scores.items()]
-            signatures |= {f'{metric}: {text}' for metric, text in result.signatures.items()}
-        yield from _table(heads, rows)
-        if notes := dict.fromkeys(result.note for result in self.results if result.note):
-            yield from ('', render.items(notes))
-        if signatures:
-            yield from ('', 'Signatures of the metrics:', '', render.items(sorted(signatures)))
-
-    def _config(self) -> Iterator[str]:
         argv, cwd = self.about.get('argv'), self.about.get('cwd')
         words = [str(word) for word in argv] if isinstance(argv, list) else []
-        if typed := command_lines.command(words, str(cwd or '')):
-            yield from (*render.code_block(typed, 'sh'), '')
         facts = {'git': self.about.get('git'), 'versions': self.about.get('versions')}
-        known = [f'{key} {notes_lib.plain_fact(fact)}' for key, fact in facts.items() if fact]
-        if known:
-            yield from (render.markdown_text('; '.join(known)), '')
-        config = _block(self.about, 'config')
-        written = (f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items()))
-        yield from render.code_block('\n'.join(written))
+        config = sorted(_block(self.about, 'config').items())
+        signatures = {f'{m}: {text}' for r in self.results for m, text in r.signatures.items()}
+        return {
+            'metadata': self._metadata(),
+            'name': self.name,
+            'source': self.source,
+            'version': xlbench.__version__,
+            'trained': self._trained,
+            'is_sample': self._is_sample,
+            'sample_data': notes_lib.SAMPLE_DATA,
+            'languages': self._languages,
+            'data': [
+                (name, str(counts.get(name, '')), str(hashes.get(name, ''))[:12])
+                for name in sorted({*counts, *hashes})
+                if name.partition('/')[0] in self._trained or name in self._measured
+            ],
+            'results': self.results,
+            'scores': [
+                (r.task, r.split, str(r.num_examples), name, f'{value:.2f}')
+                for r in self.results
+                for name, value in r.scores.items()
+            ],
+            'remarks': dict.fromkeys(r.note for r in self.results if r.note),
+            'signatures': sorted(signatures),
+            'command': command_lines.command(words, str(cwd or '')),
+            'facts': '; '.join(f'{k} {notes_lib.plain_fact(v)}' for k, v in facts.items() if v),
+            'config': '\n'.join(f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in config),
+            'lengths': self.notes.lengths,
+            'decodes': bool(self.notes.decoding),
+            'scored_languages': self._languages_of({result.task for result in self.results}),
+        }
 
-    def _limits(self) -> Iterator[str]:
-        lengths = self.notes.lengths
-        yield f'- Texts of more than {lengths["inputs"]} tokens are cut.'
-        if self.notes.decoding:
-            yield f'- An answer has {lengths["targets"]} tokens at most.'
-        if scored := self._languages_of({result.task for result in self.results}):
-            yield f'- Nothing was measured in languages other than {", ".join(scored)}.'
-        if self._is_sample:
-            yield '- The training data is made up. The model is of no use for real texts.'
-        yield '- The licence is not stated, nor what the model may be used for.'
+    def _usage(self) -> dict[str, Any]:
+        """What card.md needs to show how a folder gives the answers of its run."""
+        tokenizer, tasks = self.tokenizer, self.notes.tasks
+        kind = _KINDS.get(self.family) or FAMILIES[self.family].kind
+        marks = {}
+        if self.family not in _KINDS:
+            marks = {lang: _mark(tokenizer, lang, self.notes) for lang in target_languages(tasks)}
+        return {
+            'kind': kind,
+            'model': self.model,
+            'has_pairs': any(task['trained'] and task.get('texts') == 2 for task in tasks.values()),
+            'word_piece': self.notes.objective.get('word_piece', 'last'),
+            'marks': {lang: mark for lang, mark in marks.items() if mark},
+            # The other tokenizers put it there themselves.
+            'needs_end': tokenizer.family in ('gpt2', 'llama', 'qwen2'),
+            'is_sentencepiece': isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
+        }
 
     # ------------------------------------------------------------------------------------- facts
 
@@ -227,7 +229,6 @@ class Card:
 
     @property
     def _reported(self) -> list[Result]:
-        """Selects the results on the split to report."""
         return [result for result in self.results if result.split == self.results[0].split]
 
     @property
@@ -274,197 +275,29 @@ def _first_word(task: str) -> str:
     return task.partition('_')[0]
 
 
-def _each_once(names: Iterator[str]) -> list[str] | None:
+def _each_once(names: Iterable[str]) -> list[str] | None:
     return list(dict.fromkeys(names)) or None
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for cells in (heads, ['---'] * len(heads), *rows):
-        yield f'| {" | ".join(map(render.markdown_text, cells))} |'
+def _mark(tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes) -> dict[str, str] | None:
+    """What tells a model a target language, if anything does.
 
-
-# ------------------------------------------------------------------------------------------ usage
-
-
-def _usage(
-    family: str, config: TransformerConfig, tokenizer: tokenizers.Tokenizer, notes: Notes
-) -> list[str]:
-    """The lines of Python and of a shell with which a folder gives the answers of its run.
-
-    Args:
-      family: of the model.
-      config: of the model.
-      tokenizer: of the run.
-      notes: of the folder.
+    Returns:
+      What stands 'before' the input, and further arguments of `generate` and, as 'load', of
+      from_pretrained.
     """
-    if isinstance(config, DualEncoderConfig):
-        return _vectors(config)
-    kinds = {
-        'sequence_classifier': 'SequenceClassification',
-        'token_classifier': 'TokenClassification',
-    }
-    if family in kinds:
-        code = _LABELS.replace('KIND', kinds[family])
-        if any(task['trained'] and task.get('texts') == 2 for task in notes.tasks.values()):
-            code = code.replace("['A text.']", "[('A text.', 'Another text.')]")
-        tagged = ['', _TAGGED[notes.objective.get('word_piece', 'last')]]
-        return [*_code(code), *(tagged if family == 'token_classifier' else [])]
-    if family == 'bert':
-        return _code(_ENCODER)
-    marks = {
-        lang: mark
-        for lang in target_languages(notes.tasks)
-        if (mark := _mark(tokenizer, lang, notes))
-    }
-    if family == 'marian_ssru':
-        return [*_MARIAN, *_predict()]
-    before, forced, more = next(iter(marks.values()), ('', '', ''))
-    text = _CONTINUED if FAMILIES[family].kind == 'decoder_only' else _TEXTS
-    text = text.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
-    # The other tokenizers put it there themselves.
-    end = ' + tokenizer.eos_token' if tokenizer.family in ('gpt2', 'llama', 'qwen2') else ''
-    text = text.replace('END', end)
-    lines = [f'The answers of the run, with {_TRANSFORMERS}:', '', *_code(text)]
-    if marks:
-        lines += ['', 'The model is told the target language as in training:', '']
-        lines += ['| language | before the text | arguments |', '|---|---|---|']
-        lines += [
-            f'| {lang} | `{before}` | {" ".join(f"`{x}`" for x in (more, forced) if x)} |'
-            for lang, (before, forced, more) in marks.items()
-        ]
-        lines += ['', 'A space stands between the mark and the text.']
-    if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
-        lines += ['', *_TIES]
-    first = next(iter(marks), None)
-    flag = f' --target_lang={first}' if first else ''
-    itself = ', which writes the mark itself' if marks else ''
-    return [*lines, *_predict(f'{flag} < texts.txt', itself)]
-
-
-def _vectors(config: DualEncoderConfig) -> list[str]:
-    """The card's words about how states become a vector."""
-    pool = {
-        'mean': '(states * mask).sum(1) / mask.sum(1)',
-        'first': 'states[:, 0]',
-        'pooler': 'out.pooler_output',
-    }[config.pooling]
-    sides = (
-        'both sides share this encoder:'
-        if config.shared
-        else 'left/ is for messages, right/ for replies:'
-    )
-    place = '.' if config.shared else './left'
-    text = _VECTORS.replace('PLACE', place).replace('POOL', pool)
-    text = text.replace('TEXT', repr(config.left_prompt + 'A text.'))
-    if config.normalize:
-        text += 'vectors = vectors / vectors.norm(dim=-1, keepdim=True)\n'
-    lines = [f"A text's vector, with {_TRANSFORMERS}; {sides}", '', *_code(text)]
-    if config.pooling != 'pooler':
-        named = ", prompt_name='query'" if config.left_prompt else ''
-        text = _SENTENCES.replace('PLACE', place).replace('NAMED', named)
-        lines += ['', 'The same with [sentence-transformers](https://sbert.net):', '', *_code(text)]
-    return [*lines, *_predict(' < messages.txt')]
-
-
-def _predict(flags: str = ' < texts.txt', itself: str = '') -> list[str]:
-    """How xlbench answers, and what of the above it does itself."""
-    command = f'python -m xlbench.predict .{flags}'
-    return ['', f'With xlbench{itself}:', '', '```sh', command, '```']
-
-
-_TRANSFORMERS = '[transformers](https://github.com/huggingface/transformers)'
-_MARIAN = (
-    'model.bin and vocab.spm are files of [Marian](https://marian-nmt.github.io), with one',
-    'vocabulary for both languages; transformers has no such model.',
-)
-_TEXTS = """
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.'MORE)  # Started in this folder.
-model = AutoModelForSeq2SeqLM.from_pretrained('.')
-texts = ['BEFOREA text.']
-inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
-answers = model.generate(**inputsFORCED)
-print(tokenizer.batch_decode(answers, skip_special_tokens=True))
-"""
-_CONTINUED = """
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.', padding_side='left')  # Started in this folder.
-tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-model = AutoModelForCausalLM.from_pretrained('.')
-texts = ['BEFOREA text.'END]
-inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
-answers = model.generate(**inputsFORCED)[:, inputs['input_ids'].shape[1] :]
-print(tokenizer.batch_decode(answers, skip_special_tokens=True))
-"""
-# By config.objective.word_piece.
-_TAGGED = {
-    'last': "A word's tag is that of its last piece.",
-    'first': "A word's tag is that of its first piece.",
-    'first_letter': "A word's tag is that of its first piece with a letter, else of its last.",
-    'mean': "A word's tag is that of the mean of its pieces' states; `xlbench predict` takes it.",
-}
-_LABELS = """
-from transformers import AutoModelForKIND, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
-model = AutoModelForKIND.from_pretrained('.')
-inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
-best = model(**inputs).logits.argmax(-1)
-print(best, model.config.id2label)
-"""
-_ENCODER = """
-from transformers import AutoModel, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
-model = AutoModel.from_pretrained('.')
-inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
-print(model(**inputs).last_hidden_state.shape)
-"""
-_VECTORS = """
-from transformers import AutoModel, AutoTokenizer
-
-folder = 'PLACE'  # Started in this folder.
-tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModel.from_pretrained(folder)
-texts = [TEXT]
-inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
-out = model(**inputs)
-states, mask = out.last_hidden_state, inputs['attention_mask'][..., None]
-vectors = POOL
-"""
-_SENTENCES = """
-from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer('PLACE')
-vectors = model.encode(['A text.']NAMED)
-"""
-_TIES = (
-    'tokenizer.json gives the ids of the SentencePiece model spiece.model. Where two ways to cut a',
-    'word are equally likely to the last digit, it may take the other one.',
-)
-
-
-def _code(text: str) -> list[str]:
-    return ['```python', *text.strip().split('\n'), '```']
-
-
-def _mark(tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes) -> tuple[str, str, str] | None:
-    """(text before the input, arguments of generate, arguments of from_pretrained), if any."""
     if tokenizer.tags == 'target_in_source':
-        return f'<{lang}> ', '', ''
-    token = tokenizer.language_tokens().get(lang)
-    first = forced_first(tokenizer, lang)
-    forced = '' if first is None else f', {first_key(tokenizer, notes.objective)}={first}'
+        return {'before': f'<{lang}> ', 'generate': '', 'load': ''}
+    token, first = tokenizer.language_tokens().get(lang), forced_first(tokenizer, lang)
     if token is None:
         return None
+    forced = '' if first is None else f', {first_key(tokenizer, notes.objective)}={first}'
+    mark = {'before': '', 'generate': forced, 'load': ''}
     if 'source_lang' in tokenizer.source_words:
         tasks = notes.tasks.values()
         sources = [task['source_lang'] for task in tasks if task['target_lang'] == lang]
         source = tokenizer.language_tokens().get(sources[0], 'CODE')
         if tokenizer.family == 'bert':
-            return f'{source} ', forced, ''
-        return '', forced, f', src_lang={source!r}'
-    before = f'{token} ' if 'target_lang' in tokenizer.source_words else ''
-    return before, forced, ''
+            return mark | {'before': f'{source} '}
+        return mark | {'load': f', src_lang={source!r}'}
+    return mark | ({'before': f'{token} '} if 'target_lang' in tokenizer.source_words else {})

@@ -2,35 +2,16 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from xlbench.data.segments import marks as marks_lib
 from xlbench.data.segments.marks import KINDS, Settings, Utterance
-from xlbench.data.tokenizers import Tokenizer
+from xlbench.inference.language_model import LanguageModel
 from xlbench.system.errors import UserError
 
 _CHUNK = 32  # Dialogues that are sorted by length together.
-
-
-class Reader(Protocol):
-    """The interface of a model that reads dialogues; see inference.language_model.LanguageModel."""
-
-    tokenizer: Tokenizer
-    max_input_length: int
-    max_positions: int
-
-    def losses_of_ids(self, examples: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
-        """The loss in nats of each of an example's `targets`, given its `inputs`."""
-        ...
-
-    def states_of_ids(
-        self, texts: Sequence[np.ndarray], places: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """The states of the last layer at some places of each text, [places, features]."""
-        ...
 
 
 class DialogueAnnotator:
@@ -51,7 +32,10 @@ class DialogueAnnotator:
     """
 
     def __init__(
-        self, reader: Reader, settings: Settings | None = None, kinds: Collection[str] = KINDS
+        self,
+        reader: LanguageModel,
+        settings: Settings | None = None,
+        kinds: Collection[str] = KINDS,
     ):
         if strange := [kind for kind in kinds if kind not in KINDS]:
             raise UserError(f'there are no marks of {strange[0]!r}; allowed: {", ".join(KINDS)}')

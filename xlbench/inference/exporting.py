@@ -16,7 +16,8 @@ from xlbench import config as config_lib, runs
 from xlbench.data import tokenizers, vocabularies
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
-from xlbench.inference import cards, exported, loading
+from xlbench.inference import cards, exported
+from xlbench.inference.answering import eval_blocks
 from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.families import MODEL_TYPES
@@ -174,7 +175,7 @@ def _write_beside(
     if vocabulary.tokenizer is None:
         return [], {}
     config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
-    blocks = loading.eval_blocks(config) if 'evals' in config else []
+    blocks = eval_blocks(config) if 'evals' in config else []
     block = blocks[0] if blocks else {}
     lengths = block.get('lengths') or {}
     remarks = exported.write_tokenizer(

@@ -13,8 +13,14 @@ from jax.sharding import Mesh
 from xlbench import decoding
 from xlbench.data import features, prepared
 from xlbench.decoding import flags, mmi as mmi_lib
-from xlbench.inference.answering import Answerer, Example, Prediction, Reranker, check_list
-from xlbench.inference.loading import LoadedModel
+from xlbench.inference.answering import (
+    Answerer,
+    Example,
+    LoadedModel,
+    Prediction,
+    Reranker,
+    check_list,
+)
 from xlbench.system.errors import UserError
 from xlbench.trees import Params
 
@@ -273,7 +279,6 @@ class Model(Answerer[Example, list[Prediction]]):
         return jax.jit(decode)
 
     def _finish(self, size: int, begun: _Begun, num_return: int) -> list[list[Prediction]]:
-        """Waits for the answers to a chunk of that size; in order."""
         answers = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]
         for batch, decoded in begun:
             tokens, scores, log_probabilities = (

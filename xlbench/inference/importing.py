@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 from flax import traverse_util
 
@@ -117,20 +118,14 @@ def add_tokens(source: pathlib.Path, folder: pathlib.Path, words: Sequence[str])
     """
     first = tokenizers.load(str(source), '').num_pieces
     ids = {word: first + index for index, word in enumerate(words)}
-    flags = {'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False}
-    added = {i: {'content': word, **flags, 'special': True} for word, i in ids.items()}
     if (file := folder / 'tokenizer.json').is_file():
         content = tensors.read_json(file)
-        content.setdefault('added_tokens', []).extend({'id': i} | t for i, t in added.items())
+        added = [msgspec.to_builtins(tokenizers.token(word, special=True)) for word in words]
+        content.setdefault('added_tokens', []).extend(
+            {'id': first + index} | token for index, token in enumerate(added)
+        )
         tensors.write_json(file, content)
-    file = folder / 'tokenizer_config.json'
-    content = tensors.read_json(file) if file.is_file() else {}
-    if content.get('added_tokens_decoder'):
-        content['added_tokens_decoder'] |= {str(i): token for i, token in added.items()}
-        tensors.write_json(file, content)
-    else:
-        file = folder / 'added_tokens.json'
-        tensors.write_json(file, (tensors.read_json(file) if file.is_file() else {}) | ids)
+    tokenizers.write_words(folder, ids, special=True)
     after = tokenizers.load(str(folder), '')
     for word, number in ids.items():
         if after.num_pieces != first + len(ids) or after.encode(word).tolist() != [number]:

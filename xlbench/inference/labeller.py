@@ -13,8 +13,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features, prepared
-from xlbench.inference.answering import Answerer, Classified, Tagged, check_list
-from xlbench.inference.loading import Languages, LoadedModel
+from xlbench.inference.answering import (
+    Answerer,
+    Classified,
+    Languages,
+    LoadedModel,
+    Tagged,
+    check_list,
+)
 from xlbench.metrics.tagging import CUT
 from xlbench.system.errors import UserError, unknown
 from xlbench.trees import Params
@@ -127,7 +133,6 @@ class _Labeller(Answerer[Texts, Answer]):
         raise NotImplementedError
 
     def _finish(self, chunk: Sequence[Texts], begun: _Begun) -> list[Answer]:
-        """Waits for the answers to a chunk; in order."""
         encoded, batches = begun
         answers: dict[int, Answer] = {}
         for places, probabilities in batches:
@@ -275,7 +280,6 @@ KINDS = {'classification': Classifier, 'tagging': Tagger}
 
 
 def _check_text(text: object, which: str) -> None:
-    """Raises UserError unless it is a text with something in it."""
     if not isinstance(text, str):
         raise UserError(f'{which} is {text!r:.60}, not a text')
     if not text.strip():

@@ -9,9 +9,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.inference.answering import Example, check_list
+from xlbench.inference.answering import Example, LoadedModel, check_list
 from xlbench.inference.generator import Model
-from xlbench.inference.loading import LoadedModel
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.trees import Params

@@ -1,4 +1,4 @@
-"""Loads a trained model from disk: its module, parameters, vocabulary and languages.
+"""Opens any trained model that answers, see `load`.
 
 A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, or a hub name.
 """
@@ -13,123 +13,86 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, models, runs
 from xlbench.benchmarks import languages
-from xlbench.data import features, tokenizers, vocabularies
+from xlbench.commands import BATCH_SIZE
+from xlbench.data import features, tokenizers
 from xlbench.evaluators import generation
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
-from xlbench.inference.exported import TaskNote
+from xlbench.inference.answering import Languages, LoadedModel, eval_blocks
+from xlbench.inference.generator import Model
+from xlbench.inference.labeller import KINDS, Classifier, Tagger
+from xlbench.inference.language_model import LanguageModel
+from xlbench.inference.retriever import Retriever
 from xlbench.models import lora
 from xlbench.models.generator import Generator
+from xlbench.parallel import partitioning
 from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.training import checkpoints, objectives, train_step
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Params
 
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
 
 
-@dataclasses.dataclass(frozen=True)
-class Languages:
-    """The target languages that a model can be asked for.
+def load(
+    spec: str,
+    *,
+    mesh: Mapping[str, int] | None = None,
+    batch_size: int = BATCH_SIZE,
+    max_input_length: int = 0,
+    dtype: str = '',
+    responses: str = '',
+    lm_weight: float | None = None,
+) -> Model | Retriever | Classifier | Tagger:
+    """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
 
-    Attributes:
-      allowed: ISO codes; none where nothing tells the model a language.
-      default: the one that is meant when none is named, if there is only one.
-      why: how the model comes to know several, for messages.
-      sources: target -> the source language that training had for it, where that is one.
+    Args:
+      spec: see the top of xlbench/predict.py.
+      mesh: sizes of its axes, as in a config; default: every device has its own rows.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
+        model holds.
+      dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
+      responses, lm_weight: of a retriever, see Retriever.
+
+    Returns:
+      A Retriever for a run whose objective is retrieval, a Classifier for classification, a Tagger
+      for tagging, otherwise a Model; one without an encoder is a LanguageModel.
+
+    Raises:
+      UserError: there is no such model, or it cannot be run like this.
     """
-
-    allowed: tuple[str, ...] = ()
-    default: str | None = None
-    why: str = ''
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
-        """From the vocabulary and what a run's config.json says about its tasks.
-
-        Args:
-          tokenizer: the model's.
-          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
-        """
-        trained = [task for task in tasks.values() if task['trained']]
-        targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
-        sources = {}
-        for lang in targets:
-            of_lang = {t['source_lang'] for t in trained if t['target_lang'] == lang}
-            if len(of_lang) == 1:
-                sources[lang] = of_lang.pop()
-        tokens = tokenizer.languages()
-        if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
-            why = f'its vocabulary has tokens of {len(tokens)} languages'
-            return cls(tokens, None, why, sources)
-        # One that it was not trained on is asked for where transfer to it is evaluated.
-        others = [task['target_lang'] for task in tasks.values()]
-        allowed = tuple(dict.fromkeys(lang for lang in [*targets, *others] if lang))
-        default = targets[0] if len(targets) == 1 else None
-        return cls(allowed, default, f'it was trained on {", ".join(targets)}', sources)
-
-    def choose(self, name: str, lang: str | None) -> str | None:
-        """The language that is meant by `lang`; None where none is named and none is known.
-
-        Args:
-          name: of the model, for messages.
-          lang: ISO code.
-
-        Raises:
-          UserError: it is missing, or unknown to the model.
-        """
-        lang = lang or self.default
-        if lang is None and self.allowed:
-            raise UserError(
-                f'{name} needs a target language: {self.why}. Set target_lang to one of '
-                f'{", ".join(self.allowed)}'
-            )
-        if lang is not None and self.allowed and lang not in self.allowed:
-            raise UserError(
-                f'{name} does not know the target language {lang!r}; '
-                f'allowed: {", ".join(self.allowed)}'
-            )
-        return lang
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedModel:
-    """A model with all that its folder says of it.
-
-    Attributes:
-      model: the module.
-      params: its parameters, on the mesh.
-      tokenizer: the vocabulary.
-      objective: what it was trained for.
-      lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
-        what the model holds.
-      known: languages that a model that writes texts can be asked for.
-      options: how such a model decodes in the final evaluation.
-      workdir: of the run; None for a checkpoint that no run of ours has trained.
-      config: of the run.
-      tasks: what the run's config.json says about each task, see Languages.of.
-      labels: of a classifier or tagger, in the order of their ids.
-      continues: whether answers go on in the middle of a text, so that no end is put behind it.
-      forces_first: whether answers have to begin as targets do, see Tokenizer.forced_first.
-    """
-
-    model: nn.Module
-    params: Params
-    tokenizer: tokenizers.Tokenizer
-    objective: Objective
-    lengths: Mapping[str, int]
-    known: Languages
-    options: decoding.Options
-    workdir: pathlib.Path | None = None
-    config: ConfigDict | None = None
-    tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
-    labels: tuple[str, ...] = ()
-    continues: bool = False
-    forces_first: bool = True
+    devices = partitioning.make_mesh(**mesh or {})
+    shards = partitioning.batch_shards(devices)
+    if batch_size < 1 or batch_size % shards:
+        needed = '1 or more'
+        if shards > 1:
+            needed = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
+        raise UserError(f'batch_size is {batch_size}; it must be {needed}')
+    if max_input_length and max_input_length < 2:
+        raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
+    opened = open_model(spec, devices, {'dtype': dtype} if dtype else {})
+    most = max_inputs(opened.model)
+    if most and max_input_length > most:
+        raise UserError(
+            f'max_input_length is {max_input_length}, but {spec} has positions for {most} tokens; '
+            f'set it to {most} or less'
+        )
+    sizes = dict(
+        batch_size=batch_size, max_input_length=max_input_length or opened.lengths['inputs']
+    )
+    if opened.objective.view == 'retrieval':
+        return Retriever(spec, opened, devices, responses=responses, lm_weight=lm_weight, **sizes)
+    for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
+        if value is not None:
+            does = 'gives labels' if opened.labels else 'writes its answers'
+            raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
+    if kind := KINDS.get(type(opened.objective).view):
+        return kind(spec, opened, devices, **sizes)
+    kind = LanguageModel if opened.model.decoder_only else Model
+    return kind(spec, opened, devices, **sizes)
 
 
 def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
@@ -149,11 +112,6 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) ->
     if untrusted.file(folder, 'config.json'):
         config_lib.refuse_sweep(str(folder))
     return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
-
-
-def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
-    """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
-    return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
 
 def _open_workdir(

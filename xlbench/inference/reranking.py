@@ -16,7 +16,7 @@ from xlbench.evaluators.generation import Written
 from xlbench.inference.answering import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.inference.retriever import Retriever
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json

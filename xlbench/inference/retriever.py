@@ -25,9 +25,16 @@ from jax.sharding import Mesh
 
 from xlbench import config as config_lib, runs
 from xlbench.data import features, prepared
-from xlbench.inference import loading
-from xlbench.inference.answering import Answerer, Example, Suggestion, check_list, chunks
-from xlbench.inference.loading import Languages, LoadedModel
+from xlbench.inference.answering import (
+    Answerer,
+    Example,
+    Languages,
+    LoadedModel,
+    Suggestion,
+    check_list,
+    chunks,
+    eval_blocks,
+)
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
@@ -41,8 +48,6 @@ TOP_K = 15
 
 
 class _Searchable(NamedTuple):
-    """A response set, ready to be searched."""
-
     responses: ResponseSet
     index: exact_search.Index
     choose: Choose
@@ -77,7 +82,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         super().__init__(
             name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
         )
-        blocks = loading.eval_blocks(opened.config)
+        blocks = eval_blocks(opened.config)
         final = blocks[0] if blocks else {}
         self._file = responses
         self._top_k = final.get('top_k', TOP_K)
@@ -250,7 +255,6 @@ class Retriever(Answerer[Example, list[Suggestion]]):
 
     @functools.cached_property
     def _parameters(self) -> bytes:
-        """A digest of the model and its parameters."""
         leaves = jax.tree.leaves(self._params)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             parts = pool.map(lambda leaf: hashlib.sha256(np.asarray(leaf)).digest(), leaves)

@@ -132,7 +132,6 @@ def _named(content: Mapping[str, Json]) -> set[int]:
 def _write_tokenizer(
     source: pathlib.Path, folder: pathlib.Path, content: dict[str, Json], kept: Mapping[int, int]
 ) -> None:
-    """Writes the tokenizer's files with the ids that stay."""
     content = json.loads(json.dumps(content))
     model = content['model']
     if isinstance(model['vocab'], list):
@@ -183,7 +182,6 @@ def _write(
     target: pathlib.Path,
     kept: Mapping[int, int],
 ) -> None:
-    """Writes the folder: the tokenizer's files, and of the weights the rows that stay."""
     config = dataclasses.replace(models.config(**checkpoint.model), vocab_size=len(kept))
     tensors.write_json(folder / hub.CONFIG, checkpoint.config | {'vocab_size': len(kept)})
     tokenizer = tokenizers.load(str(folder), '')

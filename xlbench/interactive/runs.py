@@ -10,16 +10,15 @@ from ml_collections import ConfigDict
 from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
-from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.load import load
+from xlbench.inference.loading import load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive import calling
 from xlbench.interactive.calling import Cell, flags, frame, plainly
 from xlbench.parallel import cluster
 from xlbench.reporting import predictions, screen
-from xlbench.reporting.results import Result, Run as RunResults, read_run
+from xlbench.reporting.results import Run as RunResults, read_run
 from xlbench.system import errors
 from xlbench.system.files import Setting
 
@@ -57,9 +56,6 @@ class Run(_Workdir):
 
     Args:
         workdir: Its folder.
-
-    Attributes:
-        workdir: The folder, as a text.
     """
 
     def __init__(self, workdir: str | os.PathLike):
@@ -165,21 +161,17 @@ class Run(_Workdir):
         Raises:
             UserError: The task was not scored there.
         """
-        rows = predictions.of_result(self._result(task, split, step))
-        cells = (
-            {'id': key, 'input': row.input, 'target': row.target, 'prediction': row.prediction}
-            | row.scores
-            for key, row in rows.items()
-        )
-        return frame(cells, index=('id',))
-
-    def _result(self, task: str, split: str, step: str | int) -> Result:
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
         results = run.at(number, split)
         if task not in results:
             raise errors.unknown(f'task of {self.workdir}, step {number}, {split}', task, results)
-        return results[task]
+        cells = (
+            {'id': key, 'input': row.input, 'target': row.target, 'prediction': row.prediction}
+            | row.scores
+            for key, row in predictions.of_result(results[task]).items()
+        )
+        return frame(cells, index=('id',))
 
     @plainly
     def predict(
@@ -240,7 +232,6 @@ def _begin() -> None:
 
 
 def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
-    """The split and the step that are meant."""
     split = split or next(iter(run.splits()), '')
     first = next(iter(run.evaluations.values()), {})
     score = next((result.main_score for result in first.values()), 'loss')
@@ -252,16 +243,14 @@ def _answers(
     texts: Sequence[str | Sequence[str]],
     options: Mapping[str, Setting],
 ) -> Iterator[dict[str, Cell]]:
-    """A row for each answer to each text."""
     options = dict(options)
     if isinstance(model, Classifier):
         for text, answer in zip(texts, model.classify(texts, **options), strict=True):
             yield {'input': text, 'prediction': answer.label, 'probability': answer.probability}
     elif isinstance(model, Tagger):
         for answer in model.tag(texts, **options):
-            yield {'input': answer.words, 'prediction': answer.tags} | {
-                'probability': answer.probabilities
-            }
+            found = {'prediction': answer.tags, 'probability': answer.probabilities}
+            yield {'input': answer.words} | found
     else:
         lang = options.pop('target_lang', None)
         count = options.pop('num_return', None)
@@ -271,11 +260,7 @@ def _answers(
             lists = model.generate(texts, target_lang=lang, num_return=count or 1, **options)
         for text, answers in zip(texts, lists, strict=True):
             for answer in answers:
-                yield {'input': text} | _scored(answer)
-
-
-def _scored(answer: Prediction | Suggestion) -> dict[str, Cell]:
-    return {'prediction': answer.text, 'score': answer.score}
+                yield {'input': text, 'prediction': answer.text, 'score': answer.score}
 
 
 class Sweep(_Workdir):
@@ -283,9 +268,6 @@ class Sweep(_Workdir):
 
     Args:
         workdir: Its folder.
-
-    Attributes:
-        workdir: The folder, as a text.
     """
 
     @plainly

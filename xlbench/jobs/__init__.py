@@ -4,14 +4,12 @@ A stage makes files from other files. Each of its jobs makes one file, which app
 whole and holds the same whatever makes it, so that a stage goes on where it was killed. An engine
 runs the jobs: processes of this machine, or Apache Beam and with it Flink, Spark and Dataflow.
 
-  engines       Engine; FLAGS, parse and of_flags choose one by a command line
-  stages        make: the files of a stage that are missing
+  engines       Engine; FLAGS, parse and of_flags choose one by a command line; make: a stage
   shards        lines by key in one file
   work_folders  the folder of the files of all stages, and the settings that they were made with
 """
 
 from xlbench.jobs import shards, work_folders
-from xlbench.jobs.engines import FLAGS, Engine, of_flags, parse
-from xlbench.jobs.stages import make
+from xlbench.jobs.engines import FLAGS, Engine, make, of_flags, parse
 
 __all__ = ['FLAGS', 'Engine', 'make', 'of_flags', 'parse', 'shards', 'work_folders']

@@ -7,11 +7,11 @@ over jobs that are spread over all workers. This process and the workers need th
 and a network disk with all files at the same paths; so give absolute paths.
 """
 
+import contextlib
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import ClassVar, TypeVar, TypeVarTuple
 
 import apache_beam as beam
@@ -33,7 +33,6 @@ class _Work(beam.DoFn):
         self._work, self._scratch, self._tasks = work, scratch, os.environ.get('XLBENCH_TASKS')
 
     def setup(self) -> None:
-        """Called by Beam before the first job."""
         if self._tasks:
             os.environ['XLBENCH_TASKS'] = self._tasks
 
@@ -46,7 +45,7 @@ class _Work(beam.DoFn):
             raise
 
 
-class Beam:
+class Beam(contextlib.AbstractContextManager):
     """Runs jobs as programs of Beam.
 
     Args:
@@ -59,15 +58,7 @@ class Beam:
     def __init__(self, options: Sequence[str], scratch: str):
         self._options, self._scratch = options, os.path.abspath(scratch)
 
-    def __enter__(self) -> 'Beam':
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leaves nothing behind: each program has a scratch folder of its own."""
 
     def run(

@@ -1,22 +1,28 @@
-"""The engines that run the jobs of a stage: processes of this machine, or Apache Beam."""
+"""The engines that run the jobs of a stage: processes of this machine, or Apache Beam.
+
+A stage makes files, a job a file, and only those that are not there.
+"""
 
 import argparse
+import contextlib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeVar, TypeVarTuple
 
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import whole
 from xlbench.system.machine import quietly
+from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
 
 Args = TypeVarTuple('Args')
 Result = TypeVar('Result')
 
 
-class Engine(Protocol):
+class Engine(contextlib.AbstractContextManager, Protocol):
     """Runs jobs, in a `with` block: `Pool` on this machine, `beam.Beam` on many.
 
     Attributes:
@@ -24,15 +30,6 @@ class Engine(Protocol):
     """
 
     is_elsewhere: ClassVar[bool]
-
-    def __enter__(self) -> 'Engine': ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
     def run(
         self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
@@ -93,3 +90,36 @@ def of_flags(flags: argparse.Namespace, scratch: str, workers: int) -> Engine:
     with quietly():
         from xlbench.jobs import beam
     return beam.Beam(flags.beam_options, scratch)
+
+
+def make(
+    engine: Engine,
+    stage: str,
+    work: Callable[[*tuple[object, ...]], int | None],
+    jobs: Mapping[str, tuple[object, ...]],
+    unit: str,
+) -> int:
+    """Makes the files of a stage that are missing, and says how many there are.
+
+    Args:
+      engine: runs the jobs.
+      stage: its name, for the progress.
+      work: (*arguments of a job, path) makes the file at the path, which appears when it is whole,
+        and may give a number.
+      jobs: path of a file -> the arguments of its job.
+      unit: what a file holds, such as 'partitions'.
+
+    Returns:
+      The sum of the numbers.
+    """
+    missing = {path: job for path, job in jobs.items() if not os.path.exists(path)}
+    for folder in {os.path.dirname(path) for path in missing}:
+        os.makedirs(folder, exist_ok=True)
+    total = 0
+    with Progress(stage, len(jobs), unit) as progress:
+        progress.skip(len(jobs) - len(missing))
+        for number in engine.run(work, ((*job, path) for path, job in missing.items())):
+            total += number or 0
+            progress.add()
+    print(f'{stage}: {len(jobs):,} {unit}', file=sys.stderr, flush=True)
+    return total

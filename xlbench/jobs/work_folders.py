@@ -7,6 +7,7 @@ With the same settings, a command continues where the last one stopped; other se
 or the steps redone if this is asked for.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -69,12 +70,9 @@ def begin(
 
 def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> str:
     """Example: --min_confidence was 0.7 and is 0.8"""
+    plain = functools.partial(json.dumps, ensure_ascii=False)
     return ', '.join(
-        f'--{name} was {_plain(before.get(name))} and is {_plain(now[name])}'
+        f'--{name} was {plain(before.get(name))} and is {plain(now[name])}'
         for name in now
         if before.get(name) != now[name]
     )
-
-
-def _plain(value: Setting | None) -> str:
-    return json.dumps(value, ensure_ascii=False)

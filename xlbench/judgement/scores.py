@@ -90,25 +90,27 @@ def _scores(study: Study, values: Values, notes: Sequence[str]) -> Table:
     aspects = [aspect.name for aspect in study.scale.aspects]
     is_rating = study.scale.kind == 'ratings'
     shown = [*aspects, *([_MEAN] if len(aspects) > 1 else [])]
-    columns, cells = [], []
+    columns = {}
     for group, of_group in groups:
         for aspect in shown:
-            columns.append(Column(group, aspect, tuple(of_group)))
-            column = [
-                _of_items(study, values, system, aspects if aspect == _MEAN else [aspect], of_group)
-                for system in study.systems
-            ]
-            cells.append(_cells(column, 2 if is_rating else 3))
-    rows = [
-        Row(system, 'run', tuple(column[i] for column in cells))
-        for i, system in enumerate(study.systems)
-    ]
+            of_aspects = aspects if aspect == _MEAN else [aspect]
+            numbers = [_of_items(study, values, s, of_aspects, of_group) for s in study.systems]
+            columns[Column(group, aspect, tuple(of_group))] = _cells(numbers, 2 if is_rating else 3)
     top = len(study.scale.aspects[0].levels)
     title = f'Ratings, 1 to {top}' if is_rating else 'Best-worst scores, -1 to 1'
     about = f'{len(study.items)} items; ± is half of the 95 % interval over items (Student).'
     if not is_rating:
         about = f'Share of times best minus share of times worst. {about}'
-    return Table(title, tuple(columns), tuple(rows), 'written by', (*notes, about))
+    return _by_system(title, study, columns, (*notes, about))
+
+
+def _by_system(
+    title: str, study: Study, columns: Mapping[Column, Sequence[Cell]], notes: Sequence[str] = ()
+) -> Table:
+    """Makes a table with a row a system."""
+    cells = zip(*columns.values(), strict=True)
+    rows = (Row(*row) for row in zip(study.systems, itertools.repeat('run'), cells))
+    return Table(title, tuple(columns), tuple(rows), 'written by', tuple(notes))
 
 
 def _of_items(
@@ -137,7 +139,7 @@ def _cells(column: Sequence[Sequence[float]], decimals: int) -> list[Cell]:
 
 def _counts(study: Study, judged: Judged) -> Table:
     """Counts how often each system was shown, and chosen for each aspect."""
-    columns, cells = [], []
+    columns = {}
     for aspect in (aspect.name for aspect in study.scale.aspects):
         counts = best_worst(
             (study.items[index].shown, best, worst)
@@ -146,51 +148,44 @@ def _counts(study: Study, judged: Judged) -> Table:
             for best, worst in of_judges.values()
         )
         for field in BestWorst._fields:
-            columns.append(Column(aspect, field))
-            cells.append(
-                [
-                    Cell(text=str(getattr(counts[system], field))) if system in counts else Cell()
-                    for system in study.systems
-                ]
-            )
-    rows = [
-        Row(system, 'run', tuple(column[i] for column in cells))
-        for i, system in enumerate(study.systems)
-    ]
-    return Table('Choices', tuple(columns), tuple(rows), 'written by')
+            columns[Column(aspect, field)] = [
+                Cell(text=str(getattr(counts[system], field))) if system in counts else Cell()
+                for system in study.systems
+            ]
+    return _by_system('Choices', study, columns)
 
 
 def _agreement(study: Study, judged: Judged) -> Table:
     """Fleiss' kappa, Randolph's kappa and Krippendorff's alpha of each aspect."""
-    rows = []
-    kinds = ("Fleiss' kappa", "Randolph's kappa", "Krippendorff's alpha")
+    aspects = [aspect.name for aspect in study.scale.aspects]
     if study.scale.kind == 'ratings':
-        columns = (*kinds, 'texts', 'of all judges')
+        what, level, categories = 'texts', 'ordinal', len(study.scale.aspects[0].levels)
         about = (
             'kappa takes ratings as categories, and the texts that all judges rated; alpha '
             'takes them as ranks (ordinal), and all that two judges or more rated'
         )
-        for aspect in (aspect.name for aspect in study.scale.aspects):
-            units = [given for (_, _, name), given in judged.ratings.items() if name == aspect]
-            levels = len(study.scale.aspects[0].levels)
-            rows.append(_agreement_row(aspect, units, judged.judges, 'ordinal', levels))
+        units = {
+            aspect: [given for (_, _, name), given in judged.ratings.items() if name == aspect]
+            for aspect in aspects
+        }
     else:
-        columns = (*kinds, 'choices', 'of all judges')
+        what, level, categories = 'choices', 'nominal', len(study.items[0].shown)
         about = (
             'kappa takes the choices that all judges made, and alpha (nominal) all that two '
             'judges or more made; best and worst together have each item twice'
         )
-        shown = len(study.items[0].shown)
-        for aspect in (aspect.name for aspect in study.scale.aspects):
+        units = {}
+        for aspect in aspects:
             given = [pairs for (_, name), pairs in judged.choices.items() if name == aspect]
             best, worst = (
                 [{judge: pair[i] for judge, pair in pairs.items()} for pairs in given]
                 for i in (0, 1)
             )
-            for what, units in (('best', best), ('worst', worst), ('both', best + worst)):
-                row = f'{aspect}, {what}'
-                rows.append(_agreement_row(row, units, judged.judges, 'nominal', shown))
-    heads = tuple(Column('', column) for column in columns)
+            units |= {f'{aspect}, best': best, f'{aspect}, worst': worst}
+            units[f'{aspect}, both'] = best + worst
+    rows = (_agreement_row(*item, judged.judges, level, categories) for item in units.items())
+    labels = ("Fleiss' kappa", "Randolph's kappa", "Krippendorff's alpha", what, 'of all judges')
+    heads = tuple(Column('', label) for label in labels)
     judges = f'{len(judged.judges)} judges: {", ".join(judged.judges)}.'
     return Table('Agreement', heads, tuple(rows), 'aspect', (judges, f'Agreement: {about}.'))
 
@@ -231,15 +226,16 @@ def _agreement_row(
 
 def _differences(study: Study, values: Values) -> Table:
     aspects = [aspect.name for aspect in study.scale.aspects]
-    rows = {}
-    for other, system in itertools.combinations(study.systems, 2):
-        rows[f'{system} minus {other}'] = [
-            tests.t_test(
-                {str(i): value for i, value in values.get((system, aspect), {}).items()},
-                {str(i): value for i, value in values.get((other, aspect), {}).items()},
-            )
+    rows = {
+        f'{system} minus {other}': [
+            tests.t_test(*(
+                {str(i): value for i, value in values.get((name, aspect), {}).items()}
+                for name in (system, other)
+            ))
             for aspect in aspects
         ]
+        for other, system in itertools.combinations(study.systems, 2)
+    }  # fmt: skip
     decimals = 2 if study.scale.kind == 'ratings' else 3
     columns = [Column('', aspect) for aspect in aspects]
     return tests.table('Differences', columns, rows, 't-test', decimals)

@@ -32,7 +32,6 @@ class _OfSacreBleu:
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
-        """The signature for these numbers of references of the examples."""
         scorer = self._scorer()
         # sacrebleu knows the number of references only after it has scored something.
         _corpus_score(scorer, [['a'] * count for count in counts], ['a'] * len(counts))
@@ -43,7 +42,6 @@ class _OfSacreBleu:
         return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
 
     def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
-        """The score of each text."""
         rows = contract.check_references(targets, predictions)
         scorer = self._scorer(of_texts=True)
         return [

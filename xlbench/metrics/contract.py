@@ -1,6 +1,6 @@
 """The contract of metrics, for evaluators, xlbench.score and your own; checks of its two lists."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol, TypedDict
 
 from xlbench.system import errors
@@ -108,7 +108,7 @@ def check_references(
     For the metrics that know several references; each example has one or more.
     """
     check([''] * len(targets), predictions)
-    rows = [[row] if isinstance(row, str) else list(row) for row in targets]
+    rows = _lists(targets)
     for i, row in enumerate(rows):
         if not row:
             raise errors.UserError(f'targets[{i}] has no reference; one or more are needed')
@@ -121,15 +121,21 @@ def check_n_best(
 ) -> list[list[str]]:
     """Predictions with a list for every target; a single text becomes a list of one."""
     check(targets, [''] * len(predictions))
-    rows = [[row] if isinstance(row, str) else list(row) for row in predictions]
+    rows = _lists(predictions)
     for i, row in enumerate(rows):
-        for text in row:
-            if not isinstance(text, str):
-                raise errors.UserError(
-                    f'predictions[{i}] holds {type(text).__name__}; it takes a text or a list of '
-                    'texts: decode them first'
-                )
+        if wrong := [text for text in row if not isinstance(text, str)]:
+            raise errors.UserError(
+                f'predictions[{i}] holds {type(wrong[0]).__name__}; it takes a text or a list of '
+                'texts: decode them first'
+            )
     return rows
+
+
+def _lists(rows: Sequence[str | Sequence[str]]) -> list[list[str]]:
+    return [
+        list(row) if isinstance(row, Iterable) and not isinstance(row, str | bytes) else [row]
+        for row in rows
+    ]
 
 
 def about_targets(place: str, count: int, seen: Collection[str]) -> str:

@@ -11,7 +11,7 @@ import functools
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
@@ -21,6 +21,9 @@ from xlbench.metrics.contract import Scores
 from xlbench.metrics.suite import Suite
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError
+
+if TYPE_CHECKING:
+    from sklearn.base import RegressorMixin
 
 FORMAT = 'xlbench fitted rating 2'
 # scikit-learn's regressors with its defaults (arXiv:2108.07140, appendix): name -> module, class.
@@ -97,15 +100,7 @@ def load(path: str) -> Fit:
     return fit
 
 
-class FittedRegressor(Protocol):
-    """A regressor of scikit-learn's."""
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Predictions [n] for features [n, feature]."""
-        ...
-
-
-def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> FittedRegressor:
+def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> 'RegressorMixin':
     """Fits one of `REGRESSORS`.
 
     Args:
@@ -131,7 +126,7 @@ def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> FittedRegresso
 
 
 @functools.cache
-def _of_file(path: str) -> FittedRegressor:
+def _of_file(path: str) -> 'RegressorMixin':
     fit = load(path)
     return fitted(fit.regressor, np.array(fit.x), np.array(fit.y), fit.seed)
 

@@ -45,7 +45,6 @@ def _standing_in(names: tuple[str, ...]) -> Iterator[None]:
 
 
 class _Module(types.ModuleType):
-    """Stands for a module that is not imported yet."""
 
     def __getattr__(self, name: str) -> '_Late':
         if name.startswith('__'):  # Python's own questions, such as whether it is a package.

@@ -32,37 +32,21 @@ def load(language: str | None) -> Callable[[str], list[str]] | None:
     """
     if row := _registered(language):
         return _of_registered(row)
-    if language == 'chinese':
-        return chinese.cutter()
-    if language == 'japanese':
-        return _fugashi()
-    if language == 'thai':
-        from pythainlp import tokenize
-
-        return functools.partial(tokenize.word_tokenize, engine='newmm')
-    if language == 'burmese':
-        return _syllables
-    return None
+    return _OWN[language][0]() if language in _OWN else None
 
 
 def signature(language: str | None) -> str:
     """The part of a signature that decides the words, such as tok:jieba-0.42.1."""
-    version = importlib.metadata.version
     if row := _registered(language):
         if row.segmenter in ('spaces', 'characters'):
             return 'tok:characters' if row.segmenter == 'characters' else 'tok:unicode'
         if row.segmenter in languages.TABLE:
             return signature(languages.get(row.segmenter).name)
         return f'tok:{row.segmenter}-{specs.fingerprint(_function(row))}'
-    if language == 'chinese':
-        return f'tok:jieba-{version("jieba")}'
-    if language == 'japanese':
-        return f'tok:fugashi-{version("fugashi")}+unidic-lite-{version("unidic-lite")}'
-    if language == 'thai':
-        return f'tok:newmm-{version("pythainlp")}'
-    if language == 'burmese':
-        return 'tok:burmese-syllables'
-    return 'tok:unicode'
+    if language not in _OWN:
+        return 'tok:unicode'
+    _, words, packages = _OWN[language]
+    return f'tok:{words.format(*map(importlib.metadata.version, packages))}'
 
 
 def _registered(language: str | None) -> languages.Language | None:
@@ -98,6 +82,12 @@ def _fugashi() -> Callable[[str], list[str]]:
     return lambda text: [node.surface for node in tagger(text)]
 
 
+def _newmm() -> Callable[[str], list[str]]:
+    from pythainlp import tokenize
+
+    return functools.partial(tokenize.word_tokenize, engine='newmm')
+
+
 def _syllables(text: str) -> list[str]:
     """Cuts Burmese into syllables, by the rules of C. Ding et al. (doi.org/10.1145/3325885).
 
@@ -117,3 +107,12 @@ def _syllables(text: str) -> list[str]:
         else:
             syllables.append(unit)
     return ' '.join(syllables).replace(f' {_STACKER} ', _STACKER).split()
+
+
+# Language -> what makes its segmenter; the words of a signature, and the packages of its versions.
+_OWN = {
+    'burmese': (lambda: _syllables, 'burmese-syllables', ()),
+    'chinese': (chinese.cutter, 'jieba-{}', ('jieba',)),
+    'japanese': (_fugashi, 'fugashi-{}+unidic-lite-{}', ('fugashi', 'unidic-lite')),
+    'thai': (_newmm, 'newmm-{}', ('pythainlp',)),
+}

@@ -31,25 +31,29 @@ from xlbench.system.files import Json
 _MORE = 500
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Member:
     """One metric of a suite.
 
     Attributes:
         metric: What is called.
-        source: Where it is defined, as its spec has it.
-        label: What its signature is filed under.
+        spec: As the task's manifest has it.
         suffix: Stands behind the names of its scores.
-        is_foreign: It is not one of xlbench's.
         is_further: It is not of the task's own.
+        source: Where it is defined.
+        label: What its signature is filed under.
+        is_foreign: It is not one of xlbench's.
     """
 
     metric: Metric
-    source: str
-    label: str
+    spec: Spec
     suffix: str
-    is_foreign: bool
     is_further: bool
+
+    def __post_init__(self):
+        self.source = self.spec['metric']
+        self.label = self.source.rpartition(':')[2] + self.suffix
+        self.is_foreign = specs.is_foreign(self.spec)
 
     def signature(self, counts: Sequence[int]) -> str:
         """The signature for these numbers of references of the examples."""
@@ -93,24 +97,14 @@ class Suite:
         except errors.UserError as error:
             raise errors.UserError(f'task {task}: {error}') from None
         own = [specs.to_spec(metric) for metric in loaded]
-        pairs = list(zip(loaded, written, _suffixes(task, own), strict=True))
-        pairs += [
-            (metric, spec, '')
+        rows = [(*row, False) for row in zip(loaded, written, _suffixes(task, own), strict=True)]
+        rows += [
+            (metric, spec, '', True)
             for metric, spec in zip(others, further, strict=True)
             if specs.to_spec(metric) not in own
         ]
-        self._members = [
-            _Member(
-                metric,
-                spec['metric'],
-                spec['metric'].rpartition(':')[2] + suffix,
-                suffix,
-                specs.is_foreign(spec),
-                number >= len(loaded),
-            )
-            for number, (metric, spec, suffix) in enumerate(pairs)
-        ]
-        self.written = [spec for _, spec, _ in pairs]
+        self._members = [_Member(metric, spec, *rest) for metric, spec, *rest in rows]
+        self.written = [member.spec for member in self._members]
         labels: dict[str, _Member] = {}
         for member in self._members:
             if labels.setdefault(member.label, member) is not member and member.is_further:
@@ -118,6 +112,11 @@ class Suite:
                     f'task {task}: {member.signature([1])} would give the scores of '
                     f'{labels[member.label].signature([1])}; leave one of them out'
                 )
+
+    def facts(self, counts: Sequence[int] = (1,)) -> dict[str, Json]:
+        """What metrics.json says of the metrics, for these numbers of references of examples."""
+        hashes = {'hashes': self.hashes} if self.hashes else {}
+        return {'signatures': self.signatures_of(counts), **hashes, 'metrics': self.written}
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -419,7 +418,7 @@ _OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {
     'mrs_rouge': MrsRouge,
     'ter': Ter.for_language,
 }
-_OTHERS: dict[str, Callable[[], Metric]] = {
+_OTHERS: dict[str, Callable[..., Metric]] = {
     'bleurt': Bleurt,
     'chrf': ChrF,
     'chrf++': ChrFPlusPlus,
@@ -442,13 +441,11 @@ def named(name: str, lang: str | None) -> Spec:
     Raises:
         errors.UserError: An unknown name, or no language where one is needed.
     """
-    base, _, value = check_name(name)
+    base, value = check_name(name)
     if ':' in base:
         return {'metric': name, 'kwargs': {}}
-    if base == 'bleurt' and value:
-        return specs.to_spec(Bleurt(value))
     if base in _OTHERS:
-        return specs.to_spec(_OTHERS[base]())
+        return specs.to_spec(_OTHERS[base](*filter(None, [value])))
     if base == 'bertscore' and value:
         model, at, layer = value.rpartition('@')
         known = (model, int(layer)) if at and layer.isdecimal() else (value, -1)
@@ -461,11 +458,11 @@ def named(name: str, lang: str | None) -> Spec:
     return specs.to_spec(_OF_LANGUAGE[base](lang))
 
 
-def check_name(name: str) -> tuple[str, str, str]:
+def check_name(name: str) -> tuple[str, str]:
     """Splits a name at its =; UserError for one that is not at the head of this file."""
     base, equals, value = name.partition('=')
     if ':' in base:
-        return name, '', ''
+        return name, ''
     if base not in (*NAMES, 'fitted_rating'):
         raise errors.unknown('metric', base, (*NAMES, 'fitted_rating=FILE'))
     if equals and (not value or base not in _WITH_VALUE):
@@ -478,7 +475,7 @@ def check_name(name: str) -> tuple[str, str, str]:
         from xlbench.metrics import fitted_rating  # Which itself takes metrics by name.
 
         fitted_rating.load(value)
-    return base, equals, value
+    return base, value
 
 
 def all_named(names: Iterable[str], lang: str | None) -> list[Spec]:

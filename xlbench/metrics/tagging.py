@@ -104,7 +104,6 @@ def _state(tag: str) -> tuple[str, str]:
 
 
 def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
-    """Returns whether a chunk begins at `tag`."""
     return (
         tag[0] in 'BS'
         or (before[0] in 'ESO' and tag[0] in 'EI')
@@ -113,7 +112,6 @@ def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
 
 
 def _ends(tag: tuple[str, str], after: tuple[str, str]) -> bool:
-    """Returns whether a chunk ends at `tag`."""
     return (
         tag[0] in 'ES'
         or (tag[0] in 'BI' and after[0] in 'BSO')

@@ -56,22 +56,20 @@ def load(lang: str) -> Callable[[str], str]:
     Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
     Threads may share it.
     """
-    split = _splitter(lang)
+    segment = segmenters.load(_segmented(lang))
+
+    def split(text: str) -> list[str]:
+        if segment is None:
+            return _nltk()(text)
+        if lang == 'ja':
+            return [*segment(text), '\n']
+        return [word for word in segment(text) if word.strip()]
 
     @functools.lru_cache(_CACHED_TEXTS)
     def tokenize(text: str) -> str:
         return ' '.join(split(text))
 
     return tokenize
-
-
-def _splitter(lang: str) -> Callable[[str], list[str]]:
-    segment = segmenters.load(_segmented(lang))
-    if segment is None:
-        return _nltk()
-    if lang == 'ja':
-        return lambda text: [*segment(text), '\n']
-    return lambda text: [word for word in segment(text) if word.strip()]
 
 
 def signature(lang: str) -> str:

@@ -160,6 +160,13 @@ def _step_attention_on_tpu(q, k, v, bias, mask):
     return out[:, :, :queries].astype(q.dtype)
 
 
+def grown(past: KeysValues, key: jax.Array, value: jax.Array, place: jax.Array) -> KeysValues:
+    """The past with keys and values [batch, heads, new, head_dim] from a place on."""
+    key = lax.dynamic_update_slice_in_dim(past['key'], jnp.swapaxes(key, 2, 3), place, axis=3)
+    value = lax.dynamic_update_slice_in_dim(past['value'], value, place, axis=2)
+    return {'key': key, 'value': value}
+
+
 class Attention(nn.Module):
     """The common part of attention within a text and over a source.
 
@@ -179,7 +186,6 @@ class Attention(nn.Module):
     out_kernel_init: Initializer | None = None  # Of the output; None: kernel_init.
 
     def setup(self):
-        """Makes what follows the product."""
         init = self.out_kernel_init or self.kernel_init
         self.out = self._dense(self.out_features, ('embed', 'joined_kv'), kernel_init=init)
         shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
@@ -261,7 +267,6 @@ class SelfAttention(Attention):
     """Attention within a text; query, key and value are one fused kernel."""
 
     def setup(self):
-        """Builds the joined projection of query, key and value, and the output."""
         super().setup()
         self.qkv = self._inwards((self._query_scale, 1.0, 1.0), stack=3)
 
@@ -301,12 +306,7 @@ class SelfAttention(Attention):
         """
         batch = len(past['key'])
         q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]), length=None)
-        past = {
-            'key': lax.dynamic_update_slice_in_dim(
-                past['key'], jnp.swapaxes(key, 2, 3), place, axis=3
-            ),
-            'value': lax.dynamic_update_slice_in_dim(past['value'], value, place, axis=2),
-        }
+        past = grown(past, key, value, place)
         y = step_attention(q, past['key'], past['value'], bias, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
 
@@ -315,7 +315,6 @@ class CrossAttention(Attention):
     """Attention over a source; the query is apart, key and value are one fused kernel."""
 
     def setup(self):
-        """Builds the projection of the query, that of key and value, and the output."""
         super().setup()
         self.query = self._inwards(self._query_scale)
         self.kv = self._inwards(stack=2)

@@ -96,7 +96,6 @@ class Layer(transformer.Layer):
 
     @property
     def pre_norm(self) -> bool:
-        """See BartConfig."""
         return self.config.pre_norm
 
     def _attention(self) -> dict[str, bool | float | Initializer]:
@@ -122,7 +121,6 @@ class EncoderLayer(Layer):
     """Self-attention and MLP."""
 
     def setup(self):
-        """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         self.attention = transformer.self_attention(cfg, **self._attention())
         self.attention_norm = self._norm()
@@ -140,7 +138,6 @@ class DecoderLayer(Layer):
     source_attention = CrossAttention
 
     def setup(self):
-        """Builds self-attention, attention over the source and MLP, each with its norm."""
         cfg = self.config
         if cfg.ssru:
             self.self_attention = Ssru(cfg.emb_dim, cfg.operands, cfg.init)
@@ -168,7 +165,6 @@ class Stack(transformer.Stack):
     token_embedder: Embedding
 
     def setup(self):
-        """Makes what encoder and decoder have in common."""
         cfg = self.config
         if cfg.learned_positions:
             rows = cfg.max_positions + POSITION_OFFSET
@@ -212,7 +208,6 @@ class Stack(transformer.Stack):
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        """The last layer's x [batch, length, emb_dim], normed where the config says so."""
         return self.final_norm(x) if self.config.pre_norm else x
 
 
@@ -220,7 +215,6 @@ class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
     def setup(self):
-        """Builds the positions, the layers and the norms around them."""
         super().setup()
         self.layers = transformer.layers(EncoderLayer, self.config, self.config.num_encoder_layers)
 
@@ -231,7 +225,6 @@ class Decoder(Stack, transformer.Decoder):
     layer = DecoderLayer
 
     def setup(self):
-        """Builds the positions, the layers and the norms around them."""
         super().setup()
         self.layers = transformer.layers(self.layer, self.config, self.config.num_decoder_layers)
 
@@ -256,7 +249,6 @@ class Decoder(Stack, transformer.Decoder):
         max_length: int,
         beams: int,
     ) -> transformer.Cache:
-        """The cache before the first token."""
         cache = super().init_cache(encoded, encoder_segment_ids, max_length, beams)
         if not self.config.ssru:
             return cache
@@ -271,7 +263,6 @@ class Bart(generator.Generator):
     stacks = (Encoder, Decoder)
 
     def setup(self):
-        """Builds the token table, both stacks and the bias of the logits."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.encoder, self.decoder = (stack(cfg, self.token_embedder) for stack in self.stacks)
@@ -281,7 +272,6 @@ class Bart(generator.Generator):
             self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)
 
     def output_embedding(self) -> jax.Array:
-        """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.token_embedder.embedding
 
     def token_bias(self) -> jax.Array | None:

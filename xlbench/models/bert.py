@@ -3,8 +3,7 @@
 The kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
 padding symbol, it knows one type of token only, and its norms add another epsilon. XLM
 (arXiv:1901.07291) knows no types, but may have a table of languages; DistilBERT (arXiv:1910.01108)
-has neither. Positions are absolute, but in DeBERTa v3 and mDeBERTa v3 (arXiv:2111.09543): see
-deberta.py.
+has neither. Positions are absolute, but in DeBERTa v3 and mDeBERTa v3 (arXiv:2111.09543).
 """
 
 import dataclasses
@@ -13,10 +12,11 @@ from typing import Annotated
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from msgspec import Meta
 
 from xlbench.models import transformer
-from xlbench.models.deberta import DisentangledAttention
+from xlbench.models.attention import SelfAttention
 from xlbench.models.dense import Dense
 from xlbench.models.embeddings import Embedding
 from xlbench.models.families import variant_of
@@ -80,6 +80,55 @@ def dense(cfg: BertConfig, features: int, axis: str = 'features') -> Dense:
     )
 
 
+def distance_buckets(length: int, buckets: int, max_distance: int) -> np.ndarray:
+    """Rows of the table of distances, [queries, keys]: query position minus key position.
+
+    As transformers computes them (models/deberta_v2: make_log_bucket_position), in float32.
+    """
+    distance = np.arange(length)[:, None] - np.arange(length)[None, :]
+    half, size = buckets // 2, np.abs(distance)
+    far = np.maximum(size, half).astype(np.float32) / np.float32(half)
+    scale = np.log(np.float32((max_distance - 1) / half))
+    far = np.ceil(np.log(far) / scale * np.float32(half - 1)) + half
+    found = np.where(size <= half, distance, far * np.sign(distance)).astype(np.int32)
+    return np.clip(found + buckets, 0, 2 * buckets - 1)
+
+
+class DisentangledAttention(SelfAttention):
+    """The attention of DeBERTa (arXiv:2006.03654) v2 and v3 over contents and distances.
+
+    A logit is the sum of three products: of the query with the key, of the query with the embedded
+    distance of the two tokens, and of the key with it. Queries and keys of distances are made by
+    the same kernels (share_att_key), and distances are in buckets, which grow logarithmically from
+    half of them on. Distances are those of the row, which is right for packed rows too.
+
+    Attributes:
+      buckets: of distances in either direction.
+      max_distance: from which on all distances are in the last one.
+    """
+
+    buckets: int = 0
+    max_distance: int = 0
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        bias: jax.Array,  # [2 * buckets, embed], embedded distances
+        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, length]
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, out_features]
+        """Every position attends to all that its mask leaves it."""
+        q, k, v = self.project(x)
+        of_queries, of_keys, _ = self.project(bias[None], length=None)
+        rows = distance_buckets(x.shape[1], self.buckets, self.max_distance)
+        by_query = jnp.einsum('bhqd,hnd->bhqn', q, of_keys[0])
+        by_key = jnp.einsum('bhkd,hnd->bhkn', k, of_queries[0])
+        logits = jnp.take_along_axis(by_query, rows[None, None], axis=-1)
+        logits += jnp.swapaxes(jnp.take_along_axis(by_key, rows.T[None, None], axis=-1), 2, 3)
+        parts = 3**-0.5  # The sum of three products is divided by sqrt(3 head_dim).
+        return self.attend(q * parts, k, v, logits.astype(jnp.float32) * parts, mask, train)
+
+
 class Layer(transformer.Layer):
     """Self-attention and MLP; each is added to its input, and the sum is normed."""
 
@@ -87,7 +136,6 @@ class Layer(transformer.Layer):
     pre_norm = False
 
     def setup(self):
-        """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         fields = self.attention_fields()
         if cfg.relpos_buckets:
@@ -114,7 +162,6 @@ class Stack(transformer.Stack):
     config: BertConfig
 
     def setup(self):
-        """Makes the tables."""
         cfg = self.config
         rows = cfg.max_positions + cfg.position_offset
         table = (cfg.emb_dim, cfg.dtype, INIT)
@@ -179,7 +226,6 @@ class Bert(Stack, transformer.Encoder):
     """Encoder over token ids; see the module's docstring for the variants."""
 
     def setup(self):
-        """Builds the embeddings, the layers and, if there is one, the pooler."""
         super().setup()
         self.layers = transformer.layers(Layer, self.config, self.config.num_layers)
         if self.config.has_pooler:

@@ -65,7 +65,6 @@ class DualEncoder(nn.Module):
     config: DualEncoderConfig
 
     def setup(self):
-        """Builds both encoders, or the one that both sides share, and the projections."""
         cfg = self.config
         self.left = bert.Bert(cfg)
         if not cfg.shared:
@@ -91,32 +90,14 @@ class DualEncoder(nn.Module):
         )
         return left, right
 
-    def encode_left(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, dim], float32
-        """Tokens of left texts -> their vectors."""
-        prefix = self.config.left_prefix
-        return self._encode('left', prefix, tokens, segment_ids, positions, type_ids, train)
+    def encode_left(self, *texts: jax.Array | None, **named: jax.Array | bool | None) -> jax.Array:
+        """Tokens of left texts -> their vectors [batch, dim], float32; see `encode`."""
+        return self.encode('left', self.config.left_prefix, *texts, **named)
 
-    def encode_right(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, dim], float32
-        """Tokens of right texts -> their vectors."""
+    def encode_right(self, *texts: jax.Array | None, **named: jax.Array | bool | None) -> jax.Array:
+        """Tokens of right texts -> their vectors [batch, dim], float32; see `encode`."""
         side = 'left' if self.config.shared else 'right'
-        prefix = self.config.right_prefix
-        return self._encode(side, prefix, tokens, segment_ids, positions, type_ids, train)
+        return self.encode(side, self.config.right_prefix, *texts, **named)
 
     def _projection(self) -> Dense:
         cfg = self.config
@@ -127,16 +108,18 @@ class DualEncoder(nn.Module):
             kernel_init=bert.INIT,
         )
 
-    def _encode(
+    def encode(
         self,
-        side: str,
-        prefix: Sequence[int],
+        side: str,  # whose encoder it is
+        prefix: Sequence[int],  # ids behind the first token
         tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None,  # [batch, length]
-        positions: jax.Array | None,  # [batch, length]
-        type_ids: jax.Array | None,  # [batch, length]
-        train: bool,
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
+        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        *,
+        train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
+        """Tokens of texts -> their vectors."""
         cfg, encoder = self.config, getattr(self, side)
         if prefix:
             tokens, segment_ids, positions, type_ids = _with_prefix(

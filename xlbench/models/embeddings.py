@@ -52,7 +52,6 @@ class Embedding(nn.Module):
     rows: str = 'vocab'  # logical axis of the rows
 
     def setup(self):
-        """Builds the table."""
         init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
         if self.has_variable('params', PLACES):
             self.places = self.get_variable('params', PLACES)
@@ -74,7 +73,6 @@ class OutputEmbedding(nn.Module):
     features: int
 
     def setup(self):
-        """Makes the table."""
         init = nn.with_logical_partitioning(fan_in_normal(), ('vocab', 'embed'))
         self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
 

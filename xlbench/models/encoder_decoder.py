@@ -34,7 +34,6 @@ class DecoderLayer(bert.Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
     def setup(self):
-        """Builds the encoder's layer with attention over the source in it."""
         super().setup()
         cfg = self.config
         self.cross_attention = transformer.cross_attention(cfg, **self.attention_fields())
@@ -46,7 +45,6 @@ class Decoder(bert.Stack, transformer.Decoder):
     """The stack of decoder layers, with embeddings of its own."""
 
     def setup(self):
-        """Builds the embeddings and the layers."""
         super().setup()
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
 
@@ -68,7 +66,6 @@ class LmHead(nn.Module):
     config: EncoderDecoderConfig
 
     def setup(self):
-        """Builds the dense layer, its norm and the bias of the logits."""
         cfg = self.config
         self.dense = bert.dense(cfg, cfg.emb_dim)
         self.norm = bert.norm(cfg)
@@ -86,14 +83,12 @@ class EncoderDecoder(generator.Generator):
     config: EncoderDecoderConfig
 
     def setup(self):
-        """Builds encoder, decoder and the head of the logits."""
         self.encoder = bert.Bert(self.config)
         self.decoder = Decoder(self.config)
         self.lm_head = LmHead(self.config)
 
     @property
     def reads_languages(self) -> bool:
-        """True if both halves embed languages."""
         return self.config.num_languages > 0
 
     def head(self, states: jax.Array) -> jax.Array:
@@ -101,9 +96,7 @@ class EncoderDecoder(generator.Generator):
         return self.lm_head(states)
 
     def output_embedding(self) -> jax.Array:
-        """The decoder's token table [vocab, emb_dim]."""
         return self.decoder.token_embedder.embedding
 
     def token_bias(self) -> jax.Array:
-        """The bias of the logits, [vocab] float32."""
         return self.lm_head.bias

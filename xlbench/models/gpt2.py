@@ -69,7 +69,6 @@ class Layer(transformer.Layer):
     pre_norm = True
 
     def setup(self):
-        """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
         self.attention = transformer.self_attention(
@@ -102,7 +101,6 @@ class Decoder(transformer.Decoder):
     config: Gpt2Config
 
     def setup(self):
-        """Builds the tables, the layers and the norm at the top."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.position_embedder = LearnedPositions(
@@ -166,7 +164,6 @@ class Decoder(transformer.Decoder):
         return self.dropout(x, train)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        """The last layer's x [batch, length, emb_dim], normed."""
         return self.final_norm(x)
 
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
@@ -226,15 +223,12 @@ class Gpt2(generator.Generator):
     decoder_only: ClassVar[bool] = True
 
     def setup(self):
-        """Builds the stack."""
         self.decoder = Decoder(self.config)
 
     def output_embedding(self) -> jax.Array:
-        """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.decoder.token_embedder.embedding
 
     def take_examples(self, cache: transformer.Cache, examples: jax.Array) -> transformer.Cache:
-        """The cache of some examples [n]; each may come once."""
         taken = super().take_examples(cache, examples)
         return {**taken, 'positions': cache['positions'][examples]}  # Each example has one.
 

@@ -107,7 +107,6 @@ class SequenceClassifier(Classifier):
     """An encoder and a head over its first token, for rows that hold one example."""
 
     def setup(self):
-        """Builds the encoder and the head over the first token."""
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         if not cfg.has_pooler:
@@ -158,7 +157,6 @@ class TokenClassifier(Classifier):
     """An encoder and a head over each token, or over each word."""
 
     def setup(self):
-        """Builds the encoder and the head over each token."""
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         self.classifier = _classifier(cfg)

@@ -16,13 +16,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from msgspec import Meta
 
 from xlbench.models import gpt2, masks, transformer
 from xlbench.models.attention import (
     Attention,
     KeysValues,
+    grown,
     join_heads,
     split_heads,
     step_attention,
@@ -156,7 +156,6 @@ class SharedAttention(Attention):
     config: LlamaConfig | None = None
 
     def setup(self):
-        """Builds the products, and the norms of queries and keys."""
         super().setup()
         cfg = self.config
         inwards = functools.partial(
@@ -221,12 +220,7 @@ class SharedAttention(Attention):
         share = cfg.num_heads // cfg.num_kv_heads
         by, window = bias
         q, k, v = self.project(x.reshape(batch, -1, x.shape[-1]), by, length=None)
-        past = {
-            'key': lax.dynamic_update_slice_in_dim(
-                past['key'], jnp.swapaxes(k, 2, 3), place, axis=3
-            ),
-            'value': lax.dynamic_update_slice_in_dim(past['value'], v, place, axis=2),
-        }
+        past = grown(past, k, v, place)
         # The queries that share a key are further rows of it.
         beams = q.shape[2]
         q = q.reshape(batch, cfg.num_kv_heads, share * beams, cfg.head_dim)
@@ -251,7 +245,6 @@ class Layer(gpt2.Layer):
     windowed: bool = False
 
     def setup(self):
-        """Builds self-attention and MLP, each with its norms."""
         cfg = self.config
         inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
         self.attention = SharedAttention(
@@ -281,7 +274,6 @@ class Layer(gpt2.Layer):
         return x + y
 
     def prefill(self, x, bias, mask) -> tuple[jax.Array, KeysValues]:
-        """See gpt2.Layer."""
         q, k, v = self.attention.project(self.attention_norm(x), bias[self.windowed])
         x = self._after(self.attention_norm, x, self.attention.look(q, k, v, mask[self.windowed]))
         x = self._after(self.mlp_norm, x, self.mlp(self.mlp_norm(x)))
@@ -294,7 +286,6 @@ class Decoder(gpt2.Decoder):
     config: LlamaConfig
 
     def setup(self):
-        """Builds the table, the layers and the norm at the top."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         made = transformer.checkpointed_layer(Layer, cfg)
@@ -324,11 +315,9 @@ class Decoder(gpt2.Decoder):
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         """Tokens [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens)
-        return self.dropout(x * self._scale if self.config.scaled_embeddings else x, train)
-
-    @property
-    def _scale(self) -> jax.Array:
-        return jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)
+        if self.config.scaled_embeddings:
+            x = x * jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)
+        return self.dropout(x, train)
 
     def bias_step(self, cache: transformer.Cache) -> list[tuple[Rotation, jax.Array]]:
         """The rotation of the new tokens in each layer, and what its window hides."""
@@ -354,7 +343,6 @@ class Llama(gpt2.Gpt2):
     config: LlamaConfig
 
     def setup(self):
-        """Builds the stack and the table of the logits."""
         cfg = self.config
         self.decoder = Decoder(cfg)
         if not cfg.tied_embeddings:
@@ -362,11 +350,9 @@ class Llama(gpt2.Gpt2):
 
     @property
     def logits_softcap(self) -> float:
-        """See Generator."""
         return self.config.logits_softcap
 
     def output_embedding(self) -> jax.Array:
-        """The table [vocab, emb_dim] that turns hidden states into logits."""
         if self.config.tied_embeddings:
             return super().output_embedding()
         return self.logits_dense()

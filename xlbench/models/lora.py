@@ -79,9 +79,9 @@ class Lora(Block):
             value, axes = flat[name].value, flat[name].names
             *stack, out, features = value.shape
             *stack_axes, out_axis, in_axis = axes
-            draw = jax.random.normal(jax.random.fold_in(rng, index), (*stack, self.rank, features))
+            draw = _draw(jax.random.fold_in(rng, index), (*stack, self.rank, features))
             leaves = {
-                'lora_a': (draw * features**-0.5, (*stack_axes, 'lora_rank', in_axis)),
+                'lora_a': (draw, (*stack_axes, 'lora_rank', in_axis)),
                 'lora_b': (
                     jnp.zeros((*stack, out, self.rank)),
                     (*stack_axes, out_axis, 'lora_rank'),
@@ -104,6 +104,20 @@ class Lora(Block):
         return traverse_util.unflatten_dict(
             {name: bool(value and name in trained) for name, value in flat.items()}, sep='/'
         )
+
+
+def drawn(params: Arrays, rng: jax.Array) -> Arrays:
+    """The same tree, where LoRA's leaves are fresh: A is drawn as in `Lora.add`, and B is zero."""
+    flat = traverse_util.flatten_dict(dict(params), sep='/')
+    for index, name in enumerate(sorted(name for name in flat if name.endswith('/lora_a'))):
+        flat[name] = _draw(jax.random.fold_in(rng, index), flat[name].shape)
+        other = f'{name.removesuffix("a")}b'
+        flat[other] = jnp.zeros_like(flat[other])
+    return traverse_util.unflatten_dict(flat, sep='/')
+
+
+def _draw(rng: jax.Array, shape: Sequence[int]) -> jax.Array:
+    return jax.random.normal(rng, shape) * shape[-1] ** -0.5
 
 
 def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[str]:

@@ -137,7 +137,6 @@ class ViewWeights(nn.Module):
     config: MultiViewConfig
 
     def setup(self):
-        """Builds the LSTM, the layer with its norm, and the vector that scores."""
         cfg = self.config
         fields = dict(matmul_dtype=cfg.operands, kernel_init=uniform)
         self.lstm = Lstm(cfg.emb_dim, cfg.operands)
@@ -260,7 +259,6 @@ class MultiViewBart(bart.Bart):
     stacks = (Encoder, Decoder)
 
     def setup(self):
-        """Builds BART, and what weighs the views."""
         super().setup()
         self.view_weights = ViewWeights(self.config)
 

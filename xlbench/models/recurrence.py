@@ -26,7 +26,6 @@ class Ssru(nn.Module):
     kernel_init: Initializer
 
     def setup(self):
-        """Builds the products of the input and of the forget gate."""
         axes, kernels = ('joined_kv', 'embed'), dict(kernel_init=self.kernel_init)
         self.inwards = Dense(self.features, axes, matmul_dtype=self.matmul_dtype, **kernels)
         self.forget = Dense(

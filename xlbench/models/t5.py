@@ -89,7 +89,6 @@ class EncoderLayer(Layer):
     """Self-attention and MLP."""
 
     def setup(self):
-        """Builds self-attention and MLP, each behind its norm."""
         cfg = self.config
         self.pre_attention_layer_norm = RMSNorm()
         self.attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
@@ -108,7 +107,6 @@ class DecoderLayer(Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
     def setup(self):
-        """Builds self-attention, attention over the source and MLP, each behind its norm."""
         cfg = self.config
         self.pre_self_attention_layer_norm = RMSNorm()
         self.self_attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
@@ -153,7 +151,6 @@ class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
     def setup(self):
-        """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
         if not cfg.relpos_each_layer:
             self.relpos_bias = relative_positions(cfg, bidirectional=True)
@@ -162,7 +159,6 @@ class Encoder(Stack, transformer.Encoder):
         self.dropout = transformer.dropout(cfg)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        """The last layer's x [batch, length, emb_dim], normed."""
         return self.dropout(self.encoder_norm(x), train)
 
 
@@ -170,7 +166,6 @@ class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
     def setup(self):
-        """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
         if not cfg.relpos_each_layer:
             self.relpos_bias = relative_positions(cfg, bidirectional=False)
@@ -179,7 +174,6 @@ class Decoder(Stack, transformer.Decoder):
         self.dropout = transformer.dropout(cfg)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        """The last layer's x [batch, length, emb_dim], normed."""
         return self.dropout(self.decoder_norm(x), train)
 
     def position_cache(self, max_length: int) -> jax.Array:
@@ -206,7 +200,6 @@ class T5(generator.Generator):
     config: T5Config
 
     def setup(self):
-        """Builds the token table, both stacks and the table of the logits."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype)
         self.encoder = Encoder(cfg, self.token_embedder)
@@ -219,7 +212,6 @@ class T5(generator.Generator):
         return states * self.config.emb_dim**-0.5 if self.config.tied_embeddings else states
 
     def output_embedding(self) -> jax.Array:
-        """The table [vocab, emb_dim] that turns hidden states into logits."""
         if self.config.tied_embeddings:
             return self.token_embedder.embedding
         return self.logits_dense()

@@ -3,15 +3,13 @@
   partitioning    the mesh, and which array is cut along which of its axes
   length_batches  rows of different lengths through compiled programs
   freed_memory    whether programs of a CPU find it again
-  environment     which process of a run this is, from variables
-  cluster         joins the processes of a run, and ends them with the right code
+  cluster         finds and joins the processes of a run, and ends them with the right code
   watchdog        notices a run that hangs
   preemption      a run that is told to end saves first
 """
 
 __all__ = [
     'cluster',
-    'environment',
     'freed_memory',
     'length_batches',
     'partitioning',

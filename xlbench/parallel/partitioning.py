@@ -220,7 +220,7 @@ def held_whole(shapes: Shapes, shardings: Shardings, mesh: Mesh) -> list[str]:
         could = [a for a in cutting if any(n % mesh.shape[a] == 0 for n in leaf.shape)]
         if size < MIB or not could or not sharding.is_fully_replicated:
             continue
-        named = {axis for part in sharding.spec for axis in _axes_of(part)}
+        named = {axis for part in sharding.spec for axis in axes_of(part)}
         if named:
             why = f'only {" and ".join(sorted(named))} cuts it, which is 1 in this mesh'
         else:
@@ -230,11 +230,9 @@ def held_whole(shapes: Shapes, shardings: Shardings, mesh: Mesh) -> list[str]:
     return [line for _, line in sorted(whole, key=lambda entry: -entry[0])]
 
 
-def _axes_of(part: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def axes_of(part: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """One entry of a PartitionSpec as mesh axes."""
-    if part is None:
-        return ()
-    return (part,) if isinstance(part, str) else tuple(part)
+    return (part,) if isinstance(part, str) else tuple(part or ())
 
 
 def _name_of(path: tuple) -> str:

@@ -201,31 +201,17 @@ class Vocabulary(PlainVocabulary):
     def __hash__(self) -> int:
         return hash(self.is_target)
 
-    @property
-    def bos_id(self) -> int | None:
-        """Id of the token that opens a text; `add_prefix` writes it where the model reads it."""
-        return tokenizer().bos_id
-
-    @property
-    def eos_id(self) -> int:
-        """Id of the end."""
-        return tokenizer().eos_id
-
-    @property
-    def pad_id(self) -> int:
-        """Id of padding."""
-        return tokenizer().pad_id
+    # Of the tokenizer in use; `AddPrefix` writes the first of them where the model reads it.
+    bos_id, eos_id, pad_id, vocab_size = (
+        property(lambda self, name=name: getattr(tokenizer(), name))
+        for name in ('bos_id', 'eos_id', 'pad_id', 'vocab_size')
+    )
 
     @property
     def unk_id(self) -> int | None:
         """Id of unknown text."""
         unk_id = tokenizer().unk_id
         return None if unk_id < 0 else unk_id
-
-    @property
-    def vocab_size(self) -> int:
-        """How many ids there are."""
-        return tokenizer().vocab_size
 
     def encode(self, s: str) -> list[int]:
         """The ids of a text, without eos."""

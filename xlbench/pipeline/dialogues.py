@@ -170,7 +170,6 @@ class _Dialogues:
         return [self.files[split], self.files['train']] if seen else [self.files[split]]
 
     def read(self, split: str, *paths: str) -> Iterator[readers.Item]:
-        """The pairs of a split."""
         count, *others = [len(readers.find(below_root(path))) for path in self.patterns(split)]
         if count + sum(others) != len(paths):
             raise errors.UserError(
@@ -200,7 +199,6 @@ class _Dialogues:
                     yield record
 
     def count(self, split: str, *paths: str) -> int:
-        """The number of pairs of a split."""
         return sum(isinstance(record, dict) for record in self.read(split, *paths))
 
 

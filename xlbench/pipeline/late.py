@@ -88,7 +88,6 @@ class _Loader(importlib.abc.Loader):
         self._own = own
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Runs the package's code."""
         module.__loader__ = module.__spec__.loader = self._own
         with quietly():
             self._own.exec_module(module)

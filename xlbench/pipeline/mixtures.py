@@ -41,7 +41,6 @@ def seqio_class() -> type:
             *args: Any,
             **kwargs: Any,
         ) -> Any:
-            """See seqio.Mixture.get_dataset."""
             with of_split(split):
                 return super().get_dataset(sequence_length, split, *args, **kwargs)
 

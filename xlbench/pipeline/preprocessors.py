@@ -72,7 +72,6 @@ def on_texts(preprocessor: 'Callable[..., tf.data.Dataset]') -> Callable[[Texts]
 
 
 def _format_texts(texts: Texts, inputs: str, targets: str, keep: Sequence[str] = ()) -> Texts:
-    """See `format_text`."""
     count = len(next(iter(texts.values())))
     result: Texts = {name: texts[name] for name in keep}
     for name, template in (('inputs', inputs), ('targets', targets)):
@@ -113,7 +112,6 @@ def format_text(
 
 
 def _tag_texts(texts: Texts, lang: str) -> Texts:
-    """See `tag_target_language`."""
     if tokenizer().tags != 'target_in_source':
         return texts
     return texts | {'inputs': [f'<{lang}> {text}' for text in texts['inputs']]}

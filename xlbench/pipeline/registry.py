@@ -110,7 +110,6 @@ def _hash(path: str) -> str | None:
 
 
 def _load_tasks(word: str) -> None:
-    """Imports the task file of a first word, if there is one."""
     if path := task_files.find(word):
         _import_file(path, word)
 

@@ -1,7 +1,7 @@
 """Tasks of parallel texts: a text in one language, its translation in another."""
 
 import dataclasses
-import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 
 from xlbench.data import readers, rows
@@ -10,8 +10,17 @@ from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, translation_metrics, with_own
-from xlbench.pipeline.sources import RecordSource, below_root
-from xlbench.pipeline.user_files import Hub, ParallelFiles, check_new, declares, is_pair, read_rows
+from xlbench.pipeline.sources import RecordSource
+from xlbench.pipeline.user_files import (
+    Files,
+    Hub,
+    ParallelFiles,
+    check_new,
+    declares,
+    file_source,
+    is_pair,
+    read_rows,
+)
 from xlbench.system import errors
 
 TMX = ('.tmx', '.tmx.gz')  # What the names of translation memories end in.
@@ -86,15 +95,13 @@ def register_translation_tasks(
         raise errors.UserError(
             f'{name}: fields has {", ".join(keys)}; it names the columns of {" and ".join(langs)}'
         )
-    texts = _Texts(name, files, langs, keys)
     tasks = []
     for source, target in (langs, langs[::-1]):
         task = f'{name}_translation_{source}_{target}'
         tables = {s: p for s, p in files.items() if not is_pair(p) and not _is_tmx(p)}
         check_new(task, tables, files.layout)
-        tasks.append(
-            add_translation_task(task, texts.source(source), source, target, metrics, headline)
-        )
+        texts = _source(name, files, langs, keys, source)
+        tasks.append(add_translation_task(task, texts, source, target, metrics, headline))
     return tasks
 
 
@@ -102,74 +109,50 @@ def _is_tmx(place: str | Hub) -> bool:
     return isinstance(place, str) and place.endswith(TMX)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Texts:
-    """Files of parallel texts; see `register_translation_tasks`."""
+def _source(
+    name: str, files: Files, langs: tuple[str, str], keys: Mapping[str, str], lang: str
+) -> RecordSource:
+    """The pairs of `register_translation_tasks` with the texts of one language as inputs."""
+    sides = ('inputs', 'targets') if lang == langs[0] else ('targets', 'inputs')
+    columns = [keys[lang] for lang in langs]
 
-    name: str
-    files: ParallelFiles
-    langs: tuple[str, str]
-    keys: Mapping[str, str]
+    def layout_of(path: str) -> rows.Layout:
+        if files.quotes is None:
+            return dataclasses.replace(files.layout, quotes=files.layout.format_of(path) == 'csv')
+        return files.layout
 
-    def source(self, lang: str) -> RecordSource:
-        """The pairs with the texts of one language as inputs."""
-        sides = ('inputs', 'targets') if lang == self.langs[0] else ('targets', 'inputs')
-        other = self.langs[lang == self.langs[0]]
-        return RecordSource(
-            functools.partial(self._records, sides),
-            self._patterns,
-            tuple(self.files),
-            ('inputs', 'targets'),
-            source_lang=lang,
-            target_lang=other,
-            count=self._count,
+    def record_of(row: rows.Values) -> readers.Record:
+        return {side: rows.text(row[key], key) for side, key in zip(sides, columns, strict=True)}
+
+    def read_file(path: str) -> Iterator[readers.Item]:
+        if not path.endswith(TMX):
+            return read_rows(columns, layout_of(path), record_of)(path)
+        items = readers.read_tmx(path, *langs)
+        pair = operator.itemgetter('source', 'target')
+        return (
+            dict(zip(sides, pair(item), strict=True)) if isinstance(item, dict) else item
+            for item in items
         )
 
-    def _patterns(self, split: str) -> list[str]:
-        place = self.files[split]
-        if isinstance(place, Hub):
-            return place.paths()
-        return list(place) if is_pair(place) else [rows.in_folder(below_root(place))]
+    def count_file(path: str) -> int:
+        if path.endswith(TMX):
+            return sum(isinstance(item, dict) for item in read_file(path))
+        return rows.count(path, layout_of(path))
 
-    def _records(self, sides: tuple[str, str], split: str, *paths: str) -> Iterator[readers.Item]:
-        if is_pair(self.files[split]):
-            if len(paths) != 2:
-                raise errors.UserError(
-                    f'{self.name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
-                    'name two whose lines belong together'
-                )
-            yield from readers.read_parallel(*paths, *([side] for side in sides))
-            return
-        for path in paths:
-            yield from self._tmx(sides, path) if path.endswith(TMX) else self._rows(sides, path)
+    def read_pair(split: str, paths: Sequence[str]) -> Iterator[readers.Item]:
+        if len(paths) != 2:
+            raise errors.UserError(
+                f'{name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
+                'name two whose lines belong together'
+            )
+        return readers.read_parallel(*paths, *([side] for side in sides))
 
-    def _tmx(self, sides: tuple[str, str], path: str) -> Iterator[readers.Item]:
-        for item in readers.read_tmx(path, *self.langs):
-            if isinstance(item, dict):
-                yield dict(zip(sides, (item['source'], item['target']), strict=True))
-            else:
-                yield item
-
-    def _rows(self, sides: tuple[str, str], path: str) -> Iterator[readers.Item]:
-        keys = [self.keys[lang] for lang in self.langs]
-
-        def record_of(row: rows.Values) -> readers.Record:
-            return {side: rows.text(row[k], k) for side, k in zip(sides, keys, strict=True)}
-
-        return read_rows(keys, self._layout_of(path), record_of)(path)
-
-    def _layout_of(self, path: str) -> rows.Layout:
-        layout = self.files.layout
-        if self.files.quotes is None:
-            return dataclasses.replace(layout, quotes=layout.format_of(path) == 'csv')
-        return layout
-
-    def _count(self, split: str, *paths: str) -> int:
-        if is_pair(self.files[split]):
-            return readers.count_lines(paths[0])
-        return sum(
-            sum(isinstance(item, dict) for item in readers.read_tmx(path, *self.langs))
-            if path.endswith(TMX)
-            else rows.count(path, self._layout_of(path))
-            for path in paths
-        )
+    return file_source(
+        files,
+        read_file,
+        count_file,
+        ('inputs', 'targets'),
+        source_lang=lang,
+        target_lang=langs[lang == langs[0]],
+        read_pair=read_pair,
+    )

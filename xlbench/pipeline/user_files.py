@@ -200,6 +200,7 @@ def file_source(
     target_lang: str | None,
     also: Sequence[str] = (),
     shots: Shots | None = None,
+    read_pair: Callable[[str, Sequence[str]], Iterator[readers.Item]] | None = None,
 ) -> RecordSource:
     """The records of a user's files.
 
@@ -211,6 +212,7 @@ def file_source(
       source_lang, target_lang: see RecordSource.
       also: splits whose files decide what the records of any split are, as its own do.
       shots: what buckets of few shots are drawn, as further splits.
+      read_pair: a split, the paths of two files whose lines belong together -> their records.
     """
     drawn = shots.splits if shots else {}
 
@@ -218,6 +220,8 @@ def file_source(
         place = files['train' if split in drawn else split]
         if isinstance(place, Hub):
             return place.paths()
+        if is_pair(place):
+            return list(place)
         return [rows.in_folder(below_root(place))]
 
     def of_split(split: str, paths: Sequence[str]) -> Sequence[str]:
@@ -225,6 +229,9 @@ def file_source(
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
+        if split in files and is_pair(files[split]):
+            yield from read_pair(split, paths)
+            return
         records = (record for path in of_split(split, paths) for record in read_file(path))
         if split in drawn:
             yield from shots.draw(records, drawn[split])
@@ -236,6 +243,8 @@ def file_source(
     def count(split: str, *paths: str) -> int:
         if split in drawn:
             return sum(isinstance(record, dict) for record in read(split, *paths))
+        if is_pair(files[split]):
+            return readers.count_lines(paths[0])
         return sum(map(count_file, of_split(split, paths)))
 
     return RecordSource(

@@ -164,6 +164,7 @@ def make_plan(
         return programs.make_job(config, devices, size, labels)
 
     job = make(config)
+    libtpu = metadata.version('libtpu') if topology_lib.is_tpu(topology) else 'not used'
     notes = list(remarks(job, labels if 'num_labels' in config.model else None))
     result: Result = {
         'format': FORMAT,
@@ -173,7 +174,7 @@ def make_plan(
         'vocabulary': {'size': size, 'source': source},
         'stage': job.stage,
         'notes': notes,
-        'versions': config_lib.facts()['versions'] | {'libtpu': _libtpu_version(topology)},
+        'versions': config_lib.facts()['versions'] | {'libtpu': libtpu},
     }
     state = sum(job.state_bytes.values())
     if topology_lib.is_gpu(topology):
@@ -200,12 +201,6 @@ def make_plan(
             'all_tried': everything,
         }
     return result
-
-
-def _libtpu_version(topology: str) -> str:
-    if not topology_lib.is_tpu(topology):
-        return 'not used'
-    return metadata.version('libtpu')
 
 
 def narrowest(job: programs.Job) -> int:

@@ -23,7 +23,7 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training import objectives, optimizers, stage_steps, train_step as train_step_lib
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Mask, Params, Shapes, Shardings
+from xlbench.trees import Mask, Params, Shapes
 
 # Of a program, as shapes: first the state or the parameters, then the batch.
 Arguments: TypeAlias = tuple[
@@ -91,17 +91,12 @@ def make_job(
         block['num_labels'] = labels
     model = runs.build_model(block, vocab_size)
     lora = Lora(**config.lora)
-    params = _with(*train_step_lib.params_like(model, objective, mesh, lora))
-    mask = lora.restrict(optimizers.trainable_mask(params, tuple(config.trainable)))
+    shapes, shardings = train_step_lib.params_like(model, objective, mesh, lora)
+    mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     tx, _ = stage_steps.optimizer(epochs.as_steps(config), stage)
-    whole = partitioning.replicated(mesh)
-    state = train_step_lib.TrainState(
-        jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),
-        params,
-        train_step_lib.opt_state_like(tx, params, mask),
-    )
+    state = train_step_lib.state_like(tx, shapes, shardings, mask)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=whole)
+    rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=partitioning.replicated(mesh))
     batch = batch_like(objective.view, rows, lengths, mesh)
     return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
 
@@ -118,14 +113,6 @@ def batch_like(
 def _row_array(mesh: Mesh, shape: tuple[int, ...], dtype: np.dtype) -> jax.ShapeDtypeStruct:
     sharding = partitioning.batch_sharding(mesh, shape)
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
-
-
-def _with(shapes: Shapes, shardings: Shardings) -> Shapes:
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-        shapes,
-        shardings,
-    )
 
 
 def device_bytes(tree: Shapes | Params) -> int:

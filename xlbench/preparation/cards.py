@@ -7,7 +7,7 @@ person who publishes it. No program that prepares or reads data reads a card.
 import hashlib
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from xlbench.data.prepared import Prepared
 from xlbench.system import files, untrusted
 
 NAME = 'README.md'
-_LICENCE = '# license: add the licence; those of the sources decide it.'
 # What the hub calls the tasks of a view, see data.features.VIEWS.
 _CATEGORIES = {
     'classification': 'text-classification',
@@ -43,7 +42,7 @@ def write(root: str, vocabulary: str, task: str) -> str:
     path = untrusted.file(folder, NAME)
     if path and not _is_ours(path):
         return f'{path} stays: it is not as --card has written it; remove it to have a new one'
-    text = '\n'.join([*_lines(splits), ''])
+    text = _text(splits)
     files.write(folder / NAME, text + _MARK.format(hashlib.sha256(text.encode()).hexdigest()))
     return f'wrote {folder / NAME}; its licence is left to you'
 
@@ -65,31 +64,38 @@ def _is_ours(path: pathlib.Path) -> bool:
     return text[start:] == _MARK.format(hashlib.sha256(text[:start]).hexdigest()).encode()
 
 
-def _lines(splits: Sequence[Prepared]) -> Iterator[str]:
-    """All lines of a card but the last one."""
-    name = splits[0].name
+def _text(splits: Sequence[Prepared]) -> str:
+    """All of a card but the last line: card.md, filled in."""
+    import jinja2  # It takes a while.
+
+    name, manifest = splits[0].name, splits[0].manifest
     is_sample = any(split.manifest.get('data') == 'sample' for split in splits)
-    yield from ('---', *_metadata(splits, is_sample), _LICENCE, '---', '', f'# {name}', '')
-    yield f'Examples of the task {name}, as token ids and texts, in the ArrayRecord format.'
-    yield f'Written by xlbench {xlbench.__version__}.'
-    if is_sample:
-        yield from (
-            '',
-            'The data is artificial. Scores on it cannot be compared with published ones.',
-        )
-    for title, body in (
-        ('Splits', _counts(splits)),
-        ('Task', _task(splits)),
-        ('Vocabulary', _vocabulary(splits)),
-        ('Sources', _sources(splits)),
-        ('Reading it', _reading(splits[0])),
-        ('Licence and use', _licence('' if is_sample else name.partition('_')[0])),
-    ):
-        yield from ('', f'## {title}', '', *body)
+    benchmark = '' if is_sample else name.partition('_')[0]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__, ''),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {'cell': _cell, 'number': '{:,}'.format}
+    return environment.get_template('card.md').render(
+        name=name,
+        version=xlbench.__version__,
+        metadata=_metadata(splits, is_sample),
+        is_sample=is_sample,
+        splits=splits,
+        counts=_counts(splits),
+        manifest=manifest,
+        view=manifest.get('view', 'generation'),
+        features={feature for split in splits for feature in split[0]},
+        vocabularies=_vocabularies(splits),
+        sources=_sources(splits),
+        longest=_LONGEST,
+        corpora=[c for c in corpora.CORPORA.values() if c.benchmark == benchmark],
+    )
 
 
-def _metadata(splits: Sequence[Prepared], is_sample: bool) -> list[str]:
-    """The lines of YAML, by huggingface_hub itself."""
+def _metadata(splits: Sequence[Prepared], is_sample: bool) -> str:
+    """YAML, by huggingface_hub itself."""
     from huggingface_hub import DatasetCardData  # It takes a while.
 
     total = sum(split.pass_size for split in splits)
@@ -114,11 +120,11 @@ def _metadata(splits: Sequence[Prepared], is_sample: bool) -> list[str]:
             ],
         },
     )
-    return data.to_yaml().splitlines()
+    return '\n'.join(data.to_yaml().splitlines())
 
 
-def _counts(splits: Sequence[Prepared]) -> Iterator[str]:
-    rows = [
+def _counts(splits: Sequence[Prepared]) -> list[tuple[str, ...]]:
+    return [
         (
             split.split,
             f'{split.pass_size:,}' + (f' in {split.draws} draws' if split.draws > 1 else ''),
@@ -128,9 +134,6 @@ def _counts(splits: Sequence[Prepared]) -> Iterator[str]:
         )
         for split in splits
     ]
-    heads = ('split', 'examples', 'tokens of inputs', 'tokens of targets', 'bytes', 'hash')
-    yield from _table(heads, rows)
-    yield from ('', 'Tokens are the median, the 95th percentile and the most, the end included.')
 
 
 def _quantiles(lengths: np.ndarray) -> str:
@@ -139,65 +142,19 @@ def _quantiles(lengths: np.ndarray) -> str:
     return ', '.join(f'{value:,}' for value in values.tolist())
 
 
-def _task(splits: Sequence[Prepared]) -> Iterator[str]:
-    manifest = splits[0].manifest
-    sides = {'Inputs': manifest.get('source_lang'), 'Targets': manifest.get('target_lang')}
-    for side, lang in sides.items():
-        yield f'- {side}: {lang or "in languages that the task does not state"}'
-    yield f'- For models of the kind `{manifest.get("view", "generation")}`'
-    if labels := manifest.get('labels'):
-        yield f'- Labels, by their ids: {", ".join(map(_cell, labels))}'
-    names = [str(spec.get('metric')) for spec in manifest.get('metrics') or ()]
-    if names:
-        yield f'- Metrics: {", ".join(map(_cell, names))}'
-    features = {name for split in splits for name in split[0]}
-    yield f'- Features of an example: {", ".join(map(_cell, sorted(features)))}'
+def _vocabularies(splits: Sequence[Prepared]) -> list[tuple[str, int, str]]:
+    entries = [split.manifest['vocabulary'] for split in splits]
+    different = {str(entry): entry for entry in entries}.values()
+    return [(_named(entry['name']), entry['size'], entry['sha256']) for entry in different]
 
 
-def _vocabulary(splits: Sequence[Prepared]) -> Iterator[str]:
-    for entry in {str(v): v for v in (split.manifest['vocabulary'] for split in splits)}.values():
-        # A path says where it lay on one machine.
-        name = pathlib.PurePath(entry['name']).name if _is_place(entry['name']) else entry['name']
-        yield f'- {_cell(name)}: {entry["size"]:,} pieces, sha256 {_cell(entry["sha256"])}'
-
-
-def _sources(splits: Sequence[Prepared]) -> Iterator[str]:
-    rows = {}
+def _sources(splits: Sequence[Prepared]) -> list[tuple[str, ...]]:
+    rows: dict[tuple[str, ...], list[str]] = {}
     for split in splits:
         for entry in split.manifest.get('inputs') or ():
-            path = entry['path']
-            name = pathlib.PurePath(path).name if _is_place(path) else path
             facts = f'{entry["bytes"]:,}' if 'bytes' in entry else '', entry.get('sha256', '')
-            rows.setdefault((name, *facts), []).append(split.split)
-    listed = [(file, ', '.join(of), *facts) for (file, *facts), of in rows.items()]
-    if listed:
-        yield from _table(('file', 'splits', 'bytes', 'sha256'), listed[:_LONGEST])
-    else:
-        yield 'The files that the data was made of are not recorded.'
-    if len(listed) > _LONGEST:
-        yield from ('', f'{len(listed) - _LONGEST:,} more are in the files manifest.json.')
-    for split in splits:
-        if skipped := len(split.manifest.get('skipped') or ()):
-            yield from ('', f'{split.split}: {skipped:,} records could not be used.')
-        for reason, count in (split.manifest.get('left_out') or {}).items():
-            yield from ('', f'{split.split}: without {count:,}: {_cell(reason)}.')
-
-
-def _reading(split: Prepared) -> Iterator[str]:
-    yield 'The folder of this card belongs below `prepared/VOCABULARY/` of a data root:'
-    yield from ('', '```py', 'from xlbench.data import prepared', '')
-    yield f"task = prepared.open_task('data', 'VOCABULARY', {split.name!r}, {split.split!r})"
-    yield from ("print(len(task), task[0]['inputs_pretokenized'])", '```')
-
-
-def _licence(benchmark: str) -> Iterator[str]:
-    for corpus in corpora.CORPORA.values():
-        if corpus.benchmark == benchmark:
-            yield f'- Source: {corpus.title}, <{corpus.address}>. Its licence: {corpus.licence}.'
-    yield '- Licence: to be filled in.'
-    yield '- What the data may be used for: to be filled in.'
-    yield '- Personal and sensitive information: to be filled in.'
-    yield from ('- Citation: to be filled in.', '')
+            rows.setdefault((_named(entry['path']), *facts), []).append(split.split)
+    return [(file, ', '.join(of), *facts) for (file, *facts), of in rows.items()]
 
 
 def _languages(splits: Sequence[Prepared]) -> list[str]:
@@ -210,16 +167,10 @@ def _bytes(split: Prepared) -> int:
     return sum(shard['bytes'] for shard in split.manifest['shards'])
 
 
-def _is_place(path: str) -> bool:
-    """Returns whether a path leads to a place on one machine, which is nobody else's business."""
-    return pathlib.PurePath(path).is_absolute() or '..' in pathlib.PurePath(path).parts
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f'| {" | ".join(heads)} |'
-    yield f'|{"---|" * len(heads)}'
-    for cells in rows:
-        yield f'| {" | ".join(map(_cell, cells))} |'
+def _named(path: str) -> str:
+    """A path, of which only the name stays where it says a place on one machine."""
+    pure = pathlib.PurePath(path)
+    return pure.name if pure.is_absolute() or '..' in pure.parts else path
 
 
 def _cell(text: str) -> str:

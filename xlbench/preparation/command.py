@@ -128,7 +128,6 @@ FLAGS = (
 
 
 def _check_texts(flags: argparse.Namespace) -> None:
-    """Raises UserError for --texts without --new_vocabulary or --mixture."""
     if not flags.texts:
         return
     if not (flags.new_vocabulary and flags.mixture):

@@ -92,7 +92,6 @@ _tokenizer: tokenizers.Tokenizer | None = None  # In a process of `pack_elsewher
 
 
 def _start(vocabulary: str, root: str) -> None:
-    """Begins such a process."""
     global _tokenizer
     tokenizers.limit_threads(1)
     _tokenizer = tokenizers.load(vocabulary, root)

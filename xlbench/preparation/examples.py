@@ -174,7 +174,6 @@ def _read_texts(
 
 
 def _decoded(dataset: 'tf.data.Dataset') -> Iterator[preprocessors.Texts]:
-    """Batches of TensorFlow as texts."""
     for batch in dataset.as_numpy_iterator():
         yield {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
 
@@ -194,13 +193,11 @@ def encoded_texts(
 def _text_examples(
     encoding: Encoding, batches: Iterable[preprocessors.Texts]
 ) -> Iterator[list[Example]]:
-    """Tokenises batches of texts."""
     tokenizer = pipeline.tokenizer()
     return (prepared.records(encoding.columns(tokenizer, batch)) for batch in batches)
 
 
 def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
-    """The examples of SeqIO's own pipeline."""
     dataset = task.get_dataset(
         sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
     )

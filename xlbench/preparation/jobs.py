@@ -271,7 +271,6 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str, encoders:
 
 
 def _packed(job: Job, root: str, vocabulary: str, encoders: int) -> Iterator[prepared.Packed]:
-    """The examples of a job in order, in batches."""
     task = pipeline.get(job.task)
     encoded = examples.encoded_texts(task, job.split)
     if encoded is None:

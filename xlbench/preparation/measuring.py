@@ -48,7 +48,6 @@ def measure(
 
 
 def _is_there(task: pipeline.DeclaredTask, split: str) -> bool:
-    """Returns whether the files of a split are in the data root."""
     try:
         return bool(seqio_tasks.source_paths(task, split))
     except errors.UserError:

@@ -49,7 +49,6 @@ _shared: Shared | None = None  # In a worker process: the counters of its run.
 
 
 def _start(shared: Shared, threads: int) -> None:
-    """Begins a worker process."""
     global _shared
     _shared = shared
     tokenizers.limit_threads(threads)

@@ -31,7 +31,9 @@ def markdown(sections: Sequence[Section]) -> str:
         parts += [render.markdown_text(note) for note in section.notes]
         for table in layout.tables(section):
             parts.append(render.markdown(table))
-            parts += [making.markdown(one) for one in section.figures if one.numbers is table]
+            title = render.markdown_text(table.title)  # A picture lies beside the report.
+            pictures = [one.name for one in section.figures if one.numbers is table]
+            parts += [f'![{title}]({name}.png)' for name in pictures]
         if configs := systems.config_table(section.picks):
             parts.append(render.markdown(configs))
         parts.append('### Provenance')

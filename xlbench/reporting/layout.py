@@ -11,15 +11,13 @@ from xlbench.reporting.tables import Cell, Column, Row, Table
 
 def tables(section: Section) -> list[Table]:
     """Makes all tables of a section."""
-    return [*_of_scores(section), *pages.tables(section), *section.besides]
-
-
-def _of_scores(section: Section) -> list[Table]:
-    if not section.tables:
-        return [by_system(section, score) for score in section.scores]
-    made = [by_language(section, scores) for scores in section.tables]
-    # Runs that were evaluated by their loss alone have another score to show.
-    return [table for table in made if table.columns] or [by_language(section, section.scores)]
+    if section.tables:
+        made = [by_language(section, scores) for scores in section.tables]
+        # Runs that were evaluated by their loss alone have another score to show.
+        made = [one for one in made if one.columns] or [by_language(section, section.scores)]
+    else:
+        made = [by_system(section, score) for score in section.scores]
+    return [*made, *pages.tables(section), *section.besides]
 
 
 def by_language(section: Section, scores: Sequence[str]) -> Table:
@@ -67,17 +65,18 @@ def by_system(section: Section, score: str) -> Table:
 
 def averages(section: Section) -> list[Table]:
     """The other scores in short: one column per score and task, averaged over its languages."""
-    last = {column.group: i for i, column in enumerate(section.columns)}
-    columns = []
-    lines: dict[str, list[Cell]] = {system.name: [] for system in section.systems}
-    for score in section.scores[1:]:
-        rows = {row.name: row.cells for row in by_system(section, score).rows}
-        for group, index in last.items():
-            columns.append(Column(score, group or 'all'))
-            for name, line in lines.items():
-                line.append(rows[name][index] if name in rows else Cell())
-    made = (Row(name, '', tuple(cells)) for name, cells in lines.items())
-    return [Table('averages', tuple(columns), tuple(made))] if columns else []
+    last = {column.group: column for column in section.columns}
+    places = [(score, group) for score in section.scores[1:] for group in last]
+    if not places:
+        return []
+    made = (
+        cells(section.systems, score, last[group].tasks, section.decimals_of(score))
+        for score, group in places
+    )
+    columns = tuple(Column(score, group or 'all') for score, group in places)
+    lines = zip(section.systems, zip(*made, strict=True), strict=True)
+    rows = tuple(Row(system.name, '', of_system) for system, of_system in lines)
+    return [Table('averages', columns, rows)]
 
 
 def error_removed(section: Section, system: System) -> tuple[str, ...]:

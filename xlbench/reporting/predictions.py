@@ -1,5 +1,7 @@
 """The texts that systems wrote, from predictions.jsonl and files of that form."""
 
+import contextlib
+
 import msgspec
 
 from xlbench.reporting.results import Result
@@ -30,8 +32,8 @@ class Prediction(msgspec.Struct):
     n_best: msgspec.Raw = msgspec.Raw(b'[]')
     suggestions: msgspec.Raw = msgspec.Raw(b'[]')
 
-    def texts(self, count: int) -> list[str]:
-        """The first texts of the example, best first; one where there are no others.
+    def texts(self, count: int | None) -> list[str]:
+        """The first texts of the example, or all, best first; one where there are no others.
 
         Raises:
             UserError: `n_best` or `suggestions` is not what an evaluation writes.
@@ -86,4 +88,17 @@ def of_result(result: Result) -> dict[str, Prediction]:
     for score, values in result.added.items():
         for key, value in values.items():
             rows[key].scores[score] = value
+    return rows
+
+
+def readable(result: Result, limit: int) -> dict[str, Prediction]:
+    """The first predictions beside a result, by ids; lines that are like no prediction are not."""
+    rows: dict[str, Prediction] = {}
+    if path := untrusted.file(result.folder, 'predictions.jsonl'):
+        with untrusted.open_regular(path) as file:
+            for line in file:
+                with contextlib.suppress(UserError):
+                    parse(line, path.name, len(rows), rows)
+                if len(rows) == limit:
+                    break
     return rows

@@ -36,11 +36,6 @@ class Sheet(NamedTuple):
         """The caption, without the number of the table."""
         return f'{self.form.title} ({self.whose}).'
 
-    @property
-    def depth(self) -> int:
-        """The number of lines of heads."""
-        return max(len(column.path) for column in self.form.columns)
-
 
 def of_paper(benchmark: Benchmark, number: str) -> list[Sheet]:
     """Tables with the numbers that a paper prints.
@@ -148,43 +143,32 @@ def _pairs(benchmark: Benchmark, key: Key) -> Sequence[tuple[str, str]]:
 
 def markdown(sheet: Sheet) -> str:
     """A table of Markdown; groups of columns stand before the names in them."""
-    form = sheet.form
+    form, escaped = sheet.form, render.markdown_text
     heads = [*form.labels, *(' '.join(filter(None, column.path)) for column in form.columns)]
-    lines = [heads, ['---'] * len(form.labels) + ['---:'] * len(form.columns)]
+    lines = [[*map(escaped, heads)], ['---'] * len(form.labels) + ['---:'] * len(form.columns)]
     section = ''
     for number, (line, cells) in enumerate(zip(form.rows, sheet.cells, strict=True)):
         if line.section != section:
             section = line.section
-            lines.append([f'*{section}*', *[''] * (len(heads) - 1)])
+            lines.append([f'*{escaped(section)}*', *[''] * (len(heads) - 1)])
         spans = (_span(form, number, place) for place in range(len(form.labels)))
         labels = (label * bool(n) for label, n in zip(line.labels, spans, strict=True))
-        lines.append([*labels, *cells])
-    texts = (f'| {" | ".join(map(_escaped, line))} |' for line in lines)
-    title = f'### {form.name.capitalize()}: {render.markdown_text(sheet.caption)}'
-    return '\n\n'.join(filter(None, (title, '\n'.join(texts), render.items(sheet.notes))))
-
-
-def _escaped(text: str) -> str:
-    inner = text.strip('*')
-    return f'*{render.markdown_text(inner)}*' if text[:1] == '*' else render.markdown_text(text)
+        lines.append([*map(escaped, (*labels, *cells))])
+    title = f'### {form.name.capitalize()}: {escaped(sheet.caption)}'
+    return '\n\n'.join(filter(None, (title, render.grid(lines), render.items(sheet.notes))))
 
 
 def comma_separated(sheet: Sheet) -> str:
     """The heads in their lines, then the rows with all their labels, as CSV."""
     form = sheet.form
-    blanks = [''] * len(form.labels)
-    paths = [_path(column.path, sheet.depth) for column in form.columns]
-    heads = [[*blanks, *(path[level] for path in paths)] for level in range(sheet.depth)]
-    heads[-1][: len(blanks)] = form.labels
+    paths = render.whole_paths([column.path for column in form.columns])
+    *groups, names = zip(*paths, strict=True)
+    heads = [*([*[''] * len(form.labels), *level] for level in groups), [*form.labels, *names]]
     rows = [
         [*line.labels, *('' if cell == '-' else cell for cell in cells)]
         for line, cells in zip(form.rows, sheet.cells, strict=True)
     ]
     return render.comma_separated(heads[0], [*heads[1:], *rows])
-
-
-def _path(path: Sequence[str], depth: int) -> tuple[str, ...]:
-    return ('',) * (depth - len(path)) + tuple(path)
 
 
 def latex(sheet: Sheet) -> str:
@@ -194,41 +178,27 @@ def latex(sheet: Sheet) -> str:
     # Sentences are wrapped.
     longest = max((len(cell) for cells in sheet.cells for cell in cells), default=0)
     shapes = ('r' if longest < _SENTENCE else r'p{0.8\linewidth}') * len(form.columns)
-    lines = [
-        r'\begin{table*}',
-        r'  \centering',
-        rf'  \begin{{tabular}}{{{"l" * len(form.labels)}{shapes}}}',
-        r'    \toprule',
-    ]
-    lines += render.latex_heads(form.labels, [column.path for column in form.columns])
-    lines.append(r'    \midrule')
+    lines = render.latex_heads(form.labels, [column.path for column in form.columns])
+    lines.append(r'\midrule')
     section = ''
     for number, (line, cells) in enumerate(zip(form.rows, sheet.cells, strict=True)):
         if line.section != section:
-            lines += [r'    \midrule'] * bool(section)
+            lines += [r'\midrule'] * bool(section)
             section = line.section
             named = rf'\multicolumn{{{width}}}{{c}}{{\textit{{{tex(section)}}}}}'
-            lines += [f'    {named} \\\\', r'    \midrule']
+            lines += [rf'{named} \\', r'\midrule']
         elif number and len(line.labels) > 2 and line.labels[0] != form.rows[number - 1].labels[0]:
-            lines += [r'    \midrule'] * (not section)
-        labels = (_spanning(form, number, place) for place in range(len(form.labels)))
-        lines.append(f'    {" & ".join((*labels, *map(tex, cells)))} \\\\')
-    label = f'tab:{sheet.benchmark}-{form.name.replace(" ", "-")}'
-    lines += [
-        r'    \bottomrule',
-        r'  \end{tabular}',
-        rf'  \caption{{{tex(sheet.caption)}}}',
-        rf'  \label{{{label}}}',
-        r'\end{table*}',
-        *(f'% {note}' for note in sheet.notes),
-    ]
-    return '\n'.join(lines).replace('†', r'\textsuperscript{\dag}')
-
-
-def _spanning(form: PaperTable, number: int, place: int) -> str:
-    """A label of a row, over all rows below that share it."""
-    text, span = render.latex_text(form.rows[number].labels[place]), _span(form, number, place)
-    return rf'\multirow{{{span}}}{{*}}{{{text}}}' if span > 1 else text * span
+            lines += [r'\midrule'] * (not section)
+        labels = []
+        for place, label in enumerate(map(tex, line.labels)):
+            span = _span(form, number, place)  # Over all rows below that share it.
+            labels.append(rf'\multirow{{{span}}}{{*}}{{{label}}}' if span > 1 else label * span)
+        lines.append(rf'{" & ".join((*labels, *map(tex, cells)))} \\')
+    label = rf'\label{{tab:{sheet.benchmark}-{form.name.replace(" ", "-")}}}'
+    shapes = 'l' * len(form.labels) + shapes
+    made = render.environment('table*', shapes, lines, sheet.caption, [label])
+    made = '\n'.join([made, *(f'% {note}' for note in sheet.notes)])
+    return made.replace('†', r'\textsuperscript{\dag}')
 
 
 def _span(form: PaperTable, number: int, place: int) -> int:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from xlbench.reporting.tables import Cell, Table, clean
+from xlbench.reporting.tables import Table, clean
 
 _TEX = {
     '\\': r'\textbackslash{}', '{': r'\{', '}': r'\}', '$': r'\$', '&': r'\&', '#': r'\#',
@@ -94,8 +94,12 @@ def markdown(table: Table) -> str:
     for row in table.rows:
         cells = ((markdown_text(str(cell)), cell.best) for cell in row.cells)
         lines.append([markdown_text(row.name), *(f'**{x}**' if best else x for x, best in cells)])
-    grid = '\n'.join(f'| {" | ".join(line)} |' for line in lines)
-    return '\n\n'.join(filter(None, (title, grid, items(table.notes))))
+    return '\n\n'.join(filter(None, (title, grid(lines), items(table.notes))))
+
+
+def grid(lines: Iterable[Iterable[str]]) -> str:
+    """Lines of a table of Markdown, whose cells are Markdown."""
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
 
 def items(lines: Iterable[str]) -> str:
@@ -172,26 +176,42 @@ def latex(table: Table) -> str:
     if table.missing:
         return ''
     paths = [(column.group, column.label) for column in table.columns]
-    lines = [
-        r'\begin{table}',
-        r'  \centering',
-        rf'  \begin{{tabular}}{{l{"r" * len(table.columns)}}}',
-        r'    \toprule',
-        *latex_heads([table.head.capitalize()], paths),
-    ]
+    lines = latex_heads([table.head.capitalize()], paths)
     kind = None
     for row in table.rows:
         if row.kind != kind:
-            lines.append(r'    \midrule')
+            lines.append(r'\midrule')
             kind = row.kind
-        lines.append(f'    {" & ".join((latex_text(row.name), *map(_latex_cell, row.cells)))} \\\\')
-    lines += [
+        cells = ((latex_text(str(cell)), cell.best) for cell in row.cells)
+        texts = (rf'\textbf{{{text}}}' if best else text for text, best in cells)
+        lines.append(rf'{" & ".join((latex_text(row.name), *texts))} \\')
+    return environment('table', f'l{"r" * len(table.columns)}', lines, table.caption)
+
+
+def environment(
+    name: str, shapes: str, lines: Iterable[str], caption: str, more: Iterable[str] = ()
+) -> str:
+    """A table with its caption.
+
+    Args:
+        name: Of the environment.
+        shapes: Of its columns.
+        lines: Its heads and rows.
+        caption: As plain text.
+        more: Lines below the caption.
+    """
+    return '\n'.join([
+        rf'\begin{{{name}}}',
+        r'  \centering',
+        rf'  \begin{{tabular}}{{{shapes}}}',
+        r'    \toprule',
+        *(f'    {line}' for line in lines),
         r'    \bottomrule',
         r'  \end{tabular}',
-        rf'  \caption{{{latex_text(table.caption)}}}',
-        r'\end{table}',
-    ]
-    return '\n'.join(lines)
+        rf'  \caption{{{latex_text(caption)}}}',
+        *(f'  {line}' for line in more),
+        rf'\end{{{name}}}',
+    ])  # fmt: skip
 
 
 def latex_heads(labels: Sequence[str], paths: Sequence[Sequence[str]]) -> list[str]:
@@ -201,23 +221,23 @@ def latex_heads(labels: Sequence[str], paths: Sequence[Sequence[str]]) -> list[s
         labels: Heads of the columns of labels, which stand at the left.
         paths: For each other column the names of its groups, the widest first, and its own.
     """
-    depth = max(map(len, paths), default=1)
-    whole = [('',) * (depth - len(path)) + tuple(path) for path in paths]
-    lines = []
-    for level in range(1, depth):
+    whole, lines = whole_paths(paths), []
+    for level in range(1, len(whole[0]) if whole else 1):
         cells, rules, start = [''] * len(labels), [], len(labels) + 1
         for path, same in itertools.groupby(path[:level] for path in whole):
             span = len(list(same))
             cells.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(path[-1])}}}')
             rules += [rf'\cmidrule(lr){{{start}-{start + span - 1}}}'] * bool(path[-1])
             start += span
-        lines += [f'    {" & ".join(cells)} \\\\', f'    {" ".join(rules)}'] if rules else []
+        lines += [rf'{" & ".join(cells)} \\', ' '.join(rules)] if rules else []
     names = (latex_text(name) for name in (*labels, *(path[-1] for path in whole)))
-    return [*lines, f'    {" & ".join(names)} \\\\']
+    return [*lines, rf'{" & ".join(names)} \\']
 
 
-def _latex_cell(cell: Cell) -> str:
-    return rf'\textbf{{{latex_text(str(cell))}}}' if cell.best else latex_text(str(cell))
+def whole_paths(paths: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Heads of columns that are all as deep as the deepest one: '' stands above the others."""
+    depth = max(map(len, paths), default=1)
+    return [('',) * (depth - len(path)) + tuple(path) for path in paths]
 
 
 def latex_text(plain: str) -> str:

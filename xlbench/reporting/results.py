@@ -15,7 +15,7 @@ import json
 import math
 import pathlib
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -385,18 +385,6 @@ def write_files(
     files.write(folder / 'metrics.json', json.dumps(facts, indent=1, ensure_ascii=False) + '\n')
 
 
-def read_predictions(result: Result, limit: int) -> list[dict[str, Json]]:
-    """The first lines of the predictions beside a result; none if the file is missing."""
-    path = untrusted.file(result.folder, 'predictions.jsonl')
-    records = []
-    for line in _lines(path) if path else ():
-        with contextlib.suppress(errors.UserError):
-            records.append(files.parse_json(line, dict, path.name))
-        if len(records) == limit:
-            break
-    return records
-
-
 def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:
     outer = [folder / name for name in files.names(folder)]  # Splits, or tasks of earlier versions.
     inner = [place / name for place in outer for name in files.names(place)]
@@ -426,18 +414,14 @@ def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
     """
     latest: dict[tuple, LogLine] = {}
     bad = 0
-    for line in _lines(path) if path else ():
-        try:
-            row = files.parse_json(line, LogLine, path.name)
-            latest[row.step, row.kind, row.name] = row
-        except errors.UserError:
-            bad += 1
+    with untrusted.open_regular(path) if path else contextlib.nullcontext(()) as lines:
+        for line in lines:
+            try:
+                row = files.parse_json(line, LogLine, path.name)
+                latest[row.step, row.kind, row.name] = row
+            except errors.UserError:
+                bad += 1
     return tuple(latest[key] for key in sorted(latest)), bad
-
-
-def _lines(path: pathlib.Path) -> Iterator[bytes]:
-    with untrusted.open_regular(path) as file:
-        yield from file
 
 
 def without(value: Json, keys: Collection[str]) -> Json:

@@ -260,35 +260,30 @@ def table(
         decimals: Of the differences.
         notes: What has to be said besides.
     """
-    places = {
-        (name, i): cell
-        for name, row in differences.items()
-        for i, cell in enumerate(row)
-        if isinstance(cell, Difference)
-    }
-    cells = (cell for row in differences.values() for cell in row)
+    cells = [cell for row in differences.values() for cell in row]
+    tested = [cell for cell in cells if isinstance(cell, Difference)]
     reasons = [cell or _NOTHING_SHARED for cell in cells if not isinstance(cell, Difference)]
     reasons = list(dict.fromkeys(reasons))
-    if not places:
+    if not tested:
         return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
-    corrected = dict(
-        zip(places, holm([d.p_value for d in places.values()]), strict=True)
-    )
-    count = sum(not math.isnan(p) for p in corrected.values())
-    significant = sum(p < LEVEL for p in corrected.values())
-    rows = []
+    corrected = holm([one.p_value for one in tested])
+    count = sum(not math.isnan(p) for p in corrected)
+    significant = sum(p < LEVEL for p in corrected)
+    following, rows = iter(corrected), []
     for name, row in differences.items():
-        cells, below = [], []
-        for i, cell in enumerate(row):
-            cell = places.get((name, i))
-            p = corrected.get((name, i), math.nan)
-            mark = '*' if p < LEVEL else ''
-            cells.append(Cell(cell.value, cell.half, decimals, '+', mark) if cell else Cell())
-            below.append(Cell(text=p_text(p, cell)))
-        rows += [Row(name, 'difference', tuple(cells)), Row('p-value', 'p', tuple(below))]
+        pairs = [
+            (cell, next(following)) if isinstance(cell, Difference) else (None, None)
+            for cell in row
+        ]
+        numbers = (
+            Cell(cell.value, cell.half, decimals, '+', '*' * (p < LEVEL)) if cell else Cell()
+            for cell, p in pairs
+        )
+        below = (Cell(text=p_text(p, cell)) for cell, p in pairs)
+        rows += [Row(name, 'difference', tuple(numbers)), Row('p-value', 'p', tuple(below))]
     said = (
         f'{significant} of {count} differences are significant at {LEVEL} (*): '
-        f'{TESTS[test]}{_drawn(list(places.values()))}; the p-values are corrected for {count} '
+        f'{TESTS[test]}{_drawn(tested)}; the p-values are corrected for {count} '
         'comparisons (Holm). ± is half of the 95 % interval of a difference.',
         *(f'-: not tested, because {reason}.' for reason in reasons),
     )

@@ -12,7 +12,7 @@ import math
 import pathlib
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks import SETTING_TITLES
@@ -34,6 +34,14 @@ class Pick:
     split: str
     results: Mapping[str, Result]  # By task.
     variant: str = ''  # In what other way it was evaluated than its config says.
+
+    @property
+    def chain(self) -> list[str]:
+        """The stages of a chain of models. Example: ['RUNS/bart', 'translate:RUNS/wmt']."""
+        decodings = (result.decoding or {} for result in self.results.values())
+        chained = (d.get('stages') for d in decodings if d.get('method') == 'chain')
+        stages = next((one for one in chained if isinstance(one, dict)), {})
+        return [name.partition(' ')[2] for name in sorted(stages)]  # '1 RUNS/bart', ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,15 +186,25 @@ def papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[Sys
     followed = followed or [benchmarks.parse_mixture(task) for task in sorted(tasks)]
     lacks = [(scenario, benchmark.paper_lacks(scenario)) for scenario in dict.fromkeys(followed)]
     notes = [why for _, why in lacks if why]
-    systems = []
-    for name in dict.fromkeys(scenario.name for scenario, why in lacks if not why):
-        for model in benchmark.paper_models:
-            scores = {}
-            for task in tasks:
-                parsed = benchmarks.parse_task(task)
-                scores[task] = benchmark.paper_scores(model, name, *parsed[1:]) or {}
-            systems.append(System(f'{model} (paper, {name})', 'paper', (scores,)))
+    systems = [
+        paper(benchmark, model, name, tasks, f'{model} (paper, {name})')
+        for name in dict.fromkeys(scenario.name for scenario, why in lacks if not why)
+        for model in benchmark.paper_models
+    ]
     return systems, [*notes, *([benchmark.paper_note] if systems else [])]
+
+
+def paper(
+    benchmark: benchmarks.Benchmark, model: str, scenario: str, tasks: Iterable[str], name: str
+) -> System:
+    """A model of a paper in a scenario, with the scores that are printed of SeqIO tasks."""
+    parts = {task: (model, scenario, *benchmarks.parse_task(task)[1:]) for task in tasks}
+    printed = {task: benchmark.paper_scores(*of_task) for task, of_task in parts.items()}
+    scores = {task: row for task, row in printed.items() if row}
+    doubtful = frozenset(
+        (task, score) for task in scores for score in benchmark.paper_doubts(*parts[task])
+    )
+    return System(name, 'paper', (scores,), doubtful=doubtful)
 
 
 def paper_settings(
@@ -198,21 +216,14 @@ def paper_settings(
     """
     settings = {pick.run.scenario.name for pick in picks if pick.run.scenario}
     same = [m for m in benchmark.paper_models if benchmark.paper_checkpoints.get(m) == model]
-    tasks = {name: benchmarks.parse_task(name)[1:] for pick in picks for name in pick.results}
-    systems = []
-    for paper_model in same or benchmark.paper_models:
-        for setting in (s for s in SETTING_TITLES if s in settings):
-            key = (paper_model, setting)
-            scores = {name: benchmark.paper_scores(*key, *parts) for name, parts in tasks.items()}
-            scores = {name: printed for name, printed in scores.items() if printed}
-            doubtful = frozenset(
-                (name, score)
-                for name in scores
-                for score in benchmark.paper_doubts(*key, *tasks[name])
-            )
-            if scores:
-                name = f'{SETTING_TITLES[setting]} ({paper_model}, paper)'
-                systems.append(System(name, 'paper', (scores,), doubtful=doubtful))
+    tasks = dict.fromkeys(name for pick in picks for name in pick.results)
+    every = (
+        paper(benchmark, m, setting, tasks, f'{SETTING_TITLES[setting]} ({m}, paper)')
+        for m in same or benchmark.paper_models
+        for setting in SETTING_TITLES
+        if setting in settings
+    )
+    systems = [system for system in every if any(system.scores)]
     notes = [benchmark.paper_note] if systems else []
     if any(system.doubtful for system in systems):
         notes.append(benchmark.doubt_note)

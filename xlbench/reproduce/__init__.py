@@ -1,8 +1,7 @@
 """A paper's table with one command; `python -m xlbench.reproduce`.
 
   steps      from a table to the command lines that it needs
-  state      what is done
-  running    child processes, one after another
+  running    child processes, one after another, and what is done
   launching  SLURM arrays and JobSets
   listing    tables and steps as lines of text, with hours and minutes
   showing    tables of what was run
@@ -10,11 +9,11 @@
   beside     its rows beside the paper's, differences, cards, costs
   sweep_rows scores of sweeps in such rows
   bundles    files of results for others: written, unpacked
-  checking   what agrees in a bundle
-  board      a page of bundles
+  checking   what agrees in a bundle, and a page of bundles
+  outcome    what was run as text and files
 """
 
 __all__ = [
-    'added', 'beside', 'board', 'bundles', 'checking', 'launching', 'listing', 'running', 'showing',
-    'state', 'steps', 'sweep_rows',
+    'added', 'beside', 'bundles', 'checking', 'launching', 'listing', 'outcome', 'running',
+    'showing', 'steps', 'sweep_rows',
 ]  # fmt: skip

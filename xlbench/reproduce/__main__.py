@@ -41,27 +41,18 @@ everything works; its scores are meaningless.
 import argparse
 import dataclasses
 import os
-import pathlib
-import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from xlbench.benchmarks import BENCHMARKS, RECIPES
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.benchmarks.recipe import SIZES, Experiment, Recipe, slug
-from xlbench.reporting import printed, render
+from xlbench.benchmarks.recipe import SIZES, Recipe, slug
+from xlbench.reporting import printed
 from xlbench.reporting.paper_tables import ratings
-from xlbench.reproduce import (
-    added,
-    bundles,
-    launching,
-    listing,
-    running,
-    showing,
-    steps as steps_lib,
-)
-from xlbench.reproduce.state import State
+from xlbench.reproduce import added, launching, listing, running, steps as steps_lib
+from xlbench.reproduce.outcome import Outcome
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, say
@@ -136,9 +127,18 @@ def main(argv: Sequence[str]) -> int:
     with locks.folder(state.folder):
         files.remove_leftovers(state.folder)
         gaps = running.run(steps, state, say)
+        outcome = Outcome(recipe, experiments, settings, state, gaps)
         for table in tables:
-            show = _added_text if args.add else _text
-            print(show(recipe, table, experiments, settings, state, gaps, args), end='')
+            if args.add:
+                names = [system.name for system in added.parse(args.add)]
+                sheets, text, said = outcome.added(table, names, args.metrics, args.bundle)
+            else:
+                sheets, text, said = outcome.written(table, args.metrics)
+            if sheets and args.format != 'markdown':
+                for line in said:
+                    say(line)
+                text = printed.FORMATS[args.format][1](sheets)
+            print(text, end='')
     return 1 if gaps else 0
 
 
@@ -150,13 +150,13 @@ def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
             f'unknown argument {rest[0]!r}; see xlbench reproduce --help' if rest
             else 'name bundles: python -m xlbench.reproduce --check FILE.zip'
         )  # fmt: skip
-    from xlbench.reproduce import board, checking  # With metrics, which load for half a second.
+    from xlbench.reproduce import checking  # With metrics, which load for half a second.
 
     if args.board:
-        board.check_free(args.board)
+        checking.check_free(args.board)
     checked = [checking.check(path) for path in paths]
     if args.board:
-        board.write(args.board, paths, checked)
+        checking.write_board(args.board, paths, checked)
         say(f'wrote {args.board}')
     for path, one in zip(paths, checked, strict=True) if args.check else ():
         print('\n'.join([f'{path}:', *map(str, one.lines)]))
@@ -184,84 +184,6 @@ def _with_added(
     return recipe, [dataclasses.replace(table, experiments=tuple(mine))]
 
 
-def _added_text(
-    recipe: Recipe,
-    table: PaperTable,
-    experiments: Sequence[str],
-    settings: Settings,
-    state: State,
-    gaps: dict[str, str],
-    args: argparse.Namespace,
-) -> str:
-    """A table with the systems of --add, with cards and the bundle; its files are written, too."""
-    from xlbench.reproduce import beside  # With metrics, as above.
-
-    names = [system.name for system in added.parse(args.add)]
-    made = _folders(recipe, experiments, settings, state, gaps)
-    lacking = showing.fill(recipe, table, made, args.metrics, say)
-    own = _own(recipe, table, settings)
-    shown = beside.shown(recipe, table, names, made, own)
-    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
-    place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
-    trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
-    carded = [one for one in dict.fromkeys([*folders, *trained]) if (one / 'config.json').is_file()]
-    cards = beside.write_cards(carded, place / 'cards', say)
-    cost = beside.cost(folders, sum(map(state.seconds, state.steps.values())))
-    said = [*lacking, *shown.notes, cost]
-    said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
-    parts = [f'# {recipe.benchmark}, {table.name}: {table.title}', _about(settings)]
-    parts += [printed.markdown(one) for one in shown.sheets]
-    parts += [*map(render.markdown, shown.tables), render.items(said)]
-    text = '\n\n'.join(filter(None, [*parts, *_said(recipe, experiments, settings, gaps)])) + '\n'
-    place.mkdir(parents=True, exist_ok=True)
-    files.write(place / 'table.md', text)
-    for suffix, write in printed.FORMATS.values() if shown.sheets else ():
-        if suffix != 'md':
-            files.write(place / f'table.{suffix}', write(shown.sheets))
-    if args.bundle:
-        of_cells = printed.FORMATS['csv'][1](shown.sheets)
-        texts = {f'cards/{path.name}': path.read_text() for path in cards}
-        about = bundles.Contents(
-            format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
-            size=settings.size, systems=names, code=bundles.code(),
-            experiments={name: _runs(recipe.experiments[name], of) for name, of in made.items()},
-        )  # fmt: skip
-        texts |= {'table.md': text, 'table.csv': of_cells}
-        bundles.write(args.bundle, about, carded, texts)
-        say(f'wrote {args.bundle}')
-    if shown.sheets and args.format != 'markdown':
-        return printed.FORMATS[args.format][1](shown.sheets)
-    return text
-
-
-def _runs(experiment: Experiment, folders: Iterable[pathlib.Path]) -> bundles.ExperimentRuns:
-    names = [folder.name for folder in folders]
-    return bundles.ExperimentRuns(dict(experiment.key), experiment.mixture, names)
-
-
-def _own(
-    recipe: Recipe, table: PaperTable, settings: Settings
-) -> dict[str, list[pathlib.Path]]:
-    """The finished runs of a table's other experiments, with the same seeds or with their own."""
-    (of_paper,) = [one for one in RECIPES[recipe.benchmark].tables if one.name == table.name]
-    found: dict[str, list[pathlib.Path]] = {}
-    for way in (settings, dataclasses.replace(settings, seeds=())):
-        for name in of_paper.experiments:
-            if name in found or name not in recipe.experiments:
-                continue
-            state = State(way.workdir, steps_lib.steps(recipe, [name], way))
-            undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
-            found |= _folders(recipe, [name], way, state, undone)
-    return found
-
-
-def _is_done(state: State, name: str) -> bool:
-    try:
-        return state.is_done(state.steps[name])
-    except UserError:  # Of another config.
-        return False
-
-
 def _left(steps: Sequence[Step], state: State) -> list[Step]:
     """The steps that can be run and are not done."""
     gaps: dict[str, str] = {}
@@ -269,107 +191,6 @@ def _left(steps: Sequence[Step], state: State) -> list[Step]:
         if reason := running.why_not(step, gaps):
             gaps[step.name] = reason
     return [step for step in steps if step.name not in gaps and not state.is_done(step)]
-
-
-def _text(
-    recipe: Recipe,
-    table: PaperTable,
-    experiments: Iterable[str],
-    settings: Settings,
-    state: State,
-    gaps: dict[str, str],
-    args: argparse.Namespace,
-) -> str:
-    """A table in a format; its files are written, too: Markdown, and LaTeX and CSV of sheets."""
-    benchmark = recipe.benchmark
-    sheets: tuple[printed.Sheet, ...] = ()
-    lacking: list[str] = []
-    slug = f'{benchmark}-{table.name.replace(" ", "-")}'
-    parts = [f'# {benchmark}, {table.name}: {table.title}', _about(settings)]
-    shown_here = table.experiments
-    chosen = [name for name in shown_here if name in set(experiments)]
-    rated = settings.rated if table.is_judged else ()
-    if not shown_here or (table.instead and not rated):
-        parts.append(f'Not made here: {table.instead}.')
-    else:
-        made = _folders(recipe, chosen, settings, state, gaps)
-        lacking = showing.fill(recipe, table, made, args.metrics, say)
-        shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark, rated)
-        sheets = shown.sheets
-        parts += [printed.markdown(one) for one in sheets] or map(render.markdown, shown.tables)
-        parts += [f'figure: {path}' for path in shown.files]
-        parts += [render.items(lacking)] if lacking else []
-    parts += (said := _said(recipe, chosen, settings, gaps))
-    text = '\n\n'.join(filter(None, parts)) + '\n'
-    path = state.folder / 'tables' / f'{slug}.md'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, text)
-    for suffix, write in printed.FORMATS.values() if sheets else ():
-        if suffix != 'md':  # Which has what is missing besides.
-            files.write(path.with_suffix(f'.{suffix}'), write(sheets))
-    if sheets and args.format != 'markdown':
-        for line in (*lacking, *said):
-            say(line)
-        return printed.FORMATS[args.format][1](sheets)
-    return text + '\n'
-
-
-def _about(settings: Settings) -> str:
-    """Returns what has to be known before the numbers are."""
-    if settings.size == 'paper':
-        return ''
-    said = ['Embedded sample corpora and small models: scores cannot be compared with the paper.']
-    if settings.steps != 1:
-        said.append(f'Trained for {settings.steps:g} of the steps: the scores are meaningless.')
-    if settings.examples:
-        said.append(f'Scored on {settings.examples} examples of each task.')
-    return ' '.join(said)
-
-
-def _folders(
-    recipe: Recipe,
-    experiments: Sequence[str],
-    settings: Settings,
-    state: State,
-    gaps: dict[str, str],
-) -> dict[str, list[pathlib.Path]]:
-    """The folders of the runs of each experiment, of those that are finished."""
-    made: dict[str, list[pathlib.Path]] = {}
-    for name in experiments:
-        steps = [
-            state.steps[step]
-            for command in recipe.experiments[name].commands
-            for step in steps_lib.step_names(recipe, command, settings)
-        ]
-        folders = dict.fromkeys(step.folder for step in steps if step.name not in gaps)
-        if folders:
-            made[name] = list(folders)
-    return made
-
-
-def _said(
-    recipe: Recipe, experiments: Sequence[str], settings: Settings, gaps: dict[str, str]
-) -> list[str]:
-    """Gaps with their reasons, and notes on models."""
-    lacking: dict[str, dict[str, None]] = {}  # Reason -> experiments.
-    engines: set[str] = set()
-    for name in experiments:
-        for command in recipe.experiments[name].commands:
-            flags = ' '.join(recipe.commands[command].flags)
-            engines |= {one for one in recipe.stand_ins if f'{{engine {one} ' in flags}
-            for step in steps_lib.step_names(recipe, command, settings):
-                if step in gaps:
-                    reason = re.sub('^(it needs [^ ]+: )+', '', gaps[step])
-                    lacking.setdefault(reason, {})[name] = None
-    lines = [f'{", ".join(names)}: {reason}' for reason, names in lacking.items()]
-    blocks = ['Missing:\n\n' + render.items(lines)] if lines else []
-    blocks += [
-        f"Stand-in: {one} translates in place of the paper's {recipe.stand_ins[one].rstrip('.')}."
-        for one in sorted(engines)
-    ]
-    named = {recipe.experiments[name].model for name in experiments}
-    notes = [note for model, note in recipe.notes.items() if model in named]
-    return [*blocks, *([render.items(notes)] if notes and settings.size == 'paper' else [])]
 
 
 def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:

@@ -5,7 +5,6 @@ import itertools
 import pathlib
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
@@ -15,6 +14,7 @@ from xlbench.reporting.printed import Sheet
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Column, Table
 from xlbench.reproduce import showing, sweep_rows
+from xlbench.reproduce.showing import Shown
 from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.progress import duration
@@ -25,24 +25,10 @@ Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its 
 Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
 
 
-class ShownBeside(NamedTuple):
-    """Holds the results of new systems.
-
-    Attributes:
-        sheets: The table in the paper's form; one.
-        tables: Of differences.
-        notes: On tests, cards and costs.
-    """
-
-    sheets: tuple[Sheet, ...]
-    tables: tuple[Table, ...]
-    notes: tuple[str, ...]
-
-
 def shown(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> ShownBeside:
-    """The table of new systems.
+) -> Shown:
+    """The table of new systems, one sheet; tables of differences; notes on tests.
 
     Args:
         recipe: With their experiments.
@@ -66,12 +52,12 @@ def shown(
         mine = {place: one for place, one in systems.items() if place[0] in names}
         cells = printed.of_systems(benchmark, form_of_new, mine, said)
         sheets.append(sheet(recipe, table, names, cells))
-    return ShownBeside(tuple(sheets), tuple(tables), () if sheets else tuple(said))
+    return Shown(tuple(tables), sheets=tuple(sheets), notes=() if sheets else tuple(said))
 
 
 def _of_sweeps(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> ShownBeside:
+) -> Shown:
     form_of_new = only_new(table, names)
     by_name: dict[str, Made] = {
         name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
@@ -88,7 +74,7 @@ def _of_sweeps(
     made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
     rows = sweep_rows.of_buckets({'our sweep': own, **by_name})
     tables = list(sweep_rows.bucket_tests(rows, names))
-    return ShownBeside((sheet(recipe, table, names, made_of),), tuple(tables), ())
+    return Shown(tuple(tables), sheets=(sheet(recipe, table, names, made_of),))
 
 
 def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:

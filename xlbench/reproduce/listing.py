@@ -13,7 +13,7 @@ from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.reproduce import running
-from xlbench.reproduce.state import State
+from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step, config_of, steps as steps_of
 from xlbench.system.errors import UserError
 
@@ -85,7 +85,7 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
             words += f', {planned[step.name]:.1f} hours on {topology}'
         elif words.startswith(('to do', 'failed')) and (length := _num_steps(step)):
             words += f', {length:,} steps'
-            if seconds := _guess(step, measured):
+            if seconds := length * measured.get(_file(step), 0.0):  # As others of its config file.
                 words += f', about {seconds:.0f} s'
                 total += seconds / 3600
         needs = f' (after {", ".join(step.needs)})' if step.needs and step.name not in gaps else ''
@@ -161,11 +161,6 @@ def _rates(steps: Sequence[Step], state: State) -> Mapping[str, float]:
         if (length := _num_steps(step)) and (took := state.seconds(step)) and state.is_done(step):
             measured.setdefault(_file(step), []).append(took / length)
     return {name: statistics.median(values) for name, values in measured.items()}
-
-
-def _guess(step: Step, measured: Mapping[str, float]) -> float:
-    """The seconds that a training takes by what others of its config file took; 0 if unknown."""
-    return _num_steps(step) * measured.get(_file(step), 0.0) if step.arguments else 0.0
 
 
 def _file(step: Step) -> str:

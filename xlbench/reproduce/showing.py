@@ -60,11 +60,13 @@ class Shown:
         tables: With their notes; those that cannot be made say why.
         files: Pictures that were drawn.
         sheets: The tables in the paper's own form, which stand in their place.
+        notes: What stands below all of them.
     """
 
     tables: tuple[Table, ...] = ()
     files: tuple[pathlib.Path, ...] = ()
     sheets: tuple[Sheet, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def of_runs(
@@ -425,7 +427,8 @@ def fill(
 
     given = {name.partition('=')[0].removesuffix('_clidsum'): name for name in metrics}
     lines: dict[str, None] = {}
-    for score, usual in _lacking(recipe.benchmark, table).items():
+    known = benchmarks.get(recipe.benchmark).metrics  # Of scores that the tasks do not give.
+    for score, usual in ((score, known[score]) for score in table.scores if score in known):
         for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
             try:
                 if adding.add(folder, [given.get(score, usual)], say=say):
@@ -440,9 +443,3 @@ def _reason(score: str, reason: str) -> str:
     if score == 'fitted_rating' and 'takes a file' in reason:
         return 'no fitted rating is published; --metrics=fitted_rating=FILE takes your own'
     return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason
-
-
-def _lacking(benchmark: str, table: PaperTable) -> dict[str, str]:
-    """Returns the scores of a table that the tasks do not give -> names of metrics."""
-    metrics = benchmarks.get(benchmark).metrics
-    return {s: metrics[s] for s in table.scores if s in metrics}

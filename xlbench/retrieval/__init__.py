@@ -6,9 +6,4 @@
   mbr           minimum Bayes risk: the best set of suggestions
 """
 
-__all__ = [
-    'exact_search',
-    'mbr',
-    'response_set',
-    'text_encoder',
-]
+__all__ = ['exact_search', 'mbr', 'response_set', 'text_encoder']

@@ -13,7 +13,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -108,7 +108,7 @@ class ResponseSet:
         """
         rows: dict[str, _Response] = {}
         first: dict[str, int] = {}
-        for number, line in _lines(path):
+        for number, line in readers.good(readers.numbered(os.fspath(path))):
             columns = [column.strip() for column in line.split('\t')]
             if len(columns) == 1:
                 score, text, cluster = 0.0, columns[0], columns[0].casefold()
@@ -145,7 +145,7 @@ class ResponseSet:
           UserError: the file is no such copy.
         """
         rows: dict[str, _Response] = {}
-        for number, line in _lines(path):
+        for number, line in readers.good(readers.numbered(os.fspath(path))):
             where = f'{path} is not a copy of a response set: line {number}'
             row = files.parse_json(line, _Response, where)
             if not row.text.strip():
@@ -165,14 +165,6 @@ class ResponseSet:
                 break
             chosen.setdefault(self.clusters[i], int(i))
         return list(chosen.values())
-
-
-def _lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
-    """The lines of a file of responses; UserError for one that is not a text."""
-    for number, line in enumerate(readers.lines(os.fspath(path)), 1):
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
-        yield number, line
 
 
 def _number(text: str | float, where: str) -> float:

@@ -137,13 +137,10 @@ class Trainer:
         if changed := config_lib.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
-    def _fresh_params(self) -> Params:
-        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
-        return self.experiment.initialise(rng)
-
     def _first_params(self) -> Params:
+        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
         with self.watch.paused('making parameters'):
-            params = self._fresh_params()
+            params = self.experiment.initialise(rng)
         if self.source is None:
             return params
         for line in self.source.notes(self.experiment.mask):
@@ -231,7 +228,7 @@ class Trainer:
             self._evaluate(name, first_step, clock)
             self._save(first_step)
         for step in range(first_step + 1, end_step + 1):
-            if self._is_stale():
+            if 0 < config.best.patience <= self.progress.stale:
                 self.log.line(f'stage {name} ends before step {step}: the score no longer improves')
                 break
             with clock.waiting():
@@ -342,9 +339,6 @@ class Trainer:
                 scored = True
             self.progress.due = due[1:]
         return scored
-
-    def _is_stale(self) -> bool:
-        return 0 < self.config.best.patience <= self.progress.stale
 
     # ------------------------------------------------------------------------------------- end
 

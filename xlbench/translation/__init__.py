@@ -8,23 +8,12 @@
   tables       files of translations that were made elsewhere
   neural       encoder-decoders: runs, folders in the form of Hugging Face, hub names
   memory       translations that were made once, kept by text and engine
-  jobs         texts to translations, in order, each text once
-  units        a text as a whole, or a dialogue turn by turn
+  jobs         texts to translations, in order, each text once, or a dialogue turn by turn
   round_trips  texts there and back, and how much of each comes back
   records      files of texts, JSONL or TSV, with some of their fields translated
 """
 
 __all__ = [
-    'engines',
-    'guard',
-    'jobs',
-    'memory',
-    'neural',
-    'programs',
-    'records',
-    'round_trips',
-    'servers',
-    'tables',
-    'templates',
-    'units',
-]
+    'engines', 'guard', 'jobs', 'memory', 'neural', 'programs', 'records', 'round_trips', 'servers',
+    'tables', 'templates',
+]  # fmt: skip

@@ -1,9 +1,13 @@
-"""Translates texts in order, each text once, and uses earlier translations."""
+"""Translates texts in order, each text once, as a whole or turn by turn; uses earlier translations.
+
+  'Anna: Hi!\\nBen: Bye.'  ->  'Hi!', 'Bye.'  ->  'Anna: Hallo!\\nBen: Tschüss.'
+"""
 
 import contextlib
 import dataclasses
 import functools
 import itertools
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -13,6 +17,12 @@ from xlbench.translation import engines
 from xlbench.translation.engines import Engine, Failure
 from xlbench.translation.memory import Memory
 
+UNITS = ('text', 'turn')
+# What would end a line or a column.
+BREAKS = re.compile('[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
+_LINE_END = re.compile('(\r?\n)')
+# A speaker's name, its longest length in characters, a colon and the utterance.
+_TURN = re.compile(r'([^:：]{1,80}(?::[ \xa0]+|：))?(.*)', re.DOTALL)
 _CHUNK = 4096  # Texts that are looked up together.
 _FAR_CHUNK = 2**18  # Of an engine of jobs elsewhere, each of whose stages takes a while to begin.
 _MOST_FAILED = 3  # Batches in a row, of several texts each, of which none is translated.
@@ -86,18 +96,39 @@ class Job:
         if cut := self._engine.num_cut + self._cut:
             say(f'{cut:,} of {self.counts.made:,} texts were too long for the model, and truncated')
 
-    def run(self, texts: Iterable[str]) -> Iterator[str | Failure]:
+    def run(self, texts: Iterable[str], unit: str = 'text') -> Iterator[str | Failure]:
         """The translation of each text, in order; an empty text has an empty one.
 
         Texts are read some thousands at a time. What a batch gives is kept before the next one
         begins; failures are not kept, so that another run tries them again.
 
+        Args:
+          texts: in the source language.
+          unit: 'text' translates a text as a whole. 'turn' takes a text of several lines for a
+            dialogue: each line is translated by itself, and stays a line, and the name at its
+            beginning stays as it is; a text of which a turn was not translated is a Failure.
+
         Raises:
           UserError: the engine does not work, or translates none of its first batch.
         """
+        if unit == 'turn':
+            yield from self._turns([_pieces(text) for text in texts])
+            return
         iterator = iter(texts)
         while chunk := list(itertools.islice(iterator, self.chunk)):
             yield from self._chunk(chunk)
+
+    def _turns(self, divided: Sequence[Sequence[str]]) -> Iterator[str | Failure]:
+        answers = self.run(piece for pieces in divided for piece in pieces[1::2])
+        for pieces in divided:
+            parts = [next(answers) if i % 2 else piece for i, piece in enumerate(pieces)]
+            failures = [part for part in parts if isinstance(part, Failure)]
+            if failures:
+                yield failures[0]
+            elif parts[::2] == ['', '']:  # One line stays as the engine wrote it.
+                yield parts[1]
+            else:
+                yield ''.join(BREAKS.sub(' ', x) if i % 2 else x for i, x in enumerate(parts))
 
     def _chunk(self, chunk: Sequence[str]) -> list[str | Failure]:
         distinct = dict.fromkeys(text for text in chunk if text.strip())
@@ -155,6 +186,28 @@ def _translate_batch(
         answers = engine.translate(batch, source, target)
     made = [list(x) if isinstance(x, Failure) else x for x in answers]
     return number, made, engine.num_cut - before
+
+
+def _pieces(text: str) -> list[str]:
+    """Returns what stays and what is translated, in turns, and first and last what stays.
+
+    Example: 'Anna: Hi!\\nBen: Bye!' -> ['Anna: ', 'Hi!', '\\nBen: ', 'Bye!', '']
+    """
+    lines = _LINE_END.split(text)
+    if len(lines) == 1:
+        return ['', text, '']
+    pieces = ['']
+    for line in lines:
+        if _LINE_END.fullmatch(line):
+            pieces[-1] += line
+            continue
+        name, words = _TURN.fullmatch(line).groups(default='')
+        pieces[-1] += name
+        if words.strip():
+            pieces += [words, '']
+        else:
+            pieces[-1] += words
+    return pieces
 
 
 def translate(

@@ -27,7 +27,7 @@ _TABLE = (
 _BEFORE = 'translations'  # The table of earlier versions, without checksums.
 
 
-class Memory:
+class Memory(contextlib.AbstractContextManager):
     """The translations of one engine from one language to another.
 
     Args:
@@ -72,9 +72,6 @@ class Memory:
                 "AND trim(translation, ' ' || char(9, 10, 13)) <> ''"
             )
             self._connection.execute(f'DROP TABLE {_BEFORE}')
-
-    def __enter__(self) -> 'Memory':
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()

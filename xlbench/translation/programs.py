@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import shlex
@@ -174,18 +175,14 @@ class Apertium(Program):
     def _mode(self, source: str, target: str) -> str:
         """The name of the pair, whose codes have two letters in old pairs and three in new ones."""
         pairs = _output('apertium', '-l').split()
-        for left in _codes(source):
-            for right in _codes(target):
-                if f'{left}-{right}' in pairs:
-                    return f'{left}-{right}'
+        codes = ((benchmarks.languages.get(code).alpha3, code) for code in (source, target))
+        for mode in map('-'.join, itertools.product(*codes)):
+            if mode in pairs:
+                return mode
         raise UserError(
             f'Apertium has no pair {source}-{target}; installed: {", ".join(sorted(pairs))}. '
             'apt-cache search apertium- lists the others'
         )
-
-
-def _codes(code: str) -> tuple[str, ...]:
-    return benchmarks.languages.get(code).alpha3, code
 
 
 def _output(*words: str) -> str:

@@ -11,9 +11,8 @@ from typing import Any
 from xlbench.data import readers
 from xlbench.data.outputs import References
 from xlbench.system.errors import UserError
-from xlbench.translation import units
 from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Job
+from xlbench.translation.jobs import BREAKS, Job
 
 FORMATS = ('text', 'jsonl', 'json', 'tsv')
 _MOST_FAILURES = 10_000  # That are written down one by one.
@@ -94,12 +93,10 @@ class Form:
         """The records of a file, packed or not; UserError for one that is not as it should be."""
         if self.name in ('jsonl', 'json'):
             items = readers.json_lines if self.name == 'jsonl' else readers.json_items
-            for item in items(path):
-                yield self._checked(path, *self._whole(item))
+            for number, content in readers.good(items(path)):
+                yield self._checked(path, number, content)
             return
-        for number, line in enumerate(readers.lines(path), 1):
-            if isinstance(line, readers.BadRecord):
-                raise UserError(str(line))
+        for number, line in readers.good(readers.numbered(path)):
             yield self._checked(path, number, [line] if self.name == 'text' else line.split('\t'))
 
     def line(self, record: Record, translations: Sequence[str | Failure]) -> str:
@@ -107,7 +104,7 @@ class Form:
         texts = iter(['' if isinstance(x, Failure) else x for x in translations])
         if isinstance(record.content, list):
             columns = [
-                units.BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
+                BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
                 for i, column in enumerate(record.content)
             ]
             return '\t'.join(columns)
@@ -118,11 +115,6 @@ class Form:
         reasons = [x.reason for x in translations if isinstance(x, Failure)]
         content |= {'translation_error': reasons[0]} if reasons else {}
         return json.dumps(content, ensure_ascii=False)
-
-    def _whole(self, line: tuple[int, readers.Json] | readers.BadRecord) -> Any:
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
-        return line
 
     def _text(self, value: readers.Json, field: str) -> str:
         is_empty = isinstance(value, str) and not value.strip()
@@ -190,13 +182,13 @@ def translated(
       records: to translate.
       job: what translates.
       failed: to be filled.
-      unit: what is translated by itself, see `units.translated`.
+      unit: what is translated by itself, see `Job.run`.
       drop: leaves out records of which a text was not translated.
     """
     remaining = iter(records)
     while chunk := list(itertools.islice(remaining, job.chunk)):
         texts = [text for record in chunk for text in record.texts]
-        answers = units.translated(job, texts, unit)
+        answers = job.run(texts, unit)
         for record in chunk:
             translations = [next(answers) for _ in record.texts]
             failures = [

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from xlbench.data import outputs, readers
-from xlbench.system.errors import UserError
 from xlbench.translation.engines import Failure
 
 
@@ -29,9 +28,7 @@ class Table:
         """Reads the file; raises UserError, with file and line, for what is wrong with it."""
         if self._translations is None:
             self._translations = {}
-            for record in self._records():
-                if isinstance(record, readers.BadRecord):
-                    raise UserError(str(record))
+            for record in readers.good(self._records()):
                 self._translations.setdefault(record['source'], record['translation'])
 
     def identity(self, source: str, target: str) -> str:

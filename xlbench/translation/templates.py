@@ -52,14 +52,9 @@ class Template:
 
 @functools.lru_cache(maxsize=2)
 def _engine(named: Template) -> Engine:
-    return engines.find(
-        named.spec,
-        version=named.version,
-        timeout=named.timeout,
-        prefix=named.prefix,
-        batch_size=named.batch_size,
-        **dict(named.decoding),
-    )
+    settings = vars(named) | dict(named.decoding)
+    del settings['decoding']
+    return engines.find(**settings)
 
 
 # There and back: the models of other pairs leave the memory.
@@ -76,14 +71,8 @@ def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Temp
     """
     decoding = decoding_flags.given(args)
     engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
-    template = Template(
-        args.engine,
-        args.engine_version,
-        args.timeout,
-        args.prefix,
-        args.batch_size,
-        tuple(sorted(decoding.items())),
-    )
+    settings = args.engine_version, args.timeout, args.prefix, args.batch_size
+    template = Template(args.engine, *settings, tuple(sorted(decoding.items())))
     for name in dict.fromkeys(template.name(*pair) for pair in pairs):
         if engines.is_model(name):
             config_lib.check_source(name, '--engine')

@@ -1,9 +1,7 @@
 """A model zoo: one page on experiments, made from their workdirs by `python -m xlbench.zoo`.
 
-  experiments  an experiment: what was run, what it took, what it scores
-  sweeps       experiments of few-shot sweeps
-  entries      from folders to experiments, of runs and of scored systems
-  page         experiments as a page of Markdown
+  entries  from folders to experiments: what was run, what it took, what it scores
+  page     experiments as a page of Markdown
 """
 
-__all__ = ['entries', 'experiments', 'page', 'sweeps']
+__all__ = ['entries', 'page']

@@ -5,21 +5,73 @@ deviations over them are computed; everything else is copied from the workdirs.
 """
 
 import dataclasses
+import hashlib
+import json
 import pathlib
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.reporting import costs, layout, notes, sections as sections_lib, systems
-from xlbench.reporting.results import Run, read_run
+from xlbench.fewshot.analysis.systems import System
+from xlbench.fewshot.results import ZERO_SHOT, Group
+from xlbench.reporting import command_lines, costs, layout, notes, sections as sections_lib, systems
+from xlbench.reporting.results import Run, read_run, without
 from xlbench.reporting.sections import Section
+from xlbench.reporting.tables import Cell, Table
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
-from xlbench.zoo import experiments, sweeps as sweeps_lib
-from xlbench.zoo.experiments import Entry, Part
 
 _EXPORTED, _CARD = 'xlbench.json', 'README.md'
+# Where a sweep's data and its source model lie is no part of what the sweep is.
+_LEFT_OUT = ('seed', 'seeds', 'root', 'vocabulary', 'source_workdir')
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """The tables of one benchmark and split.
+
+    Attributes:
+        title: What they are about.
+        headline: The main score, an average where there is one; '' if there is none.
+        notes: Sentences that belong beside them.
+        tables: With their own notes: the signatures of metrics.
+    """
+
+    title: str
+    headline: str
+    notes: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One experiment.
+
+    Attributes:
+        name: Of the config, or else of the first workdir.
+        workdir: Last name of the first workdir.
+        commands: That made it, for a shell.
+        facts: Seeds, hours, hardware, dtype, data and so on, by name.
+        parts: Its scores.
+        cards: Folder name and text of the model cards of folders that were exported from it.
+    """
+
+    name: str
+    workdir: str
+    commands: tuple[str, ...]
+    facts: Mapping[str, str]
+    parts: tuple[Part, ...]
+    cards: tuple[tuple[str, str], ...] = ()
+
+
+class _Recorded(msgspec.Struct):
+    """The part of a config.json that says how the workdir was made."""
+
+    argv: list[str] = []
+    cwd: str = ''
 
 
 class _Origin(msgspec.Struct):
@@ -42,7 +94,7 @@ def read(folders: Sequence[str]) -> list[Entry]:
         The experiments, in the order in which their first workdirs are named.
 
     Raises:
-        UserError: a folder is neither, or was exported from a run that is not among them.
+        UserError: A folder is neither, or was exported from a run that is not among them.
     """
     runs: dict[str, list[Run]] = {}
     sweeps: dict[str, list[Sweep]] = {}
@@ -50,46 +102,37 @@ def read(folders: Sequence[str]) -> list[Entry]:
     order: dict[str, None] = {}
     for folder in dict.fromkeys(map(pathlib.Path, folders)):
         if untrusted.file(folder, _EXPORTED):
-            key, card = _read_exported(folder)
-            cards.setdefault(key, []).append(card)
+            origin = files.read_json(folder / _EXPORTED, _Exported).run
+            card = untrusted.file(folder, _CARD)
+            text = card.read_text(encoding='utf-8', errors='replace') if card else ''
+            cards.setdefault(origin.config, []).append((folder.resolve().name, text))
             continue
         if untrusted.file(folder, 'results.jsonl'):
             sweep = Sweep.read(folder)
-            sweeps.setdefault(key := sweeps_lib.key(sweep), []).append(sweep)
+            sweeps.setdefault(key := _sweep_hash(sweep), []).append(sweep)
         else:
             run = read_run(folder)
-            runs.setdefault(key := _key(run), []).append(run)
+            key = f'system {run.system}' if run.system else run.config_hash
+            runs.setdefault(key, []).append(run)
         order[key] = None
     if lost := [name for key, of_run in cards.items() if key not in runs for name, _ in of_run]:
         raise errors.UserError(
             f'{", ".join(lost)}: no workdir is named that it was exported from; name that one, too'
         )
-    made = {
-        key: _entry(runs[key]) if key in runs else sweeps_lib.entry(sweeps[key])
-        for key in order
-    }
+    made = {key: _of_runs(runs[key]) if key in runs else _of_sweeps(sweeps[key]) for key in order}
     return [
         dataclasses.replace(entry, cards=tuple(cards.get(key, ()))) for key, entry in made.items()
     ]
 
 
-def _read_exported(folder: pathlib.Path) -> tuple[str, tuple[str, str]]:
-    """The hash of the run's config, and the card with the folder's name."""
-    origin = files.read_json(folder / _EXPORTED, _Exported).run
-    card = untrusted.file(folder, _CARD)
-    text = card.read_text(encoding='utf-8', errors='replace') if card else ''
-    return origin.config, (folder.resolve().name, text)
+def _sweep_hash(sweep: Sweep) -> str:
+    """The same of sweeps that differ in the seed only."""
+    text = json.dumps(without(sweep.config, _LEFT_OUT), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _key(run: Run) -> str:
-    """The same of runs that differ in the seed only, and of one system's workdirs."""
-    return f'system {run.system}' if run.system else run.config_hash
-
-
-def _entry(runs: Sequence[Run]) -> Entry:
+def _of_runs(runs: Sequence[Run]) -> Entry:
     """One experiment of runs, or of systems that were scored."""
-    workdirs = [run.workdir for run in runs]
-    name, commands = experiments.origin(workdirs)
     sections = sections_lib.sections(runs)
     picks = [pick for section in sections for pick in section.picks]
     scored: list[Json] = [
@@ -97,28 +140,103 @@ def _entry(runs: Sequence[Run]) -> Entry:
         for pick in picks
     ]
     first, prepared = runs[0], (run.info.get('manifests') for run in runs)
+    start = systems.model_name(first) if first.config.get('init_from') else 'random weights'
+    return _entry(
+        [run.workdir for run in runs],
+        [run.info for run in runs],
+        {'seeds': ', '.join(str(run.seed) for run in runs)},
+        {
+            'parameters': first.info.get('parameters'),
+            'starts from': '' if first.system else start,
+            'trained on': first.scenario.mixture if first.scenario else '',
+            'step': ', '.join(dict.fromkeys(str(pick.step) for pick in picks)),
+        },
+        notes.short_hashes([*scored, *prepared]),
+        first.config_hash,
+        map(_part, sections),
+        first.system,
+    )
+
+
+def _of_sweeps(sweeps: Sequence[Sweep]) -> Entry:
+    """One experiment of sweeps, whose tables have means over their seeds."""
+    adapted = [row for sweep in sweeps for row in sweep.rows if row.shots]
+    configs = [sweep.source_config for sweep in sweeps]
+    by_task: dict[str, list[System]] = {}
+    for sweep in sweeps:
+        for system in sweep_systems.systems([sweep]):
+            by_task.setdefault(system.task, []).append(system)
+    return _entry(
+        [sweep.workdir for sweep in sweeps],
+        [msgspec.structs.asdict(sweep.about) for sweep in sweeps],
+        {
+            'seeds': ', '.join(
+                map(str, sorted({row.seed for row in adapted if row.seed is not None}))
+            ),
+            'seeds of source training': _common(config.get('seed') for config in configs),
+            'adaptations': sum(row.status == 'done' for row in adapted),
+        },
+        {
+            'source model': ', '.join(
+                dict.fromkeys(sweep.source_workdir.resolve().name for sweep in sweeps)
+            ),
+            'starts from': _common(config.get('init_from') for config in configs),
+        },
+        notes.short_hashes(sweep.about.contents for sweep in sweeps),
+        _sweep_hash(sweeps[0]),
+        map(_part_of_sweeps, by_task.values()),
+    )
+
+
+def _entry(
+    workdirs: Sequence[pathlib.Path],
+    infos: Sequence[Mapping[str, Json]],
+    seeds: Mapping[str, Json],
+    start: Mapping[str, Json],
+    hashes: Mapping[str, Json],
+    config_hash: str,
+    parts: Iterable[Part],
+    system: str = '',
+) -> Entry:
+    """An experiment of workdirs: their own facts between those that all kinds have."""
+    typed, configs = [], []
+    for workdir in workdirs:
+        about = files.read_json(workdir / 'config.json', _Recorded)
+        for words in costs.commands(workdir) or [about.argv]:
+            typed.append(command_lines.command(words, about.cwd))
+            configs.append(command_lines.config_of(words, about.cwd))
+    first = workdirs[0].resolve().name
+    shared = {key: _common(info.get(key) for info in infos)
+              for key in ('dtype', 'data', 'git', 'versions')}  # fmt: skip
     facts: dict[str, Json] = {
-        'seeds': ', '.join(str(run.seed) for run in runs),
+        **seeds,
         **costs.facts(workdirs),
-        'dtype': experiments.common(run.info.get('dtype') for run in runs),
-        'parameters': first.info.get('parameters'),
-        'starts from': '' if first.system else _start(first),
-        'trained on': first.scenario.mixture if first.scenario else '',
-        'step': ', '.join(dict.fromkeys(str(pick.step) for pick in picks)),
-        'data': experiments.common(run.info.get('data') for run in runs),
-        'data hashes': notes.short_hashes([*scored, *prepared]),
-        'config hash': first.config_hash[:12],
-        'code': experiments.common(run.info.get('git') for run in runs),
-        'versions': experiments.common(run.info.get('versions') for run in runs),
+        'dtype': shared['dtype'],
+        **start,
+        'data': shared['data'],
+        'data hashes': hashes,
+        'config hash': config_hash[:12],
+        'code': shared['git'],
+        'versions': shared['versions'],
     }
-    parts = tuple(_part(section) for section in sections)
-    name, workdir = first.system or name, first.workdir.resolve().name
-    return Entry(name, workdir, commands, experiments.present(facts), parts)
+    known = {key: notes.plain_fact(fact) for key, fact in facts.items() if _is_known(fact)}
+    name = system or next(filter(None, configs), first)
+    return Entry(name, first, tuple(dict.fromkeys(filter(None, typed))), known, tuple(parts))
 
 
-def _start(run: Run) -> str:
-    """The name of the checkpoint that a run starts from."""
-    return systems.model_name(run) if run.config.get('init_from') else 'random weights'
+def _is_known(fact: Json) -> bool:
+    return fact not in (None, '', {})
+
+
+def _common(values: Iterable[Json]) -> str:
+    """Returns the value of all workdirs; where they differ, each value."""
+    return '; '.join(dict.fromkeys(notes.plain_fact(fact) for fact in values if _is_known(fact)))
+
+
+def _without_notes(table: Table, notes_above: Sequence[str]) -> Table:
+    """A table without the notes that stand above it on the page."""
+    own = tuple(note for note in table.notes if note not in notes_above)
+    return dataclasses.replace(table, notes=own)
 
 
 def _part(section: Section) -> Part:
@@ -130,5 +248,95 @@ def _part(section: Section) -> Part:
     cells = {system.name: system.cell(score, column.tasks, decimals) for system in runs}
     said = [f'{n}: {c}' if len(runs) > 1 else str(c) for n, c in cells.items() if not c.is_missing]
     headline = f'{named} {", ".join(said)}' if said else ''
-    tables = [experiments.without_notes(t, section.notes) for t in layout.tables(section)]
+    tables = [_without_notes(table, section.notes) for table in layout.tables(section)]
     return Part(f'{section.title}, {section.split} split', headline, section.notes, tuple(tables))
+
+
+def _part_of_sweeps(same: Sequence[System]) -> Part:
+    """The tables of one task, and the mean over languages with most shots."""
+    above = (same[0].about_data,)
+    made = tuple(_without_notes(table, above) for table in _tables(same))
+    return Part(same[0].title, _headline(same), above, made)
+
+
+def _headline(same: Sequence[System]) -> str:
+    """The mean score over languages without adaptation, and with the most shots of one method.
+
+    It is the method that adapts the most languages; of several, the full model comes first.
+    """
+    groups = {group for system in same for group in system.groups if group.start == 'source'}
+    methods = {group.method for group in groups if group.shots}
+    ordered = sorted(methods, key=lambda name: (name != 'full', name))
+    if not ordered:
+        return ''
+    by_method = {method: _languages(same, method) for method in ordered}
+    method = max(ordered, key=lambda name: len(by_method[name][1]))
+    shots, languages = by_method[method]
+    if not languages:
+        return ''
+
+    def mean_over(group: Group) -> Cell:
+        groups = [group._replace(language=lang) for lang in languages]
+        means = [statistics.fmean(system.groups[g].mean for g in groups) for system in same]
+        return _mean_cell(list(map(Cell, means)))
+
+    zero, high = mean_over(Group('', 0, ZERO_SHOT)), mean_over(Group('', shots, method))
+    over = f'mean over {len(languages)} languages' if len(languages) > 1 else languages[0]
+    how = sweep_tables.METHODS.get(method, method)
+    return f'{same[0].metric}, {over}, K=0: {zero}, K={shots} ({how}): {high}'
+
+
+def _languages(same: Sequence[System], method: str) -> tuple[int, list[str]]:
+    """The most shots, and the languages that every sweep scores with these and with none."""
+    shots = max(k for system in same for k in system.shots(method=method, start='source'))
+    needed = [
+        (system.groups, group)
+        for system in same
+        for group in (Group('', 0, ZERO_SHOT), Group('', shots, method))
+    ]
+
+    def has_rows(lang: str) -> bool:
+        stats = (groups.get(group._replace(language=lang)) for groups, group in needed)
+        return all(one and one.rows for one in stats)
+
+    return shots, list(filter(has_rows, same[0].languages))
+
+
+def _tables(same: Sequence[System]) -> list[Table]:
+    """The tables of one task that need nothing but results, as means over sweeps."""
+    makers = (sweep_tables.scores, sweep_tables.growth, sweep_tables.starts, sweep_tables.methods)
+    made = [[make(system) for system in same] for make in makers]
+    return [_mean(tables) for tables in made if not any(table.missing for table in tables)]
+
+
+def _mean(tables: Sequence[Table]) -> Table:
+    """Joins tables of sweeps that differ in the seed: each number is the mean, ± its deviation.
+
+    Cells and rows that only some of them have are left out.
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    columns = [c for c in first.columns if all(c in table.columns for table in tables)]
+    grids = [
+        {row.name: dict(zip(table.columns, row.cells, strict=True)) for row in table.rows}
+        for table in tables
+    ]
+    rows = []
+    for row in first.rows:
+        cells = [[grid.get(row.name, {}).get(c, Cell()) for grid in grids] for c in columns]
+        joined = row._replace(cells=tuple(map(_mean_cell, cells)))
+        if not joined.is_missing:
+            rows.append(joined)
+    said = f'Mean ± standard deviation over {len(tables)} sweeps, of the mean over buckets of each.'
+    # What one of them says of its own spread, or of itself alone, is not true of all.
+    kept = (n for n in first.notes if '±' not in n and all(n in table.notes for table in tables))
+    return dataclasses.replace(first, columns=tuple(columns), rows=tuple(rows), notes=(said, *kept))
+
+
+def _mean_cell(cells: Sequence[Cell]) -> Cell:
+    """The mean of numbers; of other texts what all of them say."""
+    values = [cell.value for cell in cells]
+    if len(cells) == 1 or None in values:
+        return cells[0] if len({str(cell) for cell in cells}) == 1 else Cell()
+    return Cell.of(values, cells[0].decimals, sign=cells[0].sign, mark=cells[0].mark)

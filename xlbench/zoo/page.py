@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from xlbench.reporting import command_lines, render
 from xlbench.system.errors import UserError
-from xlbench.zoo.experiments import Entry
+from xlbench.zoo.entries import Entry
 
 # A file that begins like this is such a page and may be written again.
 MARK = 'xlbench zoo: made by python -m xlbench.zoo, may be overwritten'
@@ -126,11 +126,11 @@ def _overview(experiments: Sequence[Shown]) -> str:
         machine = machines.pop()
         said = f'Hardware: {machine}.\n\n' if machine else ''
     heads = ('experiment', 'main score', *costs)
-    lines = [_row(*heads), _row(*['---'] * len(heads))]
+    lines = [heads, ['---'] * len(heads)]
     for shown in experiments:
         cost = (shown.facts.get(key, '') for key in costs)
-        lines.append(_row(shown.name.replace(',', ', '), shown.score, *cost))  # To wrap there.
-    return said + '\n'.join(lines)
+        lines.append([shown.name.replace(',', ', '), shown.score, *cost])  # To wrap there.
+    return said + render.grid(lines)
 
 
 def _section(entry: Entry) -> Iterator[str]:
@@ -150,8 +150,8 @@ def _section(entry: Entry) -> Iterator[str]:
 
 
 def _facts(facts: Mapping[str, str]) -> str:
-    rows = [_row('', ''), _row('---', '---')]
-    return '\n'.join(rows + [_row(key, render.markdown_text(fact)) for key, fact in facts.items()])
+    rows = ((key, render.markdown_text(fact)) for key, fact in facts.items())
+    return render.grid([('', ''), ('---', '---'), *rows])
 
 
 def _card(card: str) -> str:
@@ -165,6 +165,3 @@ def _card(card: str) -> str:
         lines.append(f'###{line}' if line.startswith('#') and not fenced else line)
     return '\n'.join(lines)
 
-
-def _row(*cells: str) -> str:
-    return f'| {" | ".join(cells)} |'

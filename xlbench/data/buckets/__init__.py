@@ -8,7 +8,6 @@ from xlbench.data.buckets.bucket_files import (
     TAGGING,
     TASKS,
     Bucket,
-    dev_rows,
     encode,
     find,
     load,

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -152,7 +152,6 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
 
 
 def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
-    """Returns the content of sampled.json."""
     records: dict[str, list[dict[str, readers.Json]]] = {
         label: [] for label in labelled.LABELS[bucket.task]
     }
@@ -210,33 +209,3 @@ def _place(path: str) -> tuple[str, int, str, int]:
             'the same with train.tsv, or TASK/K-shots/LANGUAGE.jsonl'
         )
     return match['task'], int(match['shots']), match['lang'], int(match['index'] or -1)
-
-
-def dev_rows(task: str, lang: str, buckets: Iterable[Bucket], num_rows: int) -> list[int]:
-    """Returns the rows of a language's dev set that are in none of the buckets.
-
-    To be called with all buckets of a language and number of shots: each of them is adapted and
-    selected on the same dev set. Shots that come from a train set take nothing away.
-
-    Args:
-        task: One of TASKS.
-        lang: ISO code.
-        buckets: Those of the task and language.
-        num_rows: Rows of the dev set, the language's own, without a header.
-
-    Returns:
-        Their numbers from 0, rising. Three shots of 40 buckets leave 2490 - 40 * 3 of XNLI.
-    """
-    taken = set()
-    for bucket in buckets:
-        if (bucket.task, bucket.lang) != (task, lang):
-            raise UserError(f'{bucket.name} is not a bucket of {task} in {lang}')
-        for example in bucket.examples if task not in TAGGING else ():
-            uid = labelled.Uid.parse(example['uid'])
-            if uid.split != 'val':
-                continue
-            row = uid.row(task)
-            if uid.lang != lang or row >= num_rows:
-                raise UserError(f'{bucket.name}: {uid} is not in a dev set of {num_rows} rows')
-            taken.add(row)
-    return [row for row in range(num_rows) if row not in taken]

@@ -105,7 +105,6 @@ def _table(buckets: Sequence[Bucket], wrong: Sequence[Problem]) -> str:
 
 
 def _sample(flags: argparse.Namespace) -> int:
-    """Writes new buckets, and says what they lack."""
     lang = languages.get(flags.lang).code
     bad = readers.BadRecords(lambda: len(bad.skipped) < flags.skip_bad)
     examples = read_examples(flags.task, lang, flags.files, bad)

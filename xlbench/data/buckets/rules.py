@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.buckets.bucket_files import COUNT, TAGGING, Bucket
 from xlbench.data.readers import BadRecord, LeftOut, Record
-from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 KINDS = ('empty', 'shots', 'shared', 'criterion 1', 'criterion 2', 'rare', 'repeated')
@@ -31,23 +30,18 @@ class Criteria:
     removable: tuple[int, ...]
 
 
-def criteria(
-    tags: Sequence[Sequence[str]], labels: Iterable[str], shots: int, unit: str = 'words'
-) -> Criteria:
+def criteria(tags: Sequence[Sequence[str]], labels: Iterable[str], shots: int) -> Criteria:
     """Tests if a bucket is minimal and sufficient.
 
     Args:
         tags: The tags of each sentence.
         labels: Every label that must occur.
-        shots: K.
-        unit: What is counted: 'words' with a label, as in the paper, or 'sentences' that have it,
-            as the tool does that the method comes from (AtmaHou/MetaDialog).
+        shots: K, of words, as in the paper; the tool that the method comes from counts sentences
+            (AtmaHou/MetaDialog).
 
     Example: [['A', 'B'], ['C'], ['A']], labels A B C, 1 shot -> A 2, B 1, C 1; removable (2,)
     """
-    if unit not in ('words', 'sentences'):
-        raise errors.unknown('unit', unit, ('words', 'sentences'))
-    each = [collections.Counter(row if unit == 'words' else set(row)) for row in tags]
+    each = [collections.Counter(row) for row in tags]
     counts = {label: sum(count[label] for count in each) for label in labels}
     removable = [
         i for i, count in enumerate(each) if all(n - count[lb] >= shots for lb, n in counts.items())
@@ -88,7 +82,6 @@ def problems(buckets: Iterable[Bucket]) -> Iterator[Problem]:
 
 
 def _tags(buckets: Iterable[Bucket]) -> list[str]:
-    """Returns the tags in any of these buckets."""
     texts = {example.get('tags', '') for bucket in buckets for example in bucket.examples}
     return sorted({tag for text in texts for tag in text.split()})
 

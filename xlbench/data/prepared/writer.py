@@ -126,7 +126,6 @@ class _Shard:
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
     def write(self, packed: Packed) -> None:
-        """Appends examples."""
         for side, (name, largest) in enumerate(zip(SIDES, packed.largest, strict=True)):
             sizes = packed.lengths[:, side]
             if not sizes.all():
@@ -160,7 +159,6 @@ class _Shard:
 
 
 def _batches(records: Iterable[Record]) -> Iterator[Packed]:
-    """Records packed together, as many as it is worth."""
     iterator = iter(records)
     while batch := list(itertools.islice(iterator, _BATCH)):
         yield pack(batch)

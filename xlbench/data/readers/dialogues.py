@@ -218,7 +218,6 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
 
 
 def _response(_: int, line: str) -> Iterator[Record]:
-    """Yields one line of a response set."""
     columns = ('lm_score', 'reply', 'cluster')
     unused = max(line.count('\t') + 1 - len(columns), 0)
     record = fields(line, columns, unused=unused, strip=True)

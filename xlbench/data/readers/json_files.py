@@ -292,7 +292,6 @@ class _Text:
             self._read()
 
     def skip(self) -> None:
-        """Goes behind the next character."""
         self._at += 1
 
     def value(self) -> Json:

@@ -5,7 +5,6 @@ is trusted: entities that it declares are refused, so that none can expand or na
 its document type is never looked up.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from xml.parsers import expat
@@ -23,7 +22,7 @@ from xlbench.data.readers.text_lines import (
     numbered,
     open_binary,
 )
-from xlbench.system import errors, untrusted
+from xlbench.system import untrusted
 
 
 def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Record:
@@ -112,46 +111,27 @@ def read_parallel(
             yield record
 
 
-def read_tsv(
-    path: str, columns: Sequence[str], header: bool = False
-) -> Iterator[Record | BadRecord]:
+def read_tsv(path: str, columns: Sequence[str]) -> Iterator[Record | BadRecord]:
     """Reads TAB-separated columns; quotes mean nothing, no field holds a TAB or line end.
 
     Args:
       path: the file.
-      columns: without a header, the name of each column, in order, all of them. With a header, the
-        names to keep, in any order.
-      header: the first line names the columns.
+      columns: the name of each column, in order, all of them.
 
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    rows, names = numbered(path), list(columns)
-    if header:
-        first = next(rows, (1, ''))
-        if isinstance(first, BadRecord):
-            yield dataclasses.replace(first, fatal=True)
-            return
-        names = first[1].split('\t')
-        for name in columns:
-            if names.count(name) != 1:
-                count = 'no' if name not in names else 'more than one'
-                there = errors.shortened(names, 400)
-                yield BadRecord(
-                    path, 1, f'{count} column {name!r}; the header has {there}', fatal=True
-                )
-                return
 
     def of_line(_: int, line: str) -> Iterator[Record]:
         parts = line.split('\t')
-        if len(parts) != len(names):
-            raise ValueError(f'{len(parts)} TAB-separated columns instead of {len(names)}')
-        record = dict(zip(names, parts, strict=True))
+        if len(parts) != len(columns):
+            raise ValueError(f'{len(parts)} TAB-separated columns instead of {len(columns)}')
+        record = dict(zip(columns, parts, strict=True))
         if empty := [name for name in columns if not record[name].strip()]:
             raise ValueError(f'{empty[0]} is empty')
-        yield {name: record[name] for name in columns}
+        yield record
 
-    yield from convert(path, rows, of_line)
+    return convert(path, numbered(path), of_line)
 
 
 _BLOCK = 1 << 16
@@ -229,7 +209,6 @@ class _Units:
 
     @property
     def line(self) -> int:
-        """Returns the line that is being read, 1-based."""
         return self._parser.CurrentLineNumber
 
     def feed(self, block: bytes) -> None:
@@ -241,7 +220,6 @@ class _Units:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
 
     def taken(self) -> list[tuple[int, dict[str, str]]]:
-        """Returns the units since the last time."""
         done, self._done = self._done, []
         return done
 

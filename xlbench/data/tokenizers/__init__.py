@@ -37,7 +37,9 @@ from xlbench.data.tokenizers.loading import (
     of_workdir,
     path_of_workdir,
     split_spec,
+    token,
     with_letters,
+    write_words,
 )
 from xlbench.data.tokenizers.sentencepieces import (
     PairTokenizer,

@@ -5,14 +5,13 @@ words of Moses, cut by byte-pair encoding), whose tokenisers are in Python there
 """
 
 import functools
-import itertools
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import tokenizers
 
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies
@@ -164,7 +163,6 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def with_ends(self) -> str:
         """Returns a tokenizer.json that puts around a text what `encode_inputs` puts around it."""
-        import tokenizers
         from tokenizers import processors
 
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
@@ -238,8 +236,6 @@ class MarianTokenizer(_ListedTokenizer):
     _language = '>>.+<<'  # What its tokens of languages look like.
 
     def __init__(self, files: vocabularies.Files, name: str):
-        import sentencepiece
-
         if files.setting('separate_vocabs'):
             raise errors.UserError(
                 f'{files.folder} has separate vocabularies of source and target (separate_vocabs); '
@@ -258,15 +254,11 @@ class MarianTokenizer(_ListedTokenizer):
         self._set_special(files, self._vocab.get, self._language_names())
         self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
         self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
-        data = b''.join(untrusted.read_bytes(path) for path in paths)
-        self.sha256 = digest(self, files, data, sorted(special))
+        contents = [untrusted.read_bytes(path) for path in paths]
+        self.sha256 = digest(self, files, b''.join(contents), sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
-        for path in paths[:-1]:  # One for both sides, or two.
-            sentencepiece_models.read(path)
-            try:
-                model = sentencepiece.SentencePieceProcessor(model_file=path)
-            except (RuntimeError, OSError) as error:
-                raise errors.UserError(f'{path} is not a SentencePiece model') from error
+        for path, data in zip(paths[:-1], contents, strict=False):  # One for both sides, or two.
+            model = sentencepiece_models.processor(path, data)
             pieces = (model.id_to_piece(i) for i in range(len(model)))
             ours = [self._vocab.get(piece, self.unk_id) for piece in pieces]
             self._sides.append((model, np.array(ours, np.int32)))
@@ -347,7 +339,6 @@ class M2mTokenizer(MarianTokenizer):
 
 
 _END = '</w>'  # Of a word.
-_CACHED_WORDS = 2**17
 # What Moses puts in place of other marks (scripts/tokenizer/replace-unicode-punctuation.perl), but
 # for the two stops below; and the digits of full width, which it writes as ASCII.
 _MARKS = str.maketrans(
@@ -376,7 +367,6 @@ class XlmTokenizer(_ListedTokenizer):
         paths = [files.path(file) for file in vocabularies.FAMILIES['xlm'].files]
         self._set_pieces(files, name)
         contents = [untrusted.read_bytes(path) for path in paths]
-        self._ranks = _ranks(paths[1], contents[1])
         self._set_special(files, self._vocab.get, {})
         further = files.tokenizer.listed() or files.special.listed()
         listed = {*map(vocabularies.content, further)}
@@ -392,7 +382,15 @@ class XlmTokenizer(_ListedTokenizer):
             )
         self._is_plain = files.setting('do_lowercase_and_remove_accent') is not False
         self.sha256 = digest(self, files, b''.join(contents), [*longest_first, str(self._is_plain)])
-        self._ids_of = functools.lru_cache(_CACHED_WORDS)(self._cut)
+        merges = _merges(paths[1], contents[1])
+        parts = dict.fromkeys(part for pair in merges for part in (*pair, ''.join(pair)))
+        further = enumerate((part for part in parts if part not in self._vocab), self.num_pieces)
+        self._model = tokenizers.models.BPE(
+            self._vocab | {part: number for number, part in further},  # On the way to pieces.
+            merges,
+            unk_token=self._pieces[self.unk_id],
+            end_of_word_suffix=_END,
+        )
 
     @functools.cached_property
     def _moses(self) -> Callable[[str], list[str]]:
@@ -422,35 +420,19 @@ class XlmTokenizer(_ListedTokenizer):
                 continue
             words = self._moses(part) if part.strip() else []
             for word in _plain(words) if self._is_plain else words:
-                ids += self._ids_of(word) if word else ()
-        return ids
-
-    def _cut(self, word: str) -> tuple[int, ...]:
-        """Cuts a word into pieces: of its pairs, the one that was learnt first is joined first."""
-        pieces = [*word[:-1], word[-1] + _END]
-        while len(pieces) > 1:
-            pairs = list(itertools.pairwise(pieces))
-            best = min(pairs, key=lambda pair: self._ranks.get(pair, math.inf))
-            if best not in self._ranks:
-                break
-            joined, start = [], 0
-            while start < len(pieces):
-                is_pair = tuple(pieces[start : start + 2]) == best
-                joined.append(''.join(best) if is_pair else pieces[start])
-                start += 1 + is_pair
-            pieces = joined
-        return tuple(self._vocab.get(piece, self.unk_id) for piece in pieces)
+                ids += [token.id for token in self._model.tokenize(word)]
+        return [number if number < self.num_pieces else self.unk_id for number in ids]
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return [''.join(self._pieces[i] for i in row).replace(_END, ' ').strip() for row in ids]
 
 
-def _ranks(path: str, data: bytes) -> dict[tuple[str, str], int]:
-    """Maps each pair of pieces to its place in a merges.txt, whose lines may go on with a count."""
+def _merges(path: str, data: bytes) -> list[tuple[str, str]]:
+    """Reads the pairs of pieces of a merges.txt, whose lines may go on with a count."""
     lines = [line.split()[:2] for line in data.decode(errors='replace').split('\n')[:-1]]
     if not all(len(pair) == 2 for pair in lines if pair):
         raise errors.UserError(f'{path} has lines that are no pairs of pieces; fetch it again')
-    return {(pair[0], pair[1]): rank for rank, pair in enumerate(lines) if pair}
+    return [(pair[0], pair[1]) for pair in lines if pair]
 
 
 def _plain(words: Sequence[str]) -> list[str]:

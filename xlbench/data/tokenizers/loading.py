@@ -179,7 +179,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
         if words:
-            _write_words(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
+            write_words(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
@@ -313,13 +313,15 @@ def split_spec(spec: str) -> tuple[str, tuple[str, ...]]:
 def _with_words(files: vocabularies.Files, words: Mapping[str, int]) -> vocabularies.Files:
     """Returns the files of a folder as they would be with these words, by their ids."""
     if tokens := files.tokenizer.added_tokens_decoder:
-        tokens = tokens | {number: _token(word) for word, number in words.items()}
+        tokens = tokens | {number: token(word) for word, number in words.items()}
         settings = msgspec.structs.replace(files.tokenizer, added_tokens_decoder=tokens)
         return dataclasses.replace(files, tokenizer=settings)
     return dataclasses.replace(files, added={**files.added, **words})
 
 
-def _write_words(folder: str | os.PathLike, words: Mapping[str, int]) -> None:
+def write_words(
+    folder: str | os.PathLike, words: Mapping[str, int], special: bool = False
+) -> None:
     """Writes words, by their ids, into the files of a folder, where transformers reads them."""
     folder = os.fspath(folder)
     files = vocabularies.Files.read(folder)
@@ -327,13 +329,13 @@ def _write_words(folder: str | os.PathLike, words: Mapping[str, int]) -> None:
     if files.tokenizer.added_tokens_decoder:
         name = vocabularies.TOKENIZER_CONFIG
         content = files_lib.read_json(files.path(name), dict)
-        more = {str(n): msgspec.to_builtins(_token(word)) for word, n in words.items()}
+        more = {str(n): msgspec.to_builtins(token(word, special)) for word, n in words.items()}
         content['added_tokens_decoder'] |= more
     text = json.dumps(content, ensure_ascii=False, indent=2)
     files_lib.write(files.path(name), text + '\n')
 
 
-def _token(word: str) -> vocabularies.Token:
-    return vocabularies.Token(
-        word, lstrip=False, rstrip=False, normalized=True, single_word=False, special=False
-    )
+def token(word: str, special: bool = False) -> vocabularies.Token:
+    """Returns a word as the files have it; what is special is found before texts are normalised."""
+    flags = dict.fromkeys(('lstrip', 'rstrip', 'single_word'), False)
+    return vocabularies.Token(word, **flags, normalized=not special, special=special)

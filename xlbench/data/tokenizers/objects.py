@@ -180,7 +180,6 @@ def _checked_settings(
 
 
 def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:
-    """Returns the object in a tokeniser of transformers; `name` is its class."""
     about_pytorch = logging.getLogger('transformers')
     about_pytorch.addFilter(_is_error)  # That it is not there is as it should be.
     try:
@@ -201,7 +200,6 @@ def _is_error(record: logging.LogRecord) -> bool:
 
 
 def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
-    """Returns the object of a tokenizer.json with the bytes `data`."""
     path = files.path(files.file)
     for table in _charsmaps(path, data):
         sentencepiece_models.check_charsmap(path, table)
@@ -226,7 +224,6 @@ class _Parts(msgspec.Struct):
 
 
 def _charsmaps(path: str, data: bytes) -> Iterator[bytes]:
-    """Yields the tables of characters in a tokenizer.json."""
     rest = [files_lib.parse_json(data, _Parts, path).normalizer]
     while rest:
         step = rest.pop()

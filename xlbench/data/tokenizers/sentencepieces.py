@@ -28,17 +28,10 @@ class SentencePieceTokenizer(Tokenizer):
     uses_cores = True
 
     def __init__(self, path: str, name: str, config: Settings | None = None):
-        import sentencepiece
-
         config = config or Settings()
         self.model_proto = untrusted.read_bytes(path)
-        sentencepiece_models.parse(path, self.model_proto)
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_proto)
-            self.num_pieces = self._processor.get_piece_size()
-        except (RuntimeError, ValueError, TypeError, OSError) as error:
-            raise errors.UserError(f'{path} is not a SentencePiece model') from error
-        processor = self._processor
+        self._processor = processor = sentencepiece_models.processor(path, self.model_proto)
+        self.num_pieces = processor.get_piece_size()
         if processor.eos_id() < 0:
             raise errors.UserError(f'{path} has no end-of-text piece (</s>); train it with eos_id')
         self.name = name

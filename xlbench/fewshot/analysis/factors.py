@@ -96,8 +96,7 @@ def table(system: System) -> Table:
     if unknown:
         notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
     notes += [*reasons, *about_gaps(system, method='full', start='source')]
-    names = [(str(factor), 'factor') for factor in made]
-    return system.pivot(title, columns, notes, names, 'factor')
+    return system.pivot(title, columns, notes, list(map(str, made)), 'factor')
 
 
 def overlap_table(system: System) -> Table:

@@ -17,6 +17,9 @@ from xlbench.fewshot.results import SEPARATOR
 from xlbench.metrics import tagging
 from xlbench.system.errors import UserError
 
+FIRST = 10  # Buckets of figure 3.
+HALVES = 'it needs dev scores of two seeds on one bucket, and of two buckets'  # For figure 1.
+
 
 class Drawn(NamedTuple):
     """A figure.
@@ -75,37 +78,6 @@ def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> 
     return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
 
 
-def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
-    """Returns Jaccard indices of the words of buckets and those that an adapted model improves.
-
-    Args:
-        words: [words] of the test set, texts.
-        better: [columns, words], what `improved` gives.
-        buckets: [rows], the words of each.
-
-    Returns:
-        [rows, columns], 0 to 1; 0 for two empty sets.
-    """
-    columns = [set(words[where]) for where in better]
-    return np.array([[lexical.jaccard(row, column) for column in columns] for row in buckets])
-
-
-def seen(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
-    """Counts the improved words that occur in the bucket, with repetitions.
-
-    Args:
-        words: [words] of the test set, texts.
-        better: [buckets, words], what `improved` gives.
-        buckets: [buckets], the words of each.
-
-    Returns:
-        [buckets, 2]: those that do, and those that do not.
-    """
-    pairs = zip(better, buckets, strict=True)
-    inside = np.array([sum(word in bucket for word in words[where]) for where, bucket in pairs])
-    return np.stack([inside, better.sum(1) - inside], 1)
-
-
 @dataclasses.dataclass(frozen=True)
 class Words:
     """Words around the adapted taggers of a group.
@@ -119,6 +91,25 @@ class Words:
     words: np.ndarray
     better: np.ndarray
     buckets: Sequence[Set[str]]
+
+    def overlaps(self, most: int | None = None) -> np.ndarray:
+        """Returns Jaccard indices of the words of buckets and those that an adapted model improves.
+
+        Args:
+            most: How many buckets, from the first on; None takes all.
+
+        Returns:
+            [words of bucket, improved by bucket], 0 to 1; 0 for two empty sets.
+        """
+        columns = [set(self.words[where]) for where in self.better[:most]]
+        rows = self.buckets[:most]
+        return np.array([[lexical.jaccard(row, column) for column in columns] for row in rows])
+
+    def seen(self) -> np.ndarray:
+        """Counts improved words, with repetitions: [buckets, 2], in the bucket and not in it."""
+        pairs = zip(self.better, self.buckets, strict=True)
+        inside = [sum(word in bucket for word in self.words[where]) for where, bucket in pairs]
+        return np.stack([inside, self.better.sum(1) - inside], 1)
 
 
 @functools.lru_cache(64)
@@ -155,13 +146,12 @@ def read_words(group: Adaptations) -> Words:
     )
 
 
-def with_words(system: System) -> tuple[list[Adaptations], str]:
+def with_words(system: System) -> tuple[dict[Adaptations, Words], str]:
     """Returns the groups whose words are at hand, and why others are left out."""
-    readable, missing = [], {}
+    readable, missing = {}, {}
     for group in fewest_shots(system):
         try:
-            read_words(group)
-            readable.append(group)
+            readable[group] = read_words(group)
         except UserError as error:
             missing[group.language] = str(error)
     if not readable:

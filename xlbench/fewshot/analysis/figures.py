@@ -7,9 +7,9 @@ paper. With one version of matplotlib the same results give the same bytes.
 """
 
 import collections
-import contextlib
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ from xlbench.reporting import drawing, render
 from xlbench.system import files
 from xlbench.system.errors import UserError
 
-FIRST = 10  # Buckets of figure 3.
+Drawing = TypeVar('Drawing')
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 
 
@@ -49,7 +49,11 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
     drawn = []
     for number, (draw, title, only) in enumerate(_FIGURES, 1):
         heading = f'Figure {number}'
-        fitting = [(system, name) for system, name in named if only in ('', _kind(system.task))]
+        fitting = [
+            (system, name)
+            for system, name in named
+            if not only or topics.is_tagging(system.task) == (only == 'tagging')
+        ]
         if not fitting:
             drawn.append(Drawn('', f'{heading}: {title}', f'there is no task of {only}'))
         for system, short in fitting:
@@ -68,46 +72,70 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
     return drawn
 
 
-def _kind(task: str) -> str:
-    return 'tagging' if topics.is_tagging(task) else 'classification'
-
-
-def _title(group: Adaptations) -> str:
-    """Returns the title of a panel. Example: de, 1-shot"""
-    return f'{group.language}, {group.shots}-shot'
-
-
-def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
-    """Chooses the groups that gain most over zero-shot; and says so, if there are more."""
-    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
-    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
-    if len(groups) == len(chosen):
-        return chosen, ''
-    return chosen, (
-        f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
-    )
-
-
-@contextlib.contextmanager
-def _grid(
-    stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
-) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yields a figure of panels of one width and height, row by row."""
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    with drawing.figure(stem, size[0] * columns, size[1] * rows + 0.3) as drawn:
-        panels = drawn.subplots(rows, columns, squeeze=False).ravel().tolist()
-        for axes in panels[count:]:
-            axes.remove()
-        yield drawn, panels[:count]
-
-
 def _write_csv(
     stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[str | float | None]]
 ) -> None:
     """Writes the numbers of a figure; each row begins with task, language and shots."""
     head = ('task', 'language', 'shots', *columns)
     files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))
+
+
+def _square_rows(
+    group: Adaptations, drawn: tuple[Sequence[str | int], np.ndarray]
+) -> Iterator[tuple[str | int | float, ...]]:
+    """Yields row, column and value of a table whose rows have the names of its columns."""
+    names, table = drawn
+    for name, values in zip(names, table, strict=True):
+        yield from ((name, *pair) for pair in zip(names, values, strict=True))
+
+
+def _draw_panels(
+    stem: pathlib.Path,
+    made: Mapping[tuple[Adaptations, int], Drawing],
+    columns: Sequence[str],
+    rows: Callable[[Adaptations, Drawing], Iterable[Sequence[str | float]]],
+    panel: Callable[[Figure, Axes, Adaptations, Drawing], None],
+    size: tuple[float, float],
+    per_row: int = 3,
+    **names: str,
+) -> str:
+    """Draws a panel for each language, or for those that gain most over zero-shot.
+
+    Args:
+        stem: Path of the files without a suffix.
+        made: What is drawn of a group with K shots; K is 0 for the model without adaptation.
+        columns: Of the CSV, behind those that `_write_csv` names.
+        rows: Makes the rows of a panel's numbers.
+        panel: Draws one.
+        size: Width and height of a panel.
+        per_row: Panels side by side.
+        **names: Of the axes, as `Axes.set` takes them.
+
+    Returns:
+        What the caption says at its end, if there are more languages than panels.
+    """
+    numbers = (
+        (group.task, group.language, shots, *row)
+        for (group, shots), one in made.items()
+        for row in rows(group, one)
+    )
+    _write_csv(stem, columns, numbers)
+    groups = dict.fromkeys(group for group, _ in made)
+    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
+    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
+    shown = [key for group in chosen for key in made if key[0] is group]
+    columns_of, rows_of = min(per_row, len(shown)), -(-len(shown) // per_row)
+    with drawing.figure(stem, size[0] * columns_of, size[1] * rows_of + 0.3) as figure:
+        panels = figure.subplots(rows_of, columns_of, squeeze=False).ravel().tolist()
+        for axes in panels[len(shown) :]:
+            axes.remove()
+        for axes, (group, shots) in zip(panels, shown, strict=False):
+            panel(figure, axes, group, made[group, shots])
+            title = f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}'
+            axes.set(title=title, **names)
+    if len(groups) == len(chosen):
+        return ''
+    return f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
 
 
 # ---------------------------------------------------------------------------------------------
@@ -121,7 +149,7 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
         if (halves := figure_data.distributions(system.by_sweep[Group(lang, shots)]))
     }
     if not halves_of:
-        raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
+        raise UserError(figure_data.HALVES)
     rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in halves_of.items()}
     _write_csv(
         stem,
@@ -225,70 +253,54 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
 
 def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(system)
-    tables_of = {}
-    for group in having:
-        numbers = [row.bucket for row in group.by_bucket[:FIRST]]
-        words = figure_data.read_words(group)
-        table = figure_data.overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
-        tables_of[group] = numbers, table
-    _write_csv(
-        stem,
-        ('words_of_bucket', 'improved_by_bucket', 'jaccard'),
-        (
-            (*group.key, row, column, table[i, j])
-            for group, (numbers, table) in tables_of.items()
-            for i, row in enumerate(numbers)
-            for j, column in enumerate(numbers)
-        ),
-    )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
-        for axes, group in zip(panels, shown, strict=True):
-            numbers, table = tables_of[group]
-            image = axes.imshow(table, cmap=drawing.SHADES, vmin=0)
-            axes.set_xticks(range(len(numbers)), numbers)
-            axes.set_yticks(range(len(numbers)), numbers)
-            names = dict(xlabel='improved by bucket', ylabel='words of bucket')
-            axes.set(title=_title(group), **names)
-            # As high as the squares are, whatever room the panel has.
-            figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
+    made, first = {}, figure_data.FIRST
+    for group, words in having.items():
+        numbers = [row.bucket for row in group.by_bucket[:first]]
+        made[group, group.shots] = numbers, words.overlaps(first)
+
+    def panel(figure, axes, group, drawn):
+        numbers, table = drawn
+        image = axes.imshow(table, cmap=drawing.SHADES, vmin=0)
+        axes.set_xticks(range(len(numbers)), numbers)
+        axes.set_yticks(range(len(numbers)), numbers)
+        # As high as the squares are, whatever room the panel has.
+        figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
+
+    columns = ('words_of_bucket', 'improved_by_bucket', 'jaccard')
+    names = dict(xlabel='improved by bucket', ylabel='words of bucket')
+    more = _draw_panels(stem, made, columns, _square_rows, panel, (3.2, 2.9), **names)
     caption = (
         'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
         'transfer labels incorrectly and the model adapted to a bucket (columns) labels correctly, '
-        f'for the first {max(len(numbers) for numbers, _ in tables_of.values())} buckets.{more}'
+        f'for the first {max(len(numbers) for numbers, _ in made.values())} buckets.{more}'
     )
     return caption, why
 
 
 def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(system)
-    counts_of = {}
-    for group in having:
-        words = figure_data.read_words(group)
-        counts_of[group] = figure_data.seen(words.words, words.better, words.buckets)
-    _write_csv(
-        stem,
-        ('bucket', 'in_bucket', 'not_in_bucket'),
-        (
-            (*group.key, row.bucket, *counts)
-            for group, table in counts_of.items()
-            for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
-        ),
-    )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
-        for axes, group in zip(panels, shown, strict=True):
-            inside, outside = counts_of[group].T
-            places = np.arange(len(inside))
-            # The hatch tells them apart in print without colours.
-            style = dict(color=drawing.ORANGE, hatch='////', edgecolor='white', linewidth=0)
-            axes.bar(places, inside, 0.9, label='occur in the bucket', **style)
-            axes.bar(places, outside, 0.9, inside, label='do not', color=drawing.BLUE)
-            every = 1 + len(places) // 15
-            axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set(title=_title(group), xlabel='bucket', ylabel='improved words')
-        handles = panels[0].get_legend_handles_labels()
-        figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
+    made = {(group, group.shots): words.seen() for group, words in having.items()}
+
+    def rows(group, counts):
+        for row, of_row in zip(group.by_bucket, counts.tolist(), strict=True):
+            yield (row.bucket, *of_row)
+
+    def panel(figure, axes, group, counts):
+        inside, outside = counts.T
+        places = np.arange(len(inside))
+        # The hatch tells them apart in print without colours.
+        style = dict(color=drawing.ORANGE, hatch='////', edgecolor='white', linewidth=0)
+        axes.bar(places, inside, 0.9, label='occur in the bucket', **style)
+        axes.bar(places, outside, 0.9, inside, label='do not', color=drawing.BLUE)
+        every = 1 + len(places) // 15
+        axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
+        if not figure.legends:
+            handles = axes.get_legend_handles_labels()
+            figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
+
+    columns = ('bucket', 'in_bucket', 'not_in_bucket')
+    names = dict(xlabel='bucket', ylabel='improved words')
+    more = _draw_panels(stem, made, columns, rows, panel, (3.6, 2.5), **names)
     caption = (
         'words of the test set that zero-shot transfer labels incorrectly and the model adapted to '
         f'a bucket labels correctly, by whether they occur in that bucket.{more}'
@@ -301,33 +313,29 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
 
 
 def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
-    having, tables_of = figure_data.fewest_shots(system), {}
+    having, made = figure_data.fewest_shots(system), {}
     for group in having:
         at = group.task, group.language
-        labels = group.sweep.test_set(*at).labels
-        zero_shot = group.sweep.zero_shot(*at)[None]
-        if max(zero_shot.max(), figure_data.predictions(group).max()) >= len(labels):
+        labels, zero_shot = group.sweep.test_set(*at).labels, group.sweep.zero_shot(*at)[None]
+        adapted = figure_data.predictions(group)
+        if max(zero_shot.max(), adapted.max()) >= len(labels):
             raise UserError(f'{group.sweep.workdir} has {len(labels)} labels, but predicts others')
-        for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
+        for shots, predicted in ((0, zero_shot), (group.shots, adapted)):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
-            tables_of[group, shots] = labels, table
-    _write_csv(
-        stem,
-        ('gold', 'predicted', 'examples'),
-        (
-            (group.task, group.language, shots, right, label, table[i, j])
-            for (group, shots), (labels, table) in tables_of.items()
-            for i, right in enumerate(labels)
-            for j, label in enumerate(labels)
-        ),
-    )
-    shown, more = _panels(having)
-    places = [(group, shots) for group in shown for shots in (0, group.shots)]
-    with _grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
-        for axes, (group, shots) in zip(panels, places, strict=True):
-            _draw_confusion(axes, *tables_of[group, shots])
-            title = f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}'
-            axes.set(title=title, xlabel='predicted', ylabel='true')
+            made[group, shots] = labels, table
+
+    def panel(figure, axes, group, drawn):
+        labels, table = drawn
+        shares = table / np.maximum(table.sum(1, keepdims=True), 1)
+        texts = [[f'{count:.0f}' for count in row] for row in table]
+        drawing.heat_map(axes, shares, texts, labels, labels)
+        axes.set_aspect('equal')
+        if max(map(len, labels)) > 5:
+            axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
+
+    columns = ('gold', 'predicted', 'examples')
+    names = dict(per_row=2 if len(having) == 1 else 4, xlabel='predicted', ylabel='true')
+    more = _draw_panels(stem, made, columns, _square_rows, panel, (2.6, 2.5), **names)
     caption = (
         'test examples by true label (rows) and predicted label (columns), the mean over buckets '
         f'of {having[0].shots}-shot transfer. The colour is the share of the true label.{more}'
@@ -335,57 +343,39 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
     return (caption,)
 
 
-def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> None:
-    shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    texts = [[f'{count:.0f}' for count in row] for row in table]
-    drawing.heat_map(axes, shares, texts, labels, labels)
-    axes.set_aspect('equal')
-    if max(map(len, labels)) > 5:
-        axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
-
-
 # ---------------------------------------------------------------------------------------------
 # Figure 6: learning curves.
 
 
 def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
-    having = [g for g in figure_data.fewest_shots(system) if all(row.curve for row in g.by_bucket)]
-    if not having:
+    made = {}
+    for group in figure_data.fewest_shots(system):
+        if all(row.curve for row in group.by_bucket):
+            every = [row.curve for row in group.by_bucket]
+            first = [row.curve for row in group.by_bucket if row.best_epoch == 1]
+            made[group, group.shots] = [
+                (len(curves), figure_data.mean_curve(curves)) for curves in (every, first)
+            ]
+    if not made:
         raise UserError('it needs the dev scores of every epoch')
-    curves_of = {}
-    for group in having:
-        every = [row.curve for row in group.by_bucket]
-        first = [row.curve for row in group.by_bucket if row.best_epoch == 1]
-        curves_of[group] = [
-            (len(curves), figure_data.mean_curve(curves)) for curves in (every, first)
-        ]
-    _write_csv(
-        stem,
-        ('averaged', 'buckets', 'epoch', 'dev_score'),
-        (
-            (*group.key, name, count, epoch, score)
-            for group, both in curves_of.items()
-            for name, (count, curve) in zip(('all', 'best_after_first'), both, strict=True)
-            for epoch, score in enumerate(curve, 1)
-        ),
-    )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
-        for axes, group in zip(panels, shown, strict=True):
-            lines = (
-                (drawing.BLUE, 'o', 'all buckets'),
-                (drawing.ORANGE, 's', 'best after epoch 1'),
-            )
-            for (count, curve), (colour, marker, name) in zip(curves_of[group], lines, strict=True):
-                if not count:
-                    continue
+
+    def rows(group, both):
+        for name, (count, curve) in zip(('all', 'best_after_first'), both, strict=True):
+            yield from ((name, count, epoch, score) for epoch, score in enumerate(curve, 1))
+
+    def panel(figure, axes, group, both):
+        lines = ((drawing.BLUE, 'o', 'all buckets'), (drawing.ORANGE, 's', 'best after epoch 1'))
+        for (count, curve), (colour, marker, name) in zip(both, lines, strict=True):
+            if count:
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
-            names = dict(xlabel='epoch', ylabel=f'dev {group.rows[0].metric}')
-            axes.set(title=_title(group), **names)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axes.legend(frameon=False, fontsize='small')
-            axes.grid(alpha=0.3)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(frameon=False, fontsize='small')
+        axes.grid(alpha=0.3)
+
+    columns = ('averaged', 'buckets', 'epoch', 'dev_score')
+    names = dict(xlabel='epoch', ylabel=f'dev {system.metric}')
+    more = _draw_panels(stem, made, columns, rows, panel, (3.4, 2.6), **names)
     caption = (
         'dev score after each epoch, the mean over all buckets and over those whose first epoch is '
         f'the best, up to the last epoch that all of them have.{more}'

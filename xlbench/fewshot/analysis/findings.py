@@ -17,7 +17,7 @@ import numpy as np
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, figure_data, groups
 from xlbench.fewshot.analysis.groups import Adaptations
-from xlbench.fewshot.analysis.systems import System, about_gaps, gains, pair
+from xlbench.fewshot.analysis.systems import System, about_gaps, gains
 from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Column, Row, Table
 from xlbench.system.errors import UserError
@@ -25,7 +25,8 @@ from xlbench.system.errors import UserError
 HOLDS, FAILS, OPEN = 'holds', 'does not hold', 'not shown'
 _ERRORS = 2.0  # Standard errors that an estimate is away from 0.
 _EARLY = 0.1  # Share of adaptations that are best after the first epoch; the paper has 0.25, 0.32.
-_FIRST = 10  # Buckets whose words are compared, as in figure 3.
+_TWO_SHOTS = 'it needs two numbers of shots'
+_TWO_BUCKETS = 'it needs two buckets of each group'
 _SEPARATE = ('full', 'fc_pooler', 'fc', 'fc_reset_pooler', 'cos_pooler')  # Best first: table 6.
 
 
@@ -41,27 +42,24 @@ class Estimate(NamedTuple):
         return f'{self.name} {self.value:+.{self.decimals}f} ±{self.error:.{self.decimals}f}'
 
 
-class Finding(NamedTuple):
-    """A claim of the paper, HOLDS, FAILS or OPEN, and the estimates or why there are none."""
-
-    claim: str
-    outcome: str
-    figures: str
+_Estimates = Callable[[System], Iterable[Estimate]]
+_CLAIMS: list[tuple[str, _Estimates, str, str]] = []
 
 
-def findings(system: System) -> list[Finding]:
-    """Judges every finding, in the paper's order."""
-    made = []
-    for claim, estimate, only in _CLAIMS:
-        is_tagging = topics.is_tagging(system.task)
-        if only and is_tagging != (only == 'tagging'):
-            continue
-        try:
-            estimates = list(estimate(system))
-            made.append(Finding(claim, outcome(estimates), '; '.join(map(str, estimates))))
-        except UserError as error:
-            made.append(Finding(claim, OPEN, str(error)))
-    return made
+def _claim(text: str, needs: str = groups.UNFINISHED, only: str = '') -> Callable[..., _Estimates]:
+    """Registers estimates that a finding claims to be above 0.
+
+    Args:
+        text: The claim, and where the paper has it.
+        needs: Why there are no estimates, if there are none.
+        only: The kind of task that it is about; '' for both.
+    """
+
+    def register(estimates: _Estimates) -> _Estimates:
+        _CLAIMS.append((text, estimates, needs, only))
+        return estimates
+
+    return register
 
 
 def outcome(estimates: Sequence[Estimate]) -> str:
@@ -73,14 +71,22 @@ def outcome(estimates: Sequence[Estimate]) -> str:
 
 
 def table(system: System) -> Table:
-    """Makes a table of the findings: a row each."""
+    """Judges every finding, in the paper's order: a row each."""
     title = "Whether the paper's findings hold here"
     if not system.shots():
         return Table(title, missing='no adaptation is finished')
-    rows = [
-        Row(one.claim, 'finding', (groups.text(one.outcome), groups.text(one.figures)))
-        for one in findings(system)
-    ]
+    kind = 'tagging' if topics.is_tagging(system.task) else 'classification'
+    rows = []
+    for claim, estimates_of, needs, only in _CLAIMS:
+        if only not in ('', kind):
+            continue
+        try:
+            if not (estimates := list(estimates_of(system))):
+                raise UserError(needs)
+            found = outcome(estimates), '; '.join(map(str, estimates))
+        except UserError as error:
+            found = OPEN, str(error)
+        rows.append(Row(claim, 'finding', tuple(map(groups.text, found))))
     notes = [
         'The figures estimate what a finding claims to be above 0, mostly differences of means '
         'over buckets, averaged over languages; ± is the standard error, from the spread over '
@@ -93,18 +99,32 @@ def table(system: System) -> Table:
     return system.table(title, columns, rows, notes, 'finding')
 
 
-def _known(estimates: Iterable[Estimate], otherwise: str) -> list[Estimate]:
-    """Lists estimates; UserError that says `otherwise` if there are none."""
-    if made := list(estimates):
-        return made
-    raise UserError(otherwise)
-
-
 # ---------------------------------------------------------------------------------------------
-# Estimates of differences of means.
+# Estimates.
 
 
-_Pair = tuple[Adaptations | None, Adaptations | None]
+def _differences(
+    system: System,
+    named: Iterable[tuple[str, tuple, tuple]],
+    languages: Sequence[str] | None = None,
+) -> Iterator[Estimate]:
+    """Estimates by how much one score is above another, the mean over the languages with both.
+
+    Args:
+        system: Whose scores.
+        named: The name of each estimate, the lower and the higher score, as `System.stats` takes
+            them behind a language: K, or K, method and start.
+        languages: All target languages by default.
+    """
+    for name, *scores in named:
+        every = (
+            [system.stats(lang, *score) for score in scores]
+            for lang in (system.languages if languages is None else languages)
+        )
+        if both := [pair for pair in every if all(pair)]:
+            value = statistics.fmean(high.mean - low.mean for low, high in both)
+            squares = sum(_mean_error(group) ** 2 for pair in both for group in pair)
+            yield Estimate(name, value, math.sqrt(squares) / len(both))
 
 
 def _mean_error(group: Adaptations) -> float:
@@ -112,18 +132,8 @@ def _mean_error(group: Adaptations) -> float:
     if not group.shots:
         return 0.0
     if group.deviation is None:
-        raise UserError('it needs two buckets of each group')
+        raise UserError(_TWO_BUCKETS)
     return group.deviation / math.sqrt(len(group.scores))
-
-
-def _differences(named: Iterable[tuple[str, Iterable[_Pair]]]) -> Iterator[Estimate]:
-    """Estimates the mean difference, second less first, of the pairs of each name."""
-    for name, pairs in named:
-        both = [pair for pair in pairs if all(group and group.rows for group in pair)]
-        if both:
-            value = statistics.fmean(high.mean - low.mean for low, high in both)
-            squares = sum(_mean_error(group) ** 2 for pair in both for group in pair)
-            yield Estimate(name, value, math.sqrt(squares) / len(both))
 
 
 def _less(one: Estimate, other: Estimate) -> Estimate:
@@ -132,80 +142,18 @@ def _less(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(name, one.value - other.value, math.hypot(one.error, other.error))
 
 
-def _of_each(system: System, *groups: tuple[int, str, str]) -> list[_Pair]:
-    """Pairs the adaptations with two (K, method, start) in each language."""
-    return [tuple(system.groups.get(Group(lang, *g)) for g in groups) for lang in system.languages]
-
-
-def _gain(system: System) -> list[Estimate]:
-    named = (
-        (f'K={k}', [pair(system, lang, 0, k) for lang in system.languages])
-        for k in system.full_shots
-    )
-    return _known(_differences(named), groups.UNFINISHED)
-
-
 def _steps(system: System) -> list[Estimate]:
     """Estimates the gain of each K over the K before, over the languages that have all."""
     every = (0, *system.full_shots)
-    known = [
-        lang for lang in system.languages if all(all(pair(system, lang, 0, k)) for k in every[1:])
-    ]
-    named = (
-        (f'K={low} to {high}', [pair(system, lang, low, high) for lang in known])
-        for low, high in itertools.pairwise(every)
-    )
-    steps = _known(_differences(named), groups.UNFINISHED)
+    known = [lang for lang in system.languages if all(system.stats(lang, k) for k in every)]
+    named = ((f'K={low} to {high}', (low,), (high,)) for low, high in itertools.pairwise(every))
+    steps = list(_differences(system, named, known))
     if len(steps) < 2:
-        raise UserError('it needs two numbers of shots')
+        raise UserError(_TWO_SHOTS if steps else groups.UNFINISHED)
     return steps
 
 
-def _first_step(system: System) -> list[Estimate]:
-    first, *others = _steps(system)
-    return [_less(first, max(others, key=lambda step: step.value))]
-
-
-def _scripts(system: System) -> list[Estimate]:
-    made = []
-    for k in system.full_shots:
-        halves: list[list[_Pair]] = [[], []]
-        for lang in gains(system, k):
-            halves[languages.get(lang).script == 'latin'].append(pair(system, lang, 0, k))
-        if all(halves):
-            other, latin = _differences(('', half) for half in halves)
-            made.append(_less(other, latin)._replace(name=f'K={k}'))
-    return _known(made, 'it needs languages in Latin script and in others')
-
-
-def _source_training(system: System) -> list[Estimate]:
-    named = (
-        (f'K={k}', _of_each(system, (k, 'full', 'none'), (k, 'full', 'source')))
-        for k in system.shots(method='full', start='none')
-    )
-    why = "no adaptation with the start 'none' is finished that can be compared"
-    return _known(_differences(named), why)
-
-
-def _methods(system: System) -> list[Estimate]:
-    """Compares each method with the next better one, at the largest K that both have."""
-    shots = {name: {*system.shots(method=name, start='source')} for name in _SEPARATE}
-    named = [
-        (
-            f'{better} over {worse}, K={k}',
-            _of_each(system, (k, worse, 'source'), (k, better, 'source')),
-        )
-        for better, worse in itertools.pairwise(name for name in _SEPARATE if shots[name])
-        for k in sorted(shots[better] & shots[worse])[-1:]
-    ]
-    return _known(_differences(named), 'it needs two methods')
-
-
-# ---------------------------------------------------------------------------------------------
-# Estimates of other kinds.
-
-
-def _log_ratio(name: str, pairs: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Estimate:
+def _log_ratio(name: str, pairs: Iterable[Sequence[Sequence[float]]]) -> Estimate:
     """Estimates the mean logarithm of the ratio of two samples' deviations, as of normal values."""
     logs, variances = [], []
     for pair_of in pairs:
@@ -219,92 +167,135 @@ def _log_ratio(name: str, pairs: Iterable[tuple[Sequence[float], Sequence[float]
     return Estimate(f'log of the ratio of deviations, {name}:', statistics.fmean(logs), error)
 
 
+# ---------------------------------------------------------------------------------------------
+# The claims, in the paper's order.
+
+
+@_claim('few shots improve on zero-shot transfer (5.2)')
+def _gain(system: System) -> Iterator[Estimate]:
+    return _differences(system, ((f'K={k}', (0,), (k,)) for k in system.full_shots))
+
+
+@_claim('the first shot brings the largest improvement (5.2)')
+def _first_step(system: System) -> list[Estimate]:
+    first, *others = _steps(system)
+    return [_less(first, max(others, key=lambda step: step.value))]
+
+
+@_claim('scores grow with K (5.2)')
+def _growth(system: System) -> list[Estimate]:
+    return _steps(system)[1:]
+
+
+@_claim('with diminishing returns (5.2)')
+def _diminishing(system: System) -> Iterator[Estimate]:
+    return itertools.starmap(_less, itertools.pairwise(_steps(system)))
+
+
+@_claim('the spread over buckets shrinks as K grows (5.2)', _TWO_SHOTS)
 def _spread(system: System) -> list[Estimate]:
-    shots = system.full_shots
-    if len(shots) < 2:
-        raise UserError('it needs two numbers of shots')
-    pairs = [pair(system, lang, shots[0], shots[-1]) for lang in system.languages]
-    scores = [(low.scores.tolist(), high.scores.tolist()) for low, high in pairs if low and high]
+    if len(system.full_shots) < 2:
+        return []
+    ends = system.full_shots[0], system.full_shots[-1]
+    pairs = [[system.stats(lang, k) for k in ends] for lang in system.languages]
+    scores = [[group.scores.tolist() for group in pair] for pair in pairs if all(pair)]
     known = [both for both in scores if min(map(len, both)) > 1]
-    return [_log_ratio(f'K={shots[0]} by K={shots[-1]}', known)]
+    return [_log_ratio('K={} by K={}'.format(*ends), known)]
 
 
+@_claim('buckets move scores more than seeds do (5.2, figure 1)', figure_data.HALVES)
 def _seeds(system: System) -> list[Estimate]:
     halves = [figure_data.distributions(system.by_sweep[Group(*key)]) for key in system.adapted]
     scores = [
         ([row.dev_score for row in buckets.by_bucket], [row.dev_score for row in seeds.by_seed])
         for seeds, buckets in filter(None, halves)
     ]
-    if not scores:
-        raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
-    return [_log_ratio('buckets by seeds', scores)]
+    return [_log_ratio('buckets by seeds', scores)] if scores else []
 
 
-def _early(system: System) -> list[Estimate]:
+@_claim('some adaptations to the fewest shots are best after one epoch (5.2)')
+def _early(system: System) -> Iterator[Estimate]:
     if not system.adapted:
-        raise UserError(groups.UNFINISHED)
+        return
     rows = [row for group in figure_data.fewest_shots(system) for row in group.by_bucket]
     if any(row.dev_score is None for row in rows):
         raise UserError('it needs dev scores')
     share = statistics.fmean(row.best_epoch == 1 for row in rows)
     error = math.sqrt(max(share * (1 - share), 0.25 / len(rows)) / len(rows))
-    return [Estimate(f'{share:.0%} of {len(rows)}, less {_EARLY:.0%}:', share - _EARLY, error)]
+    yield Estimate(f'{share:.0%} of {len(rows)}, less {_EARLY:.0%}:', share - _EARLY, error)
 
 
-def _factors(system: System) -> list[Estimate]:
+@_claim(
+    'languages in non-Latin scripts gain more (5.2)',
+    'it needs languages in Latin script and in others',
+    'tagging',
+)
+def _scripts(system: System) -> Iterator[Estimate]:
+    for k in system.full_shots:
+        halves: list[list[str]] = [[], []]
+        for lang in gains(system, k):
+            halves[languages.get(lang).script == 'latin'].append(lang)
+        if all(halves):
+            named = [(f'K={k}', (0,), (k,))]
+            [other], [latin] = (_differences(system, named, half) for half in halves)
+            yield _less(other, latin)._replace(name=f'K={k}')
+
+
+@_claim('languages that are more like English gain less (table 3)', only='tagging')
+def _factors(system: System) -> Iterator[Estimate]:
     """Estimates negative correlations by Fisher's transformation, whose error is known."""
     first = system.full_shots[:1]
     wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in first)]
-    made, reasons = [], []
-    for k, factor, value in factors.correlations(system):
-        if k is not None or factor not in wanted:
-            continue
-        if isinstance(value, str) or value.languages < 4:
-            reasons.append(value if isinstance(value, str) else 'it needs four languages')
-            continue
+    found = [x for k, *x in factors.correlations(system) if k is None and x[0] in wanted]
+    known = [x for x in found if not isinstance(x[1], str) and x[1].languages > 3]
+    for factor, value in known:
         negative = -min(max(value.spearman, -0.999), 0.999)
         name = f'{factor}: rank correlation {value.spearman:+.2f} of {value.languages} languages,'
         error = 1 / math.sqrt(value.languages - 3)
-        made.append(Estimate(f'{name} transformed', math.atanh(negative), error))
-    return _known(made, next(iter(reasons), groups.UNFINISHED))
+        yield Estimate(f'{name} transformed', math.atanh(negative), error)
+    if found and not known:
+        why = found[0][1]
+        raise UserError(why if isinstance(why, str) else 'it needs four languages')
 
 
+@_claim(
+    'without source training scores are lower (5.3, table 4)',
+    "no adaptation with the start 'none' is finished that can be compared",
+)
+def _source_training(system: System) -> Iterator[Estimate]:
+    shots = system.shots(method='full', start='none')
+    named = ((f'K={k}', (k, 'full', 'none'), (k, 'full', 'source')) for k in shots)
+    return _differences(system, named)
+
+
+@_claim('improved words are those of the same bucket (5.4, figure 3)', only='tagging')
 def _words(system: System) -> list[Estimate]:
     """Compares the Jaccard indices of figure 3 on the diagonal with the others of their row."""
-    if not system.adapted:
-        raise UserError(groups.UNFINISHED)
     means, squares = [], []
-    for group in figure_data.with_words(system)[0]:
-        words = figure_data.read_words(group)
-        square = figure_data.overlaps(words.words, words.better[:_FIRST], words.buckets[:_FIRST])
+    for words in figure_data.with_words(system)[0].values() if system.adapted else ():
+        square = words.overlaps(figure_data.FIRST)
         if (size := len(square)) > 1:
             own = np.diag(square)
             ahead = own - (square.sum(1) - own) / (size - 1)
             means.append(float(ahead.mean()))
             squares.append(float(ahead.var(ddof=1)) / size)
     if not means:
-        raise UserError('it needs two buckets of each group')
+        raise UserError(_TWO_BUCKETS if system.adapted else groups.UNFINISHED)
     error = math.sqrt(sum(squares)) / len(means)
     name = 'Jaccard index with the same bucket minus that with others'
     return [Estimate(name, statistics.fmean(means), error, decimals=3)]
 
 
-# Claim, its estimates, and the kind of task that it is about; '' for both.
-_CLAIMS: tuple[tuple[str, Callable[[System], Sequence[Estimate]], str], ...] = (
-    ('few shots improve on zero-shot transfer (5.2)', _gain, ''),
-    ('the first shot brings the largest improvement (5.2)', _first_step, ''),
-    ('scores grow with K (5.2)', lambda system: _steps(system)[1:], ''),
-    (
-        'with diminishing returns (5.2)',
-        lambda system: [_less(*both) for both in itertools.pairwise(_steps(system))],
-        '',
-    ),
-    ('the spread over buckets shrinks as K grows (5.2)', _spread, ''),
-    ('buckets move scores more than seeds do (5.2, figure 1)', _seeds, ''),
-    ('some adaptations to the fewest shots are best after one epoch (5.2)', _early, ''),
-    ('languages in non-Latin scripts gain more (5.2)', _scripts, 'tagging'),
-    ('languages that are more like English gain less (table 3)', _factors, 'tagging'),
-    ('without source training scores are lower (5.3, table 4)', _source_training, ''),
-    ('improved words are those of the same bucket (5.4, figure 3)', _words, 'tagging'),
-    ('methods rank as full, FC+Pooler, FC, FC(reset)+Pooler, COS+Pooler (table 6)', _methods, ''),
+@_claim(
+    'methods rank as full, FC+Pooler, FC, FC(reset)+Pooler, COS+Pooler (table 6)',
+    'it needs two methods',
 )
+def _methods(system: System) -> Iterator[Estimate]:
+    """Compares each method with the next better one, at the largest K that both have."""
+    shots = {name: {*system.shots(method=name, start='source')} for name in _SEPARATE}
+    named = (
+        (f'{better} over {worse}, K={k}', (k, worse), (k, better))
+        for better, worse in itertools.pairwise(name for name in _SEPARATE if shots[name])
+        for k in sorted(shots[better] & shots[worse])[-1:]
+    )
+    return _differences(system, named)

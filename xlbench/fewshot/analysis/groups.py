@@ -46,11 +46,6 @@ class Adaptations:
     empty: tuple[int, ...] = ()
     learning_rate: float | None = None
 
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Returns task, language and shots."""
-        return self.task, self.language, self.shots
-
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
         """Returns the rows of the seed that has most buckets."""
@@ -157,9 +152,3 @@ def number(value: float | None, sign: str = '') -> Cell:
 def text(value: str | int) -> Cell:
     """Returns a text, or a whole number."""
     return Cell(text=str(value))
-
-
-def difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
-    """Subtracts one mean from another."""
-    known = one and other and one.rows and other.rows
-    return number(one.mean - other.mean if known else None, '+')

@@ -139,7 +139,11 @@ class Sweep:
         lines, _, dropped = results.read_rows(folder / 'results.jsonl')
         if not lines:
             raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
-        rows = sorted((row for row, _ in lines), key=lambda row: _sortable(row.key))
+        # None first.
+        rows = sorted(
+            (row for row, _ in lines),
+            key=lambda row: [(value is not None, value or 0) for value in row.key],
+        )
         lanes = {row.key: lane for row, lane in lines}
         return cls(folder, config, about, tuple(rows), lanes, dropped)
 
@@ -315,10 +319,6 @@ def _mean_dev(rows: Sequence[Row]) -> float:
     scores = [row.dev_score for row in rows]
     # fsum does not depend on the order in which adaptations ended.
     return -math.inf if None in scores else math.fsum(scores) / len(scores)
-
-
-def _sortable(key: Key) -> tuple[tuple[bool, str | float], ...]:
-    return tuple((value is not None, 0 if value is None else value) for value in key)
 
 
 # -----------------------------------------------------------------------------------------------

@@ -148,9 +148,12 @@ class System:
         """Returns K of adaptations of the whole model that start from the source-trained one."""
         return self.shots(method='full', start='source')
 
-    def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
-        """Returns the score without adaptation."""
-        return self.groups.get(Group(language, 0, ZERO_SHOT, start))
+    def stats(
+        self, language: str, shots: int, method: str = 'full', start: str = 'source'
+    ) -> Adaptations | None:
+        """Returns the scores of a group, of 0 shots those without adaptation; None without any."""
+        stats = self.groups.get(Group(language, shots, method if shots else ZERO_SHOT, start))
+        return stats if stats and stats.rows else None
 
     @functools.cached_property
     def overlaps(self) -> Overlaps:
@@ -256,14 +259,17 @@ class System:
         title: str,
         columns: Mapping[tuple[str, str], Sequence[Cell]],
         notes: Iterable[str],
-        names: Sequence[tuple[str, str]] = (),
+        names: Sequence[str] = (),
         head: str = 'language',
         metric: bool = True,
     ) -> Table:
-        """Makes a table of columns, a row for each (name, kind) but those without any cell."""
+        """Makes a table of columns, a row for each name but those without any cell."""
         cells = zip(*columns.values(), strict=True)
-        named = zip(names or rows_of(self.languages), cells, strict=True)
-        rows = [row for name, of_row in named if not (row := Row(*name, of_row)).is_missing]
+        rows = [
+            Row(name, 'language' if name in languages_lib.LANGUAGES else 'count', of_row)
+            for name, of_row in zip(names or self.languages, cells, strict=True)
+        ]
+        rows = [row for row in rows if not row.is_missing]
         if not rows:
             return Table(title, missing='only empty buckets of it are finished')
         heads = [Column(group, label) for group, label in columns]
@@ -355,12 +361,11 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
         system: Whose scores.
         shots: K; None averages the gains of all K, of those languages that have all of them.
     """
-    every = system.full_shots if shots is None else (shots,)
-    gained = {}
+    every, gained = system.full_shots if shots is None else (shots,), {}
     for lang in system.languages:
-        pairs = [pair(system, lang, 0, k) for k in every]
-        if pairs and all(low and high for low, high in pairs):
-            gained[lang] = statistics.fmean(high.mean - low.mean for low, high in pairs)
+        adapted = [system.stats(lang, k) for k in every]
+        if adapted and all(adapted) and (low := system.stats(lang, 0)):
+            gained[lang] = statistics.fmean(high.mean - low.mean for high in adapted)
     return gained
 
 
@@ -425,17 +430,3 @@ def _name(group: Group, known: Mapping[str, str]) -> str:
 
 def _is_near(size: int | None, official: int) -> bool:
     return size is not None and abs(size - official) <= _TOLERANCE * official
-
-
-def pair(
-    system: System, lang: str, low: int, high: int
-) -> tuple[Adaptations | None, Adaptations | None]:
-    """Returns the scores with fewer and with more shots; None for what has none."""
-    both = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
-    return tuple(stats if stats and stats.rows else None for stats in both)
-
-
-def rows_of(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Names rows of languages, and says what kind they are; another name is that of a count."""
-    known = languages_lib.LANGUAGES
-    return [(name, 'language' if name in known else 'count') for name in names]

@@ -13,20 +13,14 @@ the paper's findings in findings.py.
   methods      table 6: what is trained
 """
 
+import itertools
 import statistics
 from collections.abc import Iterable
 
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, findings, groups, paper
 from xlbench.fewshot.analysis.sweeps import read_source
-from xlbench.fewshot.analysis.systems import (
-    System,
-    about_gaps,
-    about_groups,
-    gains,
-    pair,
-    rows_of,
-)
+from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import tagging
 from xlbench.reporting import render
@@ -44,6 +38,7 @@ METHODS = {
     'fc_pooler': 'FC+Pooler',
     'cos_pooler': 'COS+Pooler',
     'fc_reset_pooler': 'FC(reset)+Pooler',
+    'lora': 'LoRA',
 }
 
 
@@ -123,7 +118,6 @@ def source(system: System) -> Table:
 def scores(system: System) -> Table:
     """Makes tables 2, 12 and 13: a row a language, the source first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
-    shots = system.full_shots
     columns, notes = {}, []
     names = system.every_language
     from_source = system.source_language not in names  # What source training says of it.
@@ -136,27 +130,26 @@ def scores(system: System) -> Table:
                 f'{system.source_name} is the language of source training: its score with K=0 is '
                 'not a transfer.'
             )
-    for k in (0, *shots):
+    for k in (0, *system.full_shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [groups.score(system.groups.get(group)) for group in of_k]
+        columns[head] = [groups.score(system.stats(*group)) for group in of_k]
         if names != system.every_language and not k:
             columns[head][0] = groups.number(system.source_score[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, method='full', start='source')
-    return system.pivot(title, columns, notes, rows_of(names))
+    return system.pivot(title, columns, notes, names)
 
 
 def ranges(system: System) -> Table:
     """Returns smallest and largest score and the number of buckets, by language and K."""
     title = 'Smallest and largest score, and number of buckets'
-    shots = system.full_shots
-    if not shots:
+    if not system.full_shots:
         return Table(title, missing=groups.UNFINISHED)
     columns: dict[tuple[str, str], list[Cell]] = {}
-    for k in shots:
+    for k in system.full_shots:
         stats = [system.groups.get(Group(lang, k)) for lang in system.every_language]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
@@ -164,42 +157,41 @@ def ranges(system: System) -> Table:
             ]
         columns[f'K={k}', 'buckets'] = [groups.text(len(s.scores)) if s else Cell() for s in stats]
     notes = about_groups(system, method='full', start='source')
-    return system.pivot(title, columns, notes, rows_of(system.every_language))
+    return system.pivot(title, columns, notes, system.every_language)
 
 
 def growth(system: System) -> Table:
     """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
-    shots = system.full_shots
-    if not shots:
+    if not system.full_shots:
         return Table(title, missing=groups.UNFINISHED)
     columns = {}
-    steps = [*zip((0, *shots), shots, strict=False)]
-    for group, value, of in (
-        ('mean grows', lambda stats: stats.mean, steps),
-        ('spread shrinks', lambda stats: _negative(stats.deviation), steps[1:]),
+    steps = list(itertools.pairwise((0, *system.full_shots)))
+    # The sign that makes both a question of growth, and what grows.
+    for group, of, sign, name in (
+        ('mean grows', steps, 1, 'mean'),
+        ('spread shrinks', steps[1:], -1, 'deviation'),
     ):
-        for low, high in of:
-            pairs = [pair(system, lang, low, high) for lang in system.languages]
-            answers = [_grows(*map(value, both)) if all(both) else None for both in pairs]
-            known = [answer for answer in answers if answer is not None]
-            columns[group, f'K={low} to {high}'] = [
-                *(groups.text({True: 'yes', False: 'no', None: '-'}[answer]) for answer in answers),
-                groups.text(f'{sum(known)} of {len(known)}'),
-            ]
+        for step in of:
+            answers = []
+            for lang in system.languages:
+                stats = [system.stats(lang, k) for k in step]
+                low, high = (getattr(one, name) if one else None for one in stats)
+                known = None not in (low, high)
+                answers.append(('yes' if sign * high > sign * low else 'no') if known else '-')
+            count = f'{answers.count("yes")} of {len(answers) - answers.count("-")}'
+            columns[group, 'K={} to {}'.format(*step)] = [*map(groups.text, (*answers, count))]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
         *about_gaps(system, method='full', start='source'),
     ]
-    names = rows_of((*system.languages, 'yes in'))
-    return system.pivot(title, columns, notes, names)
+    return system.pivot(title, columns, notes, (*system.languages, 'yes in'))
 
 
 def scripts(system: System) -> Table:
     """Compares mean gains of languages in Latin script with those of others: section 5.2."""
     title = 'Mean gains by script (paper: section 5.2)'
-    shots = system.full_shots
-    every = {k: gains(system, k) for k in shots}
+    every = {k: gains(system, k) for k in system.full_shots}
     is_latin = {
         lang: languages.get(lang).script == _LATIN for of_k in every.values() for lang in of_k
     }
@@ -208,8 +200,8 @@ def scripts(system: System) -> Table:
         why = f'all languages that are adapted to are {what}' if is_latin else groups.UNFINISHED
         return Table(title, missing=why)
     columns: dict[tuple[str, str], list[Cell]] = {}
-    for k in shots:
-        halves = [[gain for lang, gain in every[k].items() if is_latin[lang] == x] for x in (1, 0)]
+    for k, of_k in every.items():
+        halves = [[gain for lang, gain in of_k.items() if is_latin[lang] == x] for x in (1, 0)]
         columns[f'K={k}', 'gain'] = [
             groups.number(statistics.fmean(half), '+') if half else Cell() for half in halves
         ]
@@ -223,8 +215,7 @@ def scripts(system: System) -> Table:
     ]
     if system.data == 'official' and system.task == 'panx':
         notes.append(paper.SCRIPTS_OF_PANX)
-    names = [('Latin script', 'count'), ('other scripts', 'count')]
-    return system.pivot(title, columns, notes, names)
+    return system.pivot(title, columns, notes, ('Latin script', 'other scripts'))
 
 
 def starts(system: System) -> Table:
@@ -237,11 +228,15 @@ def starts(system: System) -> Table:
     langs = [lang for lang in system.every_language if lang in known]
     columns = {}
     for k in shots:
-        none = [system.groups.get(Group(lang, k, 'full', 'none')) for lang in langs]
-        source = [system.groups.get(Group(lang, k)) for lang in langs]
+        none, source = (
+            [system.stats(lang, k, 'full', start) for lang in langs] for start in ('none', 'source')
+        )
         columns[f'K={k}', 'none'] = [*map(groups.score, none)]
         columns[f'K={k}', 'source'] = [*map(groups.score, source)]
-        columns[f'K={k}', 'difference'] = [*map(groups.difference, none, source)]
+        columns[f'K={k}', 'difference'] = [
+            groups.number(one.mean - other.mean if one and other else None, '+')
+            for one, other in zip(none, source, strict=True)
+        ]
         gaps = [
             paper.gaps().get((system.task, lang, k))
             if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
@@ -254,7 +249,7 @@ def starts(system: System) -> Table:
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
     notes += about_groups(system, method='full')
-    return system.pivot(title, columns, notes, rows_of(langs))
+    return system.pivot(title, columns, notes, langs)
 
 
 def methods(system: System) -> Table:
@@ -269,18 +264,16 @@ def methods(system: System) -> Table:
         for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [groups.score(system.zero_shot(lang)) for lang in langs]}
+    columns = {('zero-shot', 'K=0'): [groups.score(system.stats(lang, 0)) for lang in langs]}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            cells = [groups.score(system.groups.get(group)) for group in of_k]
-            columns[METHODS[name], f'K={k}'] = cells
+            columns[METHODS[name], f'K={k}'] = [groups.score(system.stats(*g)) for g in of_k]
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
                 printed = [groups.printed(system.paper(group)) for group in of_k]
                 columns[METHODS[name], f'K={k} paper'] = printed
-    notes = about_groups(system, start='source')
-    return system.pivot(title, columns, notes, rows_of(langs))
+    return system.pivot(title, columns, about_groups(system, start='source'), langs)
 
 
 def comma_separated(systems: Iterable[System]) -> str:
@@ -305,11 +298,3 @@ def comma_separated(systems: Iterable[System]) -> str:
                 system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
             ))  # fmt: skip
     return render.comma_separated(_CSV_FIELDS, rows)
-
-
-def _grows(before: float | None, after: float | None) -> bool | None:
-    return None if before is None or after is None else after > before
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value

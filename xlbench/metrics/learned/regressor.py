@@ -214,7 +214,6 @@ def _rate(
     num_layers: int,
     epsilon: float,
 ) -> jax.Array:  # [batch]
-    """The number of each pair."""
 
     def dense(x: jax.Array, name: str) -> jax.Array:
         return x @ params[f'{name}/kernel'] + params[f'{name}/bias']

@@ -155,7 +155,6 @@ class TokenEncoder:
 def _filled(
     texts: Sequence[np.ndarray], rows: Sequence[Sequence[int]], num_rows: int, width: int
 ) -> _Batch:
-    """Texts side by side in rows."""
     tokens, segments, positions = (np.zeros((num_rows, width), np.int32) for _ in range(3))
     places = []
     for row, numbers in enumerate(rows):

@@ -40,14 +40,7 @@ _APOSTROPHES = [
         f"([{_LETTERS}])'([^{_LETTERS}])",
     )
 ]
-_FRENCH = [
-    re.compile(pattern)
-    for pattern in (
-        f"([^{_LETTERS}])'([^{_LETTERS}])",
-        f"([^{_LETTERS}])'([{_LETTERS}])",
-        f"([{_LETTERS}])'([^{_LETTERS}])",
-    )
-]
+_FRENCH = [_APOSTROPHES[0], re.compile(f"([^{_LETTERS}])'([{_LETTERS}])"), _APOSTROPHES[2]]
 _DECADE = re.compile("([0-9])'s")
 _LETTER = re.compile(f'[{_LETTERS}]')
 _NO_WORD = re.compile(f'[^{_LETTERS}0-9]')
@@ -241,7 +234,6 @@ class Meteor(contract.OfTexts):
         return tables.paraphrase_file(self._jar, self._lang)
 
     def _words(self, text: str) -> tuple[str, ...]:
-        """The words of a line."""
         if self._text == 'lower':
             text = text.lower()
         elif self._text != 'raw':

@@ -1,13 +1,11 @@
 """The report as one HTML page.
 
-  document  the page, its tables and its plots
+  document  the page and its tables
   template  fills a page's template; judges' pages are made by it, too
-  overview  what was compared, the answer, and the ranks of systems
+  overview  what was compared, the answer; speed, cost and provenance of runs
   style     the order, colours and markers of systems; plots of matplotlib
-  curves    losses and scores by step
-  heatmaps  scores by languages and tasks
+  plots     ranks of systems, maps of languages and tasks, learning curves
   examples  the texts that the browser of examples shows
-  origins   speed, cost and provenance of runs
 """
 
-__all__ = ['curves', 'document', 'examples', 'heatmaps', 'origins', 'overview', 'style', 'template']
+__all__ = ['document', 'examples', 'overview', 'plots', 'style', 'template']

@@ -12,16 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlbench.reporting import layout, render, systems
-from xlbench.reporting.page import (
-    curves,
-    examples,
-    heatmaps,
-    origins,
-    overview,
-    style as style_lib,
-    template,
-)
-from xlbench.reporting.page.style import Style
+from xlbench.reporting.page import examples, overview, plots as plots_lib, template
+from xlbench.reporting.page.style import Style, of_section
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.tables import Cell, Figure, Row, Table
 from xlbench.system.files import Json
@@ -102,7 +94,7 @@ def plots(sections: Sequence[Section]) -> list[Figure]:
         while prefix in prefixes:  # Such as those of two models on one benchmark.
             prefix = f'{plain}_{len(prefixes) + 1}'
         prefixes.add(prefix)
-        groups = _plots(section, style_lib.of_section(section), prefix)
+        groups = _plots(section, of_section(section), prefix)
         made += itertools.chain(*groups.values())
     return made
 
@@ -110,15 +102,15 @@ def plots(sections: Sequence[Section]) -> list[Figure]:
 def _plots(section: Section, style: Style, prefix: str) -> dict[str, list[Figure]]:
     """The plots by the part of the page that they stand in."""
     return {
-        'ranking': overview.ranking(section, style, prefix),
-        'maps': heatmaps.plots(section, style, prefix),
-        'curves': curves.plots(section, style, prefix),
+        'ranking': plots_lib.ranking(section, style, prefix),
+        'maps': plots_lib.maps(section, style, prefix),
+        'curves': plots_lib.curves(section, style, prefix),
     }
 
 
 def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, object]:
     """Returns what page.html shows of a section; adds the LaTeX of its tables to `latex`."""
-    style = style_lib.of_section(section)
+    style = of_section(section)
     marks = {system.name: style.mark(system) for system in style.ranked}
     made = layout.tables(section)
     scores = [] if section.tables else [t.title for t in made if t.title in section.scores]
@@ -147,8 +139,8 @@ def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, ob
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
         'examples': examples.content(section, style),
-        'costs': shown(origins.costs_table(section)) if section.picks else None,
-        'runs': origins.runs(section),
+        'costs': shown(overview.costs_table(section)) if section.picks else None,
+        'runs': overview.runs(section),
     }
 
 

@@ -4,23 +4,25 @@ A text may be in any script and hold anything. It reaches the page as JSON, and 
 text; only what no browser can show is replaced.
 """
 
+import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
+from xlbench.reporting import predictions
 from xlbench.reporting.page.style import Style
-from xlbench.reporting.results import Result, read_predictions, task_name
+from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import clean
+from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 MOST = 10_000  # Examples on a page.
 _CHARACTERS = 30_000_000  # Of all texts on a page: what a phone still opens.
 _MOST_SYSTEMS = 8
 _LONGEST = 20_000  # Characters of one text.
-_ALTERNATIVES = (('suggestions', 'text'), ('n_best', 'prediction'))  # Fields that hold them.
 _UNSHOWN = re.compile('[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]')
 
 
@@ -101,52 +103,27 @@ def _add(
     examples: dict[tuple[str, str], Example], system: System, result: Result, score: str
 ) -> bool:
     """Adds what a system wrote for a task; whether it wrote anything."""
-    records = read_predictions(result, MOST)
-    for number, record in enumerate(records):
-        key = str(record.get('id', number))
-        target = record.get('target')
-        references = _texts(record.get('references')) or ([str(target)] if target else [])
+    rows = predictions.readable(result, MOST)
+    for key, row in rows.items():
+        references = row.references or [row.target] * bool(row.target)
         example = examples.setdefault(
-            (result.task, key),
-            Example(result.task, key, str(record.get('input') or ''), references),
+            (result.task, key), Example(result.task, key, row.input, references)
         )
-        if isinstance(text := record.get('prediction'), str):
-            example.texts[system.name] = text
-        scores = record.get('scores')
-        value = scores.get(score) if isinstance(scores, dict) else None
-        if isinstance(value, int | float):
-            example.scores[system.name] = float(value)
-        if others := _alternatives(record):
-            example.others[system.name] = others
-    return bool(records)
-
-
-def _texts(value: Json) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _alternatives(record: Mapping[str, Json]) -> list[str]:
-    """The texts beside the first one: other suggested replies, or the rest of a beam."""
-    lists = [(record.get(name), key) for name, key in _ALTERNATIVES]
-    return [
-        str(item.get(key, ''))
-        for items, key in lists
-        if isinstance(items, list)
-        for item in items[1:]
-        if isinstance(item, dict)
-    ]
+        if row.prediction is not None:
+            example.texts[system.name] = row.prediction
+        if (value := row.scores.get(score)) is not None:
+            example.scores[system.name] = value
+        with contextlib.suppress(UserError):  # Of a foreign list.
+            example.others[system.name] = row.texts(None)[1:]
+    return bool(rows)
 
 
 def _score(section: Section) -> str:
     """The score that single examples have: the main one, else the next of the section's."""
-    for score in section.scores:
-        for pick in section.picks:
-            for result in pick.results.values():
-                for record in read_predictions(result, 1):
-                    scores = record.get('scores')
-                    if isinstance(scores, dict) and isinstance(scores.get(score), int | float):
-                        return score
-    return ''
+    results = [result for pick in section.picks for result in pick.results.values()]
+    first = [row for result in results for row in predictions.readable(result, 1).values()]
+    known = (s for s in section.scores if any(r.scores.get(s) is not None for r in first))
+    return next(known, '')
 
 
 def _chosen(every: Sequence[Example]) -> list[Example]:

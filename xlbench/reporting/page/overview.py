@@ -1,22 +1,27 @@
-"""The head of a section: the systems that were compared, the result in one line, and a plot."""
+"""What a section says in words: what was compared, the answer, and where its numbers come from."""
 
+import json
 import statistics
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
-
-from xlbench.reporting import drawing
-from xlbench.reporting.page import style as style_lib
+from xlbench.reporting import command_lines, costs, notes
+from xlbench.reporting.page.plots import training_series
 from xlbench.reporting.page.style import Style
+from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
-from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Figure
+from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.system import errors, sessions
+from xlbench.system.progress import duration
 
-_MOST = 14  # Runs, and others, of a plot.
-_OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
+_COSTS = (
+    ('', 'parameters'), ('training', 'examples/s'), ('training', 'tokens/s'),
+    ('all sessions', 'wall time'), ('all sessions', 'processor time'), ('', 'peak GiB'),
+    ('', 'device'),
+)  # fmt: skip
 
 
 class Headline(NamedTuple):
@@ -104,55 +109,78 @@ def _where(style: Style, scored: Sequence[System]) -> str:
     return where
 
 
-def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
-    """Each system's main score in the ranked column, with what its seeds say; none without two.
+def costs_table(section: Section) -> Table:
+    """Speed and cost of all runs of a section."""
+    rows = tuple(Row(_name(pick.run), 'run', _speed(pick.run)) for pick in _picks(section))
+    columns = tuple(Column(*pair) for pair in _COSTS)
+    said = ('Speeds are medians over the steps that were logged.',)
+    return Table('Speed and cost', columns, rows, 'run', said)
 
-    Args:
-        section: Whose systems.
-        style: Of them.
-        prefix: Of the names of files.
-    """
-    if style.column is None:
+
+def runs(section: Section) -> list[dict[str, str | dict[str, str]]]:
+    """The facts that are known of each run: its name, facts, commands, signatures and config."""
+    return [_of_run(pick) for pick in _picks(section)]
+
+
+def _picks(section: Section) -> list[Pick]:
+    return list({id(pick.run): pick for pick in section.picks}.values())
+
+
+def _name(run: Run) -> str:
+    return clean(run.system or run.workdir.resolve().name)
+
+
+def _speed(run: Run) -> tuple[Cell, ...]:
+    recorded = _sessions(run)
+    parameters = run.info.get('parameters')
+    peaks = [one.peak_bytes for one in recorded if one.peak_bytes]
+    wall, processor = (
+        Cell(text=duration(sum(getattr(one, key) for one in recorded))) if recorded else Cell()
+        for key in ('wall_seconds', 'processor_seconds')
+    )
+    devices = run.info.get('devices')
+    return (
+        Cell(text=f'{parameters:,}') if isinstance(parameters, int) else Cell(),
+        _median(run, 'examples_per_second'),
+        _median(run, 'tokens_per_second'),
+        wall,
+        processor,
+        Cell(max(peaks) / 2**30) if peaks else Cell(),
+        Cell(text=clean(devices)) if isinstance(devices, str) else Cell(),
+    )
+
+
+def _sessions(run: Run) -> list[sessions.Session]:
+    """The run's sessions; none where the file is not ours, which must not keep a page away."""
+    try:
+        return sessions.read(run.workdir)
+    except errors.UserError as error:
+        warnings.warn(f'the page has no costs of {run.workdir}: {error}', stacklevel=2)
         return []
-    score, tasks = section.scores[0], style.column.tasks
-    scored = [s for s in section.systems if not s.cell(score, tasks).is_missing]
-    runs = [system for system in style.ranked if system in scored]
-    others = [system for system in scored if system.kind != 'run']
-    shown = [*runs[:_MOST], *others[:_MOST]]
-    if len(shown) < 2:
-        return []
-
-    def draw(canvas: Canvas) -> None:
-        axes = canvas.subplots()
-        for place, system in enumerate(shown):
-            _draw_system(axes, place, system, system.values(score, tasks), style)
-        axes.set_yticks(range(len(shown)), style_lib.labels(system.name for system in shown))
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        style_lib.scale(axes, score, across=True)
-
-    kinds = {system.kind for system in shown}
-    marks = [
-        'Bars are 95 % intervals of the mean over seeds (Student), small ticks single seeds.'
-        if any(len(system.values(score, tasks)) > 1 for system in shown) else '',
-        'Stars are baselines.' if 'baseline' in kinds else '',
-        'Open squares are the systems of the paper.' if 'paper' in kinds else '',
-    ]  # fmt: skip
-    described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
-    size = (style_lib.WIDTH, 0.6 + 0.24 * len(shown))
-    return [style_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)]
 
 
-def _draw_system(
-    axes: Axes, place: int, system: System, seeds: Sequence[float], style: Style
-) -> None:
-    colour, marker = style.of(system)
-    if system.kind != 'run':
-        colour, marker = drawing.SOFT, _OTHERS[system.kind]
-    mean = statistics.fmean(seeds)
-    if half := half_width(seeds):
-        axes.plot([mean - half, mean + half], [place, place], color=colour, linewidth=1.6)
-        axes.plot(seeds, [place] * len(seeds), '|', color=colour, markersize=9)
-    axes.plot(
-        mean, place, marker=marker, color=colour, markersize=7, linestyle='',
-        markerfacecolor='white' if system.kind == 'paper' else colour,
-    )  # fmt: skip
+def _median(run: Run, name: str) -> Cell:
+    values = [value for _, value in training_series(run, name)]
+    return Cell(statistics.median(values), decimals=0) if values else Cell()
+
+
+def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
+    run = pick.run
+    signatures = {
+        f'{task}, {metric}': signature
+        for task, result in sorted(pick.results.items())
+        for metric, signature in sorted(result.signatures.items())
+    }
+    facts = notes.provenance(pick)
+    if recorded := _sessions(run):
+        facts |= costs.facts([run.workdir])
+    cwd = str(run.info.get('cwd') or '')
+    commands = dict.fromkeys(command_lines.command(one.command, cwd) for one in recorded)
+    config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
+    return {
+        'name': _name(run),
+        'facts': facts,
+        'commands': '\n'.join(filter(None, commands)),
+        'signatures': signatures,
+        'config': config,
+    }

@@ -5,16 +5,17 @@ model in all languages together. Their baselines, and what the paper prints, are
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import ParallelBenchmark
+from xlbench.benchmarks import PaperTable, ParallelBenchmark
 from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import sections as sections_lib, systems as systems_lib
 from xlbench.reporting.paper_tables import ratings
-from xlbench.reporting.results import Result, Run
+from xlbench.reporting.results import Run
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell
+from xlbench.reporting.tables import Cell, Row
 from xlbench.system import errors
 
 Key = tuple[str, str]  # A setting and a model.
@@ -82,6 +83,13 @@ class Board:
         system = self.papers.get(key)
         return system.cell(score, tasks, decimals) if system else Cell()
 
+    def printed_row(
+        self, table: PaperTable, name: str, places: Iterable[tuple[Mapping[str, str], str]]
+    ) -> list[Row]:
+        """What a table of the paper prints, by key and score, beside official data."""
+        texts = [table.printed_value(*place) for place in places] if self.is_official else []
+        return paper_row(name, (Cell(text=text or '-') for text in texts))
+
     def scores(self) -> tuple[str, ...]:
         """The scores that every result has, those that the benchmark shows first."""
         of_results = [list(r.scores) for pick in self.picks for r in pick.results.values()]
@@ -132,8 +140,9 @@ def read(
     for pick in section.picks:
         if rating:
             pick = ratings.rated(pick, rating)
-        if first := _first_stage(pick):
-            chained.setdefault(_model_of_chain(benchmark, first, section.picks), []).append(pick)
+        if pick.chain[1:] and pick.chain[-1].startswith('translate:'):
+            model = _model_of_chain(benchmark, pick.chain[0], section.picks)
+            chained.setdefault(model, []).append(pick)
         elif (key := _key(benchmark, pick.run)) is None:
             others.append(pick.run.system or str(pick.run.workdir))
         else:
@@ -154,6 +163,12 @@ def read(
         (section.data_note, *([benchmark.paper_note] if official else [])),
         tuple(dict.fromkeys(others)),
     )
+
+
+def paper_row(name: str, cells: Iterable[Cell]) -> list[Row]:
+    """The paper's row under one of ours; none where the paper has nothing."""
+    row = Row(f'{name} (paper)', 'paper', tuple(cells))
+    return [] if row.is_missing else [row]
 
 
 def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:
@@ -186,14 +201,6 @@ def _key(benchmark: benchmarks.Benchmark, run: Run) -> Key | None:
     return scenario.name, model_of(benchmark, run)
 
 
-def _first_stage(pick: Pick) -> str:
-    """The model that a chain begins with, if the run is one that ends with a translator."""
-    of_results: list[Result] = list(pick.results.values())
-    stages = ((of_results[0].decoding if of_results else None) or {}).get('stages')
-    names = [str(name).partition(' ')[2] for name in sorted(stages)] if stages else []
-    return names[0] if len(names) > 1 and names[-1].startswith('translate:') else ''
-
-
 def _model_of_chain(benchmark: benchmarks.Benchmark, first: str, picks: Sequence[Pick]) -> str:
     """The model of a chain's first stage: that of the run whose workdir it names, else the name."""
     place = first.partition('@')[0]
@@ -208,13 +215,11 @@ def _papers(benchmark: ParallelBenchmark) -> dict[Key, System]:
     """The paper's systems; its ensemble metric stands where ours is a fitted rating."""
     systems = {}
     for scenario in benchmark.scenario_names:
+        places = itertools.product(benchmark.tasks, benchmark.pairs(scenario))
+        tasks = [benchmark.task_name(task, *pair) for task, pair in places]
         for model in benchmark.paper_models:
-            scores = {}
-            for task in benchmark.tasks:
-                for source, target in benchmark.pairs(scenario):
-                    row = benchmark.paper_scores(model, scenario, task, source, target)
-                    if row:
-                        row = row | ({RATING: row['ensemble']} if 'ensemble' in row else {})
-                        scores[benchmark.task_name(task, source, target)] = row
-            systems[scenario, model] = System(f'{model} (paper)', 'paper', (scores,))
+            system = systems_lib.paper(benchmark, model, scenario, tasks, f'{model} (paper)')
+            for row in system.scores[0].values():
+                row |= {RATING: row['ensemble']} if 'ensemble' in row else {}
+            systems[scenario, model] = system
     return systems

@@ -9,14 +9,12 @@ from typing import Annotated
 import msgspec
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
-from xlbench.benchmarks.paper import Key
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables import board as board_lib, plots
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.paper_tables.ratings import RatedText
-from xlbench.reporting.results import task_name
+from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.sections import Section
-from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 from xlbench.system import errors, files, untrusted
 
@@ -62,9 +60,10 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
             rows.append(Row(name, scenario, tuple(_mean(board, texts, a) for a in ASPECTS)))
             if rows[-1].is_missing:
                 gaps.append(name)
-            key = {'scenario': scenario, 'model': model, 'task': task}
             if is_official:
-                rows += _printed(paper_table, name, key, [a.lower() for a in ASPECTS])
+                key = {'scenario': scenario, 'model': model, 'task': task}
+                places = ((key, aspect.lower()) for aspect in ASPECTS)
+                rows += board.printed_row(paper_table, name, places)
     if not groups:
         return Table(paper_table.short, missing=f'no text of {task} was rated by --ratings')
     said = [f'Ratings from 1 to 5, each language with the same weight; {_counts(groups)}.']
@@ -84,8 +83,7 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
         best = max((r for r in of_target.values() if r == r), default=None)
         cells = (_correlation(of_target[name], best) for name in names)
         rows.append(Row(target, 'run', tuple(cells)))
-        if board.is_official:
-            rows += _printed(paper_table, target, {'target': target}, names)
+        rows += board.printed_row(paper_table, target, (({'target': target}, n) for n in names))
     said = [
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
@@ -124,7 +122,10 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     if not root and not board.is_official:
         return Table(paper_table.short, missing='it is made of --rough=DATA')
     tasks = paper_table.scores
-    kept = {task: _kept(root, board.benchmark.name, task) for task in tasks if root}
+    kept: dict[str, dict[str, int]] = {}
+    for task in tasks if root else ():  # Threshold -> examples that stay, where it was built.
+        path = untrusted.file(root, os.path.join(board.benchmark.name, task, _ABOUT))
+        kept[task] = files.read_json(path, _Built).kept if path else {}
     if root and not any(kept.values()):
         raise errors.UserError(
             f'{root}/{board.benchmark.name} has no TASK/{_ABOUT}; build rough data with python -m '
@@ -135,8 +136,8 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
         ours = [str(of_task.get(threshold, '-')) for of_task in kept.values()]
         if ours:
             rows.append(Row(threshold, 'run', tuple(Cell(text=text) for text in ours)))
-        if board.is_official:
-            rows += _printed(paper_table, threshold, {'threshold': threshold}, tasks)
+        key = {'threshold': threshold}
+        rows += board.printed_row(paper_table, threshold, ((key, task) for task in tasks))
     said = ['An example stays if no text of it, in no language, has a smaller overlap.'] * bool(
         root
     )
@@ -149,19 +150,6 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     return Table(title, columns, tuple(rows), 'threshold', tuple(said))
 
 
-def _printed(paper_table: PaperTable, name: str, key: Key, scores: Sequence[str]) -> list[Row]:
-    """The paper's row under one of ours; none if it has no such row."""
-    texts = [paper_table.printed_value(key, score) for score in scores]
-    row = Row(f'{name} (paper)', 'paper', tuple(Cell(text=text or '-') for text in texts))
-    return [row] if any(texts) else []
-
-
-def _kept(root: str, benchmark: str, task: str) -> dict[str, int]:
-    """Threshold -> examples that stay of a task; nothing where it was not built."""
-    path = untrusted.file(root, os.path.join(benchmark, task, _ABOUT))
-    return files.read_json(path, _Built).kept if path else {}
-
-
 def _by_key(
     board: Board, rated: Sequence[RatedText], task: str
 ) -> tuple[dict[board_lib.Key, list[RatedText]], list[str]]:
@@ -170,25 +158,21 @@ def _by_key(
     for (scenario, model), system in board.systems.items():
         for pick in system.picks:
             keys[pick.run.workdir.resolve().name] = scenario, model
+    titles = {title: name for name, title in SCENARIO_TITLES.items()}
     groups: dict[board_lib.Key, list[RatedText]] = {}
     unknown = []
     for text in rated:
         if task_name(text.task)[:2] != (board.benchmark.name, task):
             continue
-        key = keys.get(text.system) or _named(board, text.system)
+        scenario, _, model = text.system.partition(' ')  # Maybe called after both: mono mT5
+        named = titles.get(scenario, scenario), model
+        is_named = named[0] in board.benchmark.scenario_names and model
+        key = keys.get(text.system) or (named if is_named else None)
         if key is None:
             unknown.append(text.system)
         else:
             groups.setdefault(key, []).append(text)
     return groups, list(dict.fromkeys(unknown))
-
-
-def _named(board: Board, system: str) -> board_lib.Key | None:
-    """The setting and model of a system that is called after them. Example: mono mT5"""
-    scenario, _, model = system.partition(' ')
-    titles = {title: name for name, title in SCENARIO_TITLES.items()}
-    scenario = titles.get(scenario, scenario)
-    return (scenario, model) if scenario in board.benchmark.scenario_names and model else None
 
 
 def _mean(board: Board, texts: Sequence[RatedText], aspect: str) -> Cell:
@@ -230,12 +214,11 @@ def preference(
     if not any(chosen.values()):
         return Table(paper_table.short, missing='no run was scored in English')
     rows = []
-    for task, pick in chosen.items():
-        if pick is None:
+    for task, one in chosen.items():
+        if one is None:
             rows.append(Row(f'{task} (no run)', 'run', (Cell(),) * (len(paper_table.scores) + 1)))
             continue
-        (result,) = (r for name, r in pick.results.items() if _is_english(sections, name, task))
-        folder = pick.run.workdir.resolve().name
+        folder, result = one
         values = (result.scores.get(score) for score in paper_table.scores)
         cells = (Cell(value, None, _DECIMALS) for value in values)
         rows.append(Row(f'{task} ({folder})', 'run', (*cells, _preferred(rated, folder))))
@@ -250,18 +233,14 @@ def preference(
     return plots.side_by_side(paper_table, numbers)
 
 
-def _english(sections: Sequence[Section], task: str) -> Pick | None:
-    """The first run that was scored in English on a task, as its config says."""
+def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | None:
+    """The first run that was scored in English on a task, as its config says: its folder."""
     for section in sections:
+        name = section.benchmark.task_name(task, section.benchmark.pivot)
         for pick in section.picks:
-            if not pick.variant and any(_is_english(sections, n, task) for n in pick.results):
-                return pick
+            if not pick.variant and name in pick.results:
+                return pick.run.workdir.resolve().name, pick.results[name]
     return None
-
-
-def _is_english(sections: Sequence[Section], name: str, task: str) -> bool:
-    benchmark = sections[0].benchmark
-    return name == benchmark.task_name(task, benchmark.pivot)
 
 
 def _preferred(rated: Sequence[RatedText], system: str) -> Cell:

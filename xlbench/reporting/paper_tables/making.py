@@ -7,7 +7,7 @@ regressors that are fitted to these, or counts of a build. What lacks its materi
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
 from xlbench.reporting import layout, notes as notes_lib, render, sections as sections_lib
@@ -17,7 +17,6 @@ from xlbench.reporting.paper_tables.judged import Fits
 from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
-from xlbench.reporting.systems import System
 from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure, Table
 from xlbench.system import errors, files
 
@@ -52,6 +51,12 @@ class Material:
     tasks: tuple[str, ...] = ()
 
     @functools.cached_property
+    def sections(self) -> list[Section]:
+        """The sections of the benchmark, as a report of the runs has them."""
+        every = sections_lib.sections(self.runs, self.step, self.split)
+        return [section for section in every if section.benchmark is self.benchmark]
+
+    @functools.cached_property
     def board(self) -> Board:
         """The runs by setting and model."""
         if not isinstance(self.benchmark, ParallelBenchmark):
@@ -81,7 +86,7 @@ class Material:
 
 def _page(material: Material, paper_table: PaperTable) -> Made:
     """A table that the report of a benchmark has under its own name."""
-    for section in _sections(material):
+    for section in material.sections:
         for table in layout.tables(section):
             if table.title == paper_table.short:
                 return table
@@ -93,7 +98,7 @@ def _by_language(material: Material, paper_table: PaperTable) -> Made:
     languages, checkpoints = material.benchmark.languages, material.benchmark.paper_checkpoints
     (task,) = paper_table.values('task')
     tasks = {material.benchmark.task_name(task, lang) for lang in languages}
-    for section in _sections(material):
+    for section in material.sections:
         others = (
             model
             for model, checkpoint in checkpoints.items()
@@ -106,18 +111,13 @@ def _by_language(material: Material, paper_table: PaperTable) -> Made:
     return Table(paper_table.short, missing='no run belongs on it')
 
 
-def _sections(material: Material) -> list[sections_lib.Section]:
-    every = sections_lib.sections(material.runs, material.step, material.split)
-    return [section for section in every if section.benchmark is material.benchmark]
-
-
 # What `PaperTable.shows` names.
 MAKERS: Mapping[str, Callable[[Material], Made]] = {
     'by_language': _by_language,
     'correlations': lambda m, e: plots.correlations(e, judged.correlations(e, m.fits)),
     'matrices': lambda m, e: plots.matrices(m.board, e),
     'page': _page,
-    'preference': lambda m, e: judged.preference(_sections(m), e, m.rated),
+    'preference': lambda m, e: judged.preference(m.sections, e, m.rated),
     'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
     'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
     'scores': lambda m, e: scores.scores(m.board, e),
@@ -168,7 +168,15 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     drawn = tuple(one for one in made if isinstance(one, Figure) and not one.numbers.missing)
     tables = [one.numbers if isinstance(one, Figure) else one for one in made]
     benchmark = material.benchmark
-    data, split, said, systems = _about(material)
+    if isinstance(benchmark, ParallelBenchmark):
+        board = material.board
+        data, split, said = board.data, board.split, board.notes
+        systems = (*board.systems.values(), *board.chains.values())
+    else:
+        systems = tuple(system for one in material.sections for system in one.systems)
+        picks = [pick for one in material.sections for pick in one.picks]
+        split = material.sections[0].split if material.sections else 'test'
+        data, said = notes_lib.about_data(benchmark, split, picks)
     return Section(
         title=f'{benchmark.name}, {benchmark.title} (arXiv:{benchmark.arxiv})',
         split=split,
@@ -176,7 +184,7 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
         systems=systems,
         scores=(),
         counts=[],
-        notes=said,
+        notes=tuple(said),
         paper_notes=(),
         data=data,
         besides=tuple(tables),
@@ -184,33 +192,21 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     )
 
 
-def _about(material: Material) -> tuple[str, str, tuple[str, ...], tuple[System, ...]]:
-    """The data, the split, what has to be said of them, and the systems."""
-    if isinstance(material.benchmark, ParallelBenchmark):
-        board = material.board
-        systems = (*board.systems.values(), *board.chains.values())
-        return board.data, board.split, board.notes, systems
-    of_it = _sections(material)
-    picks = [pick for one in of_it for pick in one.picks]
-    split = of_it[0].split if of_it else 'test'
-    data, said = notes_lib.about_data(material.benchmark, split, picks)
-    return data, split, tuple(said), tuple(s for one in of_it for s in one.systems)
-
-
 def comma_separated(sections: Sequence[Section]) -> str:
     """Every number of tables and figures as one line."""
-    return render.comma_separated(CSV_FIELDS, _lines(sections))
-
-
-def _lines(sections: Sequence[Section]) -> Iterator[tuple[str | float, ...]]:
-    for one in sections:
-        for table in one.besides:
-            for row in table.rows:
-                for column, cell in zip(table.columns, row.cells, strict=True):
-                    if not cell.is_missing:
-                        head = (one.title.partition(',')[0], table.title.partition(':')[0])
-                        place = (row.name, row.kind, column.group, column.label)
-                        yield (*head, *place, _value(cell))
+    lines = (
+        (
+            *(one.title.partition(',')[0], table.title.partition(':')[0]),
+            *(row.name, row.kind, column.group, column.label),
+            _value(cell),
+        )
+        for one in sections
+        for table in one.besides
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if not cell.is_missing
+    )
+    return render.comma_separated(CSV_FIELDS, lines)
 
 
 def _value(cell: Cell) -> str | float:
@@ -238,8 +234,3 @@ def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib
             files.write(paths[-1], content)
     return paths
 
-
-def markdown(figure: Figure) -> str:
-    """A picture in Markdown, as it lies beside the report."""
-    title = render.markdown_text(figure.numbers.title)
-    return f'![{title}]({figure.name}.png)'

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
-from xlbench.reporting.paper_tables import scores
+from xlbench.reporting.paper_tables import board as board_lib, scores
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.statistics import LEVEL, holm, p_text
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
@@ -51,20 +51,20 @@ class Matrix(NamedTuple):
 
 def settings(board: Board, paper_table: PaperTable) -> Figure:
     """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
-    score = board.main_score()
-    models = _models(board, paper_table.values('scenario'))
+    score, scenarios = board.main_score(), paper_table.values('scenario')
+    titles = [SCENARIO_TITLES[scenario] for scenario in scenarios]
     panels, rows = [], []
     for task in board.benchmark.tasks:
         heights, marks = {}, {}
-        for model in models:
-            places = [((s, model), board.tasks(s, task)) for s in paper_table.values('scenario')]
+        for model in _models(board, scenarios):
+            places = [((scenario, model), board.tasks(scenario, task)) for scenario in scenarios]
             ours = [board.cell(*place, score, 2) for place in places]
             theirs = [board.paper_cell(*place, score, 2) for place in places]
             heights[model], marks[model] = map(_numbers, (ours, theirs))
-            rows += _table_rows(f'{task} {model}', ours, theirs)
-        titles = [SCENARIO_TITLES[s] for s in paper_table.values('scenario')]
+            rows.append(Row(f'{task} {model}', 'run', tuple(ours)))
+            rows += board_lib.paper_row(f'{task} {model}', theirs)
         panels.append(Bars(task.upper(), titles, heights, marks))
-    columns = [Column('', SCENARIO_TITLES[s]) for s in paper_table.values('scenario')]
+    columns = [Column('', title) for title in titles]
     said = (f'{score}, averaged over languages.', *scores.missing_runs(board, paper_table))
     table = _table(board, paper_table, columns, rows, said)
     return _bars(paper_table, table, panels, ('setting', score), 3)
@@ -152,7 +152,8 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
             labels = dict(zip(titles, ('*' * (p < LEVEL) for p in p_values), strict=True))
             marks = {ways[0]: _numbers(printed)}
             panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
-            rows += _table_rows(f'{task} {model}, {ways[0]}', cross, printed)
+            rows.append(Row(f'{task} {model}, {ways[0]}', 'run', tuple(cross)))
+            rows += board_lib.paper_row(f'{task} {model}, {ways[0]}', printed)
             rows.append(Row(f'{task} {model}, {ways[1]}', 'run', tuple(chained)))
             texts = (Cell(text=p_text(*pair)) for pair in zip(p_values, tests, strict=True))
             rows.append(Row(f'{task} {model}, p-value', 'p', tuple(texts)))
@@ -197,13 +198,6 @@ def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
 
 def _numbers(cells: Sequence[Cell]) -> list[float]:
     return [math.nan if cell.value is None else cell.value for cell in cells]
-
-
-def _table_rows(name: str, ours: Sequence[Cell], theirs: Sequence[Cell]) -> list[Row]:
-    rows = [Row(name, 'run', tuple(ours))]
-    if not all(cell.is_missing for cell in theirs):
-        rows.append(Row(f'{name} (paper)', 'paper', tuple(theirs)))
-    return rows
 
 
 def _table(

@@ -6,12 +6,13 @@ data alone.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
-from xlbench.benchmarks.paper import RATING, Head, Key
+from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import comparisons, notes as notes_lib, statistics
+from xlbench.reporting.paper_tables import board as board_lib
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.statistics import Difference
 from xlbench.reporting.systems import System
@@ -42,21 +43,16 @@ def scores(board: Board, paper_table: PaperTable) -> Table:
             name = ' '.join(filter(None, (task, model, '-'.join(place.values()))))
             names = paper_table.scores
             ours = (board.cell((scenario, model), tasks, score, _DECIMALS) for score in names)
-            rows.append(Row(name, 'run', tuple(ours)))
             key = {'scenario': scenario, 'task': task, 'model': model, **place}
-            theirs = tuple(_printed(board, paper_table, key, head) for head in paper_table.columns)
-            if board.is_official and not all(cell.is_missing for cell in theirs):
-                rows.append(Row(f'{name} (paper)', 'paper', theirs))
+            theirs = []
+            for head in paper_table.columns if board.is_official else ():
+                (score,) = head.scores
+                scale = 100 if score in board.benchmark.fractions else 1  # On our scale.
+                text = paper_table.printed_value(key, score)
+                theirs.append(Cell(float(text) * scale, None, _DECIMALS) if text else Cell())
+            rows += [Row(name, 'run', tuple(ours)), *board_lib.paper_row(name, theirs)]
     said = [] if sources else [f'Averaged over {", ".join(map("-".join, pairs))}.']
     return _table(board, paper_table, rows, [*said, *missing_runs(board, paper_table)])
-
-
-def _printed(board: Board, paper_table: PaperTable, key: Key, head: Head) -> Cell:
-    """A number of the paper, on our scale."""
-    (score,) = head.scores
-    text = paper_table.printed_value(key, score)
-    scale = 100 if score in board.benchmark.fractions else 1
-    return Cell(float(text) * scale, None, _DECIMALS) if text else Cell()
 
 
 class Staged(NamedTuple):
@@ -107,8 +103,10 @@ def stages(
             for one in of_model
         )
         rows.append(Row(f'{name} {_P_VALUE}', 'p', tuple(Cell(text=text) for text in texts)))
-        if board.is_official:
-            rows += _printed_stages(paper_table, {'task': task, 'model': model})
+        key = {'task': task, 'model': model}
+        for line in paper_table.rows:
+            places = ((key | head.key, line.key['score']) for head in paper_table.columns)
+            rows += board.printed_row(paper_table, f'{name} {line.labels[0]}', places)
     said = (
         f'{score}, averaged over the pairs of languages of each setting. A p-value is that of a '
         'two-sided paired t-test over the examples of all pairs, corrected for the settings of '
@@ -150,9 +148,14 @@ def missing_runs(board: Board, paper_table: PaperTable) -> list[str]:
     """Names the places of an paper_table that no run fills: what a '-' in it stands for."""
     scenarios = paper_table.values('scenario')
     models, tasks = board.models(scenarios), board.tasks_shown
+    sources, score = paper_table.values('source'), board.benchmark.scores[0]
     gaps = {
-        place: [model for model in models if _lacks(board, paper_table, *place, model)]
-        for place in itertools.product(scenarios, tasks)
+        (scenario, task): [
+            model
+            for model in models
+            if board.cell((scenario, model), board.tasks(scenario, task, sources), score).is_missing
+        ]
+        for scenario, task in itertools.product(scenarios, tasks)
     }
     absent = [model for model in models if all(model in of_place for of_place in gaps.values())]
     said = [f'No run of {", ".join(absent)}.'] if absent else []
@@ -171,12 +174,6 @@ def missing_runs(board: Board, paper_table: PaperTable) -> list[str]:
     if board.others:
         said.append(f'Left out, as they follow no setting: {", ".join(board.others)}.')
     return said
-
-
-def _lacks(board: Board, paper_table: PaperTable, scenario: str, task: str, model: str) -> bool:
-    """Returns whether a model has no run, or not of every language, on a task in a setting."""
-    tasks = board.tasks(scenario, task, paper_table.values('source'))
-    return board.cell((scenario, model), tasks, board.benchmark.scores[0]).is_missing
 
 
 def no_run(paper_table: PaperTable) -> str:
@@ -206,18 +203,6 @@ def _table(
         (*board.notes, *said, *more, *signatures),
         about=f'{paper_table.title}, {board.split} split of {board.benchmark.name}',
     )
-
-
-def _printed_stages(paper_table: PaperTable, key: Key) -> Iterator[Row]:
-    """The paper's rows for one task and model: after both stages, and the p-values."""
-    for row in paper_table.rows:
-        texts = [
-            paper_table.printed_value(key | head.key, row.key['score'])
-            for head in paper_table.columns
-        ]
-        if any(texts):
-            name = f'{key["task"]} {key["model"]} {row.labels[0]} (paper)'
-            yield Row(name, 'paper', tuple(Cell(text=text or '-') for text in texts))
 
 
 def difference(

@@ -1,4 +1,4 @@
-"""What the sample corpora share: the reading of their texts, and the program that writes them."""
+"""What the sample corpora share: bytes, seeds, sizes, the reading of their texts, the program."""
 
 import dataclasses
 import json
@@ -6,11 +6,28 @@ import os
 import pathlib
 
 import pytest
+import sample_files
 
+from xlbench.data import tokenizers
 from xlbench.system import errors
 from xlbench.tasks.samples import clidsum, corpus, labels, mrs, mtg, texts, translation
 
-MODULES = (mtg, mrs, labels, clidsum, translation)
+# What makes the examples of a seed.
+MODULES = {
+    mtg: lambda seed: mtg.make_splits('tg', seed),
+    mrs: mrs.make_splits,
+    labels: lambda seed: labels.make_splits('xnli', seed),
+    clidsum: lambda seed: clidsum.make_splits('XSAMSum', seed),
+    translation: translation.make_splits,
+}
+
+
+BYTES = {
+    mtg: 'bf9238d74f5963bb59233de1c085821c9ecafb72fb2b3e7b228010e24441e27e',
+    mrs: '7dbc15061074ac51735d12309e0d50edea0df2095108deed6c7c9ee524255a71',
+    labels: '2b1bd67156ef25efdc522b6b01568474acfef7807b5f038cff1cfad021c9ee79',
+    clidsum: '11c29f4a0c0b4e5c238164e05d34ad8bfd6aaacb0de2f016180d6ec19356d649',
+}
 GOOD = """
 # A comment.
 [events]
@@ -21,6 +38,36 @@ de: verlor |
 [numbers]
 three | drei
 """
+
+
+@pytest.mark.parametrize('module', BYTES)
+def test_the_bytes_of_seed_0_stay(written, module):
+    """Raise the SAMPLE's generator when code changes them on purpose; texts need no new number.
+
+    Views come from floats, whose last bits are the machine's.
+    """
+    root = written(module)
+    made = sample_files.digest(root / module.SAMPLE.name, lambda p: '.views.' not in p.name)
+    assert made == BYTES[module]
+    # The vocabulary has the size that models are built for.
+    name = module.SAMPLE.vocabulary.removesuffix('.model')
+    assert tokenizers.SAMPLE_FILES[name] == module.SAMPLE.vocabulary
+    assert tokenizers.load(name, str(root)).vocab_size == tokenizers.SAMPLE_SIZES[name]
+
+
+@pytest.mark.parametrize('module', MODULES)
+def test_another_seed_gives_another_corpus(monkeypatch, module):
+    few = {'xnli': {'test': 20}} if module is labels else {'train': 20}
+    monkeypatch.setattr(module, 'SPLITS', few)
+    make = MODULES[module]
+    assert make(0) == make(0) != make(1)
+
+
+def test_no_key_is_in_two_examples():
+    made = corpus.draw_splits(
+        'a', {'train': 5, 'test': 5}, 0, lambda rng, _: rng.randrange(20), lambda n: [n, -n]
+    )
+    assert len({*made['train'], *made['test']}) == 10
 
 
 def read(text: str) -> dict[str, texts.Block]:

@@ -1,0 +1,350 @@
+"""The plots of a section: ranks of systems, heat maps of the main score, learning curves.
+
+Maps are source language x target language, task x language and system x language. Curves are of
+losses and scores by step, with the stages and the best step marked.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from xlbench.benchmarks import TaskName
+from xlbench.reporting import drawing
+from xlbench.reporting.page import style as style_lib
+from xlbench.reporting.page.style import Style
+from xlbench.reporting.results import Run, task_name
+from xlbench.reporting.sections import Section, direction
+from xlbench.reporting.statistics import half_width
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Figure, clean
+
+Series = list[tuple[float, float]]  # Points (step, value).
+_OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
+_MOST_RANKED = 14  # Runs, and others, of a plot.
+_MOST_MAPS = 6  # Systems that have a map of their own.
+_MOST_ROWS = 12  # Of a map of systems.
+_DASHES = ('-', '--', ':', '-.')  # One for each evaluation of a run.
+
+
+def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
+    """Each system's main score in the ranked column, with what its seeds say; none without two.
+
+    Args:
+        section: Whose systems.
+        style: Of them.
+        prefix: Of the names of files.
+    """
+    if style.column is None:
+        return []
+    score, tasks = section.scores[0], style.column.tasks
+    scored = [s for s in section.systems if not s.cell(score, tasks).is_missing]
+    runs = [system for system in style.ranked if system in scored]
+    others = [system for system in scored if system.kind != 'run']
+    shown = [*runs[:_MOST_RANKED], *others[:_MOST_RANKED]]
+    if len(shown) < 2:
+        return []
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        for place, system in enumerate(shown):
+            _draw_system(axes, place, system, system.values(score, tasks), style)
+        axes.set_yticks(range(len(shown)), style_lib.labels(system.name for system in shown))
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        style_lib.scale(axes, score, across=True)
+
+    kinds = {system.kind for system in shown}
+    marks = [
+        'Bars are 95 % intervals of the mean over seeds (Student), small ticks single seeds.'
+        if any(len(system.values(score, tasks)) > 1 for system in shown) else '',
+        'Stars are baselines.' if 'baseline' in kinds else '',
+        'Open squares are the systems of the paper.' if 'paper' in kinds else '',
+    ]  # fmt: skip
+    described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
+    size = (style_lib.WIDTH, 0.6 + 0.24 * len(shown))
+    return [style_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)]
+
+
+def _draw_system(
+    axes: Axes, place: int, system: System, seeds: Sequence[float], style: Style
+) -> None:
+    colour, marker = style.of(system)
+    if system.kind != 'run':
+        colour, marker = drawing.SOFT, _OTHERS[system.kind]
+    mean = statistics.fmean(seeds)
+    if half := half_width(seeds):
+        axes.plot([mean - half, mean + half], [place, place], color=colour, linewidth=1.6)
+        axes.plot(seeds, [place] * len(seeds), '|', color=colour, markersize=9)
+    axes.plot(
+        mean, place, marker=marker, color=colour, markersize=7, linestyle='',
+        markerfacecolor='white' if system.kind == 'paper' else colour,
+    )  # fmt: skip
+
+
+class _Map(NamedTuple):
+    """The cells of a map, and what its rows and columns are; NaN where nothing was scored."""
+
+    title: str
+    about: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Mapping[tuple[str, str], float]
+    axes: tuple[str, str]
+
+
+def maps(section: Section, style: Style, prefix: str) -> list[Figure]:
+    """The maps of a section that have two rows and two columns; see `ranking`."""
+    if not section.scores:
+        return []
+    score = section.scores[0]
+    # Tasks of the benchmark, in the order of the section's columns.
+    names = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
+    names = [name for name in names if name.benchmark]
+    scored = {
+        system.name: {
+            name: value
+            for name in names
+            if (value := system.cell(score, ['_'.join(name)]).value) is not None
+        }
+        for system in style.ranked
+    }
+    made, of_tasks, of_all = [], [], []
+    for task in dict.fromkeys(name.task for name in names):
+        of_task = {
+            system: {n: value for n, value in scores.items() if n.task == task}
+            for system, scores in scored.items()
+        }
+        sources, targets = _languages(section, [name for name in names if name.task == task])
+        made += _of_languages(task, of_task, sources, targets, direction(score) or 1)
+        cells = {
+            (system, name.target): value
+            for system, scores in of_task.items()
+            for name, value in scores.items()
+            if name.source == name.target
+        }
+        rows = list(dict.fromkeys(system for system, _ in cells))[:_MOST_ROWS]
+        columns = [lang for lang in targets if any(c == lang for _, c in cells)]
+        if len(rows) > 1 and len(columns) > 1:
+            cells = {place: value for place, value in cells.items() if place[0] in rows}
+            about = f'the runs in each language of {task}'
+            axes = ('run', 'language')
+            of_all.append(_Map(f'{task}, all runs', about, rows, columns, cells, axes))
+    for system, scores in scored.items():
+        cells = {
+            (n.task, n.source if n.source == n.target else f'{n.source}-{n.target}'): value
+            for n, value in scores.items()
+        }
+        rows, columns = (list(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+        if len(rows) > 1 and len(columns) > 1 and not any('-' in column for column in columns):
+            about = f'{system} in each task and language'
+            of_tasks.append(_Map(system, about, rows, columns, cells, ('task', 'language')))
+    made += [*of_tasks[:_MOST_MAPS], *of_all]
+    values = [value for one in made for value in one.cells.values()]
+    limits = (min(values, default=0.0), max(values, default=0.0))
+    return [
+        _map(f'{prefix}_map_{i}', one, score, section.decimals_of(score), limits)
+        for i, one in enumerate(made, 1)
+    ]
+
+
+def _of_languages(
+    task: str,
+    scored: Mapping[str, Mapping[TaskName, float]],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    sign: int,
+) -> list[_Map]:
+    """Source x target of each system that has such a map, else of the best one for each pair."""
+    best: dict[tuple[str, str], float] = {}
+    own = []
+    for system, scores in scored.items():
+        cells = {(name.source, name.target): value for name, value in scores.items()}
+        for pair, value in cells.items():
+            best[pair] = max(value, best.get(pair, value), key=lambda number: sign * number)
+        if _is_square(cells):
+            own.append((f'{task}, {system}', f'{system} from each language into each', cells))
+    if not own and _is_square(best):
+        own = [(f'{task}, best run', 'the best run from each language into each', best)]
+    return [
+        _Map(title, about, sources, targets, cells, ('source language', 'target language'))
+        for title, about, cells in own[:_MOST_MAPS]
+    ]
+
+
+def _languages(section: Section, names: Sequence[TaskName]) -> list[list[str]]:
+    """The sources and the targets of a task, in the benchmark's order."""
+    scored = {lang for name in names for lang in (name.source, name.target)}
+    known = section.benchmark.languages if section.benchmark else ()
+    order = [*(lang for lang in known if lang in scored), *sorted(scored - set(known))]
+    sides = ({name[side] for name in names} for side in (2, 3))
+    return [[lang for lang in order if lang in side] for side in sides]
+
+
+def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
+    """Returns whether there are several sources with several targets."""
+    sources, targets = ({pair[side] for pair in cells} for side in (0, 1))
+    return len(cells) > max(len(sources), len(targets)) > 1 and len(sources) > 1
+
+
+def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
+    names = max(map(len, style_lib.labels(one.rows)))
+    width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
+    size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
+    sign = direction(score) or 1
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        table = [[one.cells.get((r, c), math.nan) for c in one.columns] for r in one.rows]
+        texts = [['–' if math.isnan(x) else f'{x:.{decimals}f}' for x in row] for row in table]
+        shades = [[sign * x for x in row] for row in table]  # A lower loss has the lighter shade.
+        # The same scale on all maps of a section.
+        scale = tuple(sorted(sign * x for x in limits))
+        drawing.heat_map(axes, shades, texts, style_lib.labels(one.rows), one.columns, scale)
+        axes.xaxis.tick_top()
+        axes.set_xlabel(one.axes[1], color=drawing.SOFT)
+        axes.set_ylabel(one.axes[0], color=drawing.SOFT)
+
+    described = f'{score} of {one.about}.'
+    if len({round(value, decimals) for value in one.cells.values()}) > 1:
+        top = max(one.cells, key=lambda place: one.cells[place] * sign)
+        value = f'{one.cells[top]:.{decimals}f}'
+        described += f' Best: {value} ({top[0]}, {top[1]}). Lighter is better.'
+    return style_lib.plot(name, one.title, described, size, draw)
+
+
+class _Curve(NamedTuple):
+    """One line of a plot."""
+
+    system: System
+    run: Run
+    evaluation: str  # '' for what was logged in training.
+    points: Series
+
+
+def curves(section: Section, style: Style, prefix: str) -> list[Figure]:
+    """The learning curves of a section that have lines to draw; see `ranking`."""
+    members: dict[int, tuple[System, Run]] = {}  # Each run once: settings may share one.
+    for system in section.systems:
+        for pick in system.picks:
+            members.setdefault(id(pick.run), (system, pick.run))
+    training = [_Curve(*one, '', training_series(one[1], 'loss')) for one in members.values()]
+    drawn = [('Training loss', 'loss', training)]
+    for score in dict.fromkeys(('loss', *section.scores[:1])):
+        evaluated = [
+            _Curve(system, run, name, points)
+            for system, run in members.values()
+            for name, points in eval_series(run, score).items()
+            if len(points) > 1
+        ]
+        drawn.append((f'{"Loss" if score == "loss" else score} in evaluation', score, evaluated))
+    return [
+        _curves(
+            f'{prefix}_curve_{i}', title, score, lines,
+            section.loss_unit if score == 'loss' else score, style,
+        )
+        for i, (title, score, lines) in enumerate(drawn, 1)
+        if any(len(line.points) > 1 for line in lines)  # A point is no curve.
+    ]  # fmt: skip
+
+
+def training_series(run: Run, name: str) -> Series:
+    """A value that was logged in training, by step."""
+    return _series((row.step, row.values.get(name)) for row in run.log if row.kind == 'train')
+
+
+def eval_series(run: Run, score: str) -> dict[str, Series]:
+    """The mean of a score over tasks by step, for each evaluation (or split) that has it.
+
+    From the lines called NAME/mean of the log; without any, from the results.
+    """
+    series: dict[str, Series] = {}
+    for row in run.log:
+        name, _, last = row.name.rpartition('/')
+        if row.kind == 'eval' and last == 'mean':
+            points = _series([(row.step, row.values.get(score))])
+            series.setdefault(name, []).extend(points)
+    if not any(series.values()):
+        for split in run.splits():
+            values = {step: run.at(step, split).values() for step in sorted(run.evaluations)}
+            series[split] = [
+                (step, statistics.fmean(r.scores[score] for r in of_step))
+                for step, of_step in values.items()
+                if of_step and all(score in r.scores for r in of_step)
+            ]
+    return {name: points for name, points in series.items() if points}
+
+
+def _series(points: Iterable[tuple[float, object]]) -> Series:
+    return [
+        (step, float(value))
+        for step, value in points
+        if isinstance(value, int | float) and math.isfinite(value)
+    ]
+
+
+def _curves(
+    name: str, title: str, score: str, lines: list[_Curve], label: str, style: Style
+) -> Figure:
+    evaluations = list(dict.fromkeys(clean(line.evaluation) for line in lines))
+    dashes = {e: _DASHES[i % len(_DASHES)] for i, e in enumerate(evaluations)}
+    # {stage: the step that it begins after}, where all runs have the same ones.
+    plans = {tuple(line.run.stages.items()) for line in lines}
+    (plan,) = plans if len(plans) == 1 else ((),)
+    stages = {clean(stage): first for stage, first in plan} if len(plan) > 1 else {}
+    shown = list({line.system.name: line.system for line in lines}.values())
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        # Those in grey first, so that they lie behind.
+        for line in sorted(lines, key=lambda line: line.system.name in style.places):
+            _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score) or 1)
+        style_lib.scale(axes, label)
+        axes.set_xlabel('step', color=drawing.SOFT)
+        axes.margins(y=0.12)
+        _draw_stages(axes, stages)
+        style_lib.legend(canvas, shown, style)
+
+    best = ' A ring marks the best step of each line.'
+    told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
+    kinds = [e for e in evaluations if e]
+    several = (
+        f' Solid lines are {kinds[0]}, broken ones {", ".join(kinds[1:])}.' if kinds[1:] else ''
+    )
+    described = (
+        f'{title} by step of {style_lib.listed([s.name for s in shown])}.{best}{told}{several}'
+    )
+    size = (style_lib.WIDTH, 2.4 + style_lib.legend_height(shown, style))
+    return style_lib.plot(name, title, described, size, draw)
+
+
+def _draw_curve(axes: Axes, curve: _Curve, dashes: str, style: Style, sign: int) -> None:
+    colour, marker = style.of(curve.system)
+    is_grey = curve.system.name not in style.places
+    steps, values = zip(*curve.points, strict=True) if curve.points else ((), ())
+    axes.plot(
+        steps, values, dashes, color=colour, linewidth=0.8 if is_grey else 1.6,
+        marker=marker if len(steps) <= 24 and not is_grey else '', markersize=4,
+    )  # fmt: skip
+    if len(curve.points) > 1 and not is_grey:
+        best = max(curve.points, key=lambda point: (sign * point[1], -point[0]))
+        axes.plot(
+            *best, marker='o', markersize=9, markerfacecolor='none', markeredgecolor=colour,
+            markeredgewidth=1.4, linestyle='',
+        )  # fmt: skip
+
+
+def _draw_stages(axes: Axes, stages: Mapping[str, int]) -> None:
+    if stages:
+        axes.set_xlim(left=0)
+    end = axes.get_xlim()[1]
+    for name, first in stages.items():
+        if first:
+            axes.axvline(first, color=drawing.SOFT, linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.annotate(
+            f' {name} ', (first, 1), xycoords=('data', 'axes fraction'), color=drawing.SOFT,
+            fontsize='small', va='top', ha='right' if first > 0.8 * end else 'left',
+            annotation_clip=True,
+        ).set_in_layout(False)  # fmt: skip
