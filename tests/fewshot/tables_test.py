@@ -294,16 +294,29 @@ def test_the_task_has_its_labels_and_languages(tmp_path):
         assert printed['target_training_sets'] == ('Yes' if trains else 'No')
 
 
-def test_a_sweep_without_the_whole_model_has_the_tables_of_its_methods(tmp_path):
-    rows = [zero_shot('de', 40.0), *group('de', 1, [50.0], method='fc')]
+@pytest.mark.parametrize(
+    ('method', 'start', 'said'),
+    [
+        ('fc', 'source', 'Method: FC only.'),
+        ('lora', 'source', 'Method: LoRA.'),
+        ('full', 'none', 'Method: full model, without source training.'),
+        ('prompt', 'none', 'Method: prompts.'),
+    ],
+)
+def test_a_sweep_of_one_way_has_the_tables_of_it(tmp_path, method, start, said):
+    rows = [zero_shot('de', 40.0, start), *group('de', 1, [50.0, 54.0], method=method, start=start)]
     (system,) = systems(tmp_path, rows)
     made = {table.title.partition(' (')[0]: table for table in tables.all_tables(system)}
     scores = made['Scores by language and shots']
-    assert texts(scores) == [('de', 'language', ('40.00',))]
-    said = 'No adaptation of the whole model is finished: zero-shot scores alone.'
+    assert texts(scores) == [('de', 'language', ('40.00', '52.00 ±2.83'))]
     assert said in scores.notes
-    for title in ('Mean gains by script', 'Correlations of mean gains over zero-shot transfer'):
-        assert made[title].missing == 'no adaptation of the whole model is finished'
+    ranges = made['Smallest and largest score, and number of buckets']
+    assert texts(ranges) == [('de', 'language', ('50.00', '54.00', '2'))]
+    assert made['Mean gains by script'].missing.startswith('all languages that are adapted to')
+    findings = made["Whether the paper's findings hold here"]
+    assert findings.missing == 'no adaptation of the whole model is finished'
+    trained = made['Source training in English'].missing
+    assert ('nothing is trained' in trained) == (method == 'prompt')
 
 
 def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):

@@ -41,7 +41,7 @@ def correlations(
     system: System,
 ) -> Iterator[tuple[int | None, Factor, lexical.Correlation | str]]:
     """Yields K of the gains (None: their mean), a factor, their correlation or why none."""
-    shots = system.full_shots
+    shots = system.way_shots
     for k in (None, *shots):
         of_units = [Factor(unit, n) for unit in lexical.UNITS for n in shots if k in (None, n)]
         for factor in (Factor('features'), *of_units):
@@ -69,7 +69,7 @@ def table(system: System) -> Table:
             left_out.setdefault(value, []).append(factor)
     reasons = [f'No correlation with {_joined(of)}: {why}.' for why, of in left_out.items()]
     made = {factor: value for factor, value in of_means if not isinstance(value, str)}
-    shots = system.full_shots
+    shots = system.way_shots
     if not shots:
         return Table(title, missing=groups.UNFINISHED)
     if not made:
@@ -95,7 +95,7 @@ def table(system: System) -> Table:
     unknown = [lang for lang in system.languages if languages.shared_features(lang) is None]
     if unknown:
         notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
-    notes += [*reasons, *about_gaps(system, method='full', start='source')]
+    notes += [*reasons, *about_gaps(system, **system.way._asdict())]
     return system.pivot(title, columns, notes, list(map(str, made)), 'factor')
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, figure_data, groups
 from xlbench.fewshot.analysis.groups import Adaptations
-from xlbench.fewshot.analysis.systems import System, about_gaps, gains
+from xlbench.fewshot.analysis.systems import FULL, System, about_gaps, gains
 from xlbench.fewshot.results import Group
 from xlbench.reporting.tables import Column, Row, Table
 from xlbench.system.errors import UserError
@@ -75,6 +75,8 @@ def table(system: System) -> Table:
     title = "Whether the paper's findings hold here"
     if not system.shots():
         return Table(title, missing='no adaptation is finished')
+    if system.way != FULL:
+        return Table(title, missing=groups.UNFINISHED)
     kind = 'tagging' if topics.is_tagging(system.task) else 'classification'
     rows = []
     for claim, estimates_of, needs, only in _CLAIMS:
@@ -144,7 +146,7 @@ def _less(one: Estimate, other: Estimate) -> Estimate:
 
 def _steps(system: System) -> list[Estimate]:
     """Estimates the gain of each K over the K before, over the languages that have all."""
-    every = (0, *system.full_shots)
+    every = (0, *system.way_shots)
     known = [lang for lang in system.languages if all(system.stats(lang, k) for k in every)]
     named = ((f'K={low} to {high}', (low,), (high,)) for low, high in itertools.pairwise(every))
     steps = list(_differences(system, named, known))
@@ -173,7 +175,7 @@ def _log_ratio(name: str, pairs: Iterable[Sequence[Sequence[float]]]) -> Estimat
 
 @_claim('few shots improve on zero-shot transfer (5.2)')
 def _gain(system: System) -> Iterator[Estimate]:
-    return _differences(system, ((f'K={k}', (0,), (k,)) for k in system.full_shots))
+    return _differences(system, ((f'K={k}', (0,), (k,)) for k in system.way_shots))
 
 
 @_claim('the first shot brings the largest improvement (5.2)')
@@ -194,9 +196,9 @@ def _diminishing(system: System) -> Iterator[Estimate]:
 
 @_claim('the spread over buckets shrinks as K grows (5.2)', _TWO_SHOTS)
 def _spread(system: System) -> list[Estimate]:
-    if len(system.full_shots) < 2:
+    if len(system.way_shots) < 2:
         return []
-    ends = system.full_shots[0], system.full_shots[-1]
+    ends = system.way_shots[0], system.way_shots[-1]
     pairs = [[system.stats(lang, k) for k in ends] for lang in system.languages]
     scores = [[group.scores.tolist() for group in pair] for pair in pairs if all(pair)]
     known = [both for both in scores if min(map(len, both)) > 1]
@@ -231,7 +233,7 @@ def _early(system: System) -> Iterator[Estimate]:
     'tagging',
 )
 def _scripts(system: System) -> Iterator[Estimate]:
-    for k in system.full_shots:
+    for k in system.way_shots:
         halves: list[list[str]] = [[], []]
         for lang in gains(system, k):
             halves[languages.get(lang).script == 'latin'].append(lang)
@@ -244,7 +246,7 @@ def _scripts(system: System) -> Iterator[Estimate]:
 @_claim('languages that are more like English gain less (table 3)', only='tagging')
 def _factors(system: System) -> Iterator[Estimate]:
     """Estimates negative correlations by Fisher's transformation, whose error is known."""
-    first = system.full_shots[:1]
+    first = system.way_shots[:1]
     wanted = [factors.Factor('features'), *(factors.Factor('wordpiece', k) for k in first)]
     found = [x for k, *x in factors.correlations(system) if k is None and x[0] in wanted]
     known = [x for x in found if not isinstance(x[1], str) and x[1].languages > 3]

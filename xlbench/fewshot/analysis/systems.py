@@ -41,6 +41,25 @@ class Overlaps(NamedTuple):
     missing: dict[str, str]
 
 
+class Way(NamedTuple):
+    """What is trained, and from where; see results.Group."""
+
+    method: str
+    start: str
+
+
+FULL = Way('full', 'source')
+METHODS = {
+    'full': 'full model',
+    'fc': 'FC only',
+    'fc_pooler': 'FC+Pooler',
+    'cos_pooler': 'COS+Pooler',
+    'fc_reset_pooler': 'FC(reset)+Pooler',
+    'lora': 'LoRA',
+    'prompt': 'prompts',
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class System:
     """The sweeps that adapt one source-trained model to one task.
@@ -97,11 +116,11 @@ class System:
 
     @functools.cached_property
     def adapted(self) -> dict[tuple[str, int], Adaptations]:
-        """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
+        """Returns (language, K) -> adaptations in the way that the tables show."""
         return {
             (lang, shots): stats
             for (lang, shots, method, start), stats in sorted(self.groups.items())
-            if shots and stats.rows and (method, start) == ('full', 'source')
+            if shots and stats.rows and (method, start) == self.way
         }
 
     @functools.cached_property
@@ -143,16 +162,29 @@ class System:
         fitting = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
         return tuple(sorted({group.shots for group in fitting} - {0}))
 
+    @functools.cached_property
+    def way(self) -> Way:
+        """Returns how most tables' adaptations are made: as the paper's, if there are any."""
+        found = {Way(g.method, g.start) for g in self.groups if g.shots}
+        return min(found, key=lambda way: (way != FULL, way.start != FULL.start, way), default=FULL)
+
     @property
-    def full_shots(self) -> tuple[int, ...]:
-        """Returns K of adaptations of the whole model that start from the source-trained one."""
-        return self.shots(method='full', start='source')
+    def way_shots(self) -> tuple[int, ...]:
+        """Returns K of adaptations in that way."""
+        return self.shots(**self.way._asdict())
+
+    def group(self, language: str, shots: int) -> Group:
+        """Returns a group of adaptations in that way; of 0 shots the one without adaptation."""
+        method, start = self.way
+        return Group(language, shots, method if shots else ZERO_SHOT, start)
 
     def stats(
-        self, language: str, shots: int, method: str = 'full', start: str = 'source'
+        self, language: str, shots: int, method: str = '', start: str = ''
     ) -> Adaptations | None:
-        """Returns the scores of a group, of 0 shots those without adaptation; None without any."""
-        stats = self.groups.get(Group(language, shots, method if shots else ZERO_SHOT, start))
+        """Returns the scores of a group, by default as `group` has it; None without any."""
+        group = self.group(language, shots)
+        group = group._replace(start=start or group.start)
+        stats = self.groups.get(group._replace(method=method) if method and shots else group)
         return stats if stats and stats.rows else None
 
     @functools.cached_property
@@ -175,6 +207,8 @@ class System:
     @functools.cached_property
     def source(self) -> SourceTraining | str:
         """Reads the training of the model that is adapted; or a sentence on why it cannot."""
+        if self.way.method == 'prompt':
+            return 'nothing is trained; a model is prompted'
         return read_source(self.sweeps[0].source_workdir, self.task, self.source_language)
 
     @property
@@ -224,6 +258,8 @@ class System:
         """Returns why no language compares with the paper; '' if some may."""
         if self.task not in FEWSHOT.tasks:
             return f'{self.task} is not a task of the paper'
+        if self.way.method == 'prompt':
+            return 'a model is prompted, which the paper has not done'
         for sweep in self.sweeps:
             if sweep.about.data != 'files':
                 return f'{sweep.name} does not say where its data is from'
@@ -361,7 +397,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
         system: Whose scores.
         shots: K; None averages the gains of all K, of those languages that have all of them.
     """
-    every, gained = system.full_shots if shots is None else (shots,), {}
+    every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:
         adapted = [system.stats(lang, k) for k in every]
         if adapted and all(adapted) and (low := system.stats(lang, 0)):
@@ -376,6 +412,10 @@ def about_groups(system: System, **fields: str) -> list[str]:
         of = ' of the whole model' if fields.get('method') == 'full' else ''
         return [f'No adaptation{of} is finished: zero-shot scores alone.']
     lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
+    method, start = fields.get('method', 'full'), fields.get('start', 'source')
+    if (method, start) != FULL:
+        without = ', without source training' if start == 'none' and method != 'prompt' else ''
+        lines.append(f'Method: {METHODS.get(method, method)}{without}.')
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
         for group, stats in groups.items():

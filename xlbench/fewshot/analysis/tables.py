@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, findings, groups, paper
 from xlbench.fewshot.analysis.sweeps import read_source
-from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains
+from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.metrics import tagging
 from xlbench.reporting import render
@@ -32,14 +32,6 @@ _CSV_FIELDS = (
     'min', 'max', 'paper_mean', 'paper_standard_deviation',
 )  # fmt: skip
 _LATIN = 'latin'  # The script of the paper's source, English.
-METHODS = {
-    'full': 'full model',
-    'fc': 'FC only',
-    'fc_pooler': 'FC+Pooler',
-    'cos_pooler': 'COS+Pooler',
-    'fc_reset_pooler': 'FC(reset)+Pooler',
-    'lora': 'LoRA',
-}
 
 
 def all_tables(system: System) -> list[Table]:
@@ -130,43 +122,43 @@ def scores(system: System) -> Table:
                 f'{system.source_name} is the language of source training: its score with K=0 is '
                 'not a transfer.'
             )
-    for k in (0, *system.full_shots):
-        of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
+    for k in (0, *system.way_shots):
+        of_k = [system.group(lang, k) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [groups.score(system.stats(*group)) for group in of_k]
+        columns[head] = [groups.score(system.stats(lang, k)) for lang in names]
         if names != system.every_language and not k:
             columns[head][0] = groups.number(system.source_score[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
-    notes += about_groups(system, method='full', start='source')
+    notes += about_groups(system, **system.way._asdict())
     return system.pivot(title, columns, notes, names)
 
 
 def ranges(system: System) -> Table:
     """Returns smallest and largest score and the number of buckets, by language and K."""
     title = 'Smallest and largest score, and number of buckets'
-    if not system.full_shots:
+    if not system.way_shots:
         return Table(title, missing=groups.UNFINISHED)
     columns: dict[tuple[str, str], list[Cell]] = {}
-    for k in system.full_shots:
-        stats = [system.groups.get(Group(lang, k)) for lang in system.every_language]
+    for k in system.way_shots:
+        stats = [system.groups.get(system.group(lang, k)) for lang in system.every_language]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
                 groups.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
             ]
         columns[f'K={k}', 'buckets'] = [groups.text(len(s.scores)) if s else Cell() for s in stats]
-    notes = about_groups(system, method='full', start='source')
+    notes = about_groups(system, **system.way._asdict())
     return system.pivot(title, columns, notes, system.every_language)
 
 
 def growth(system: System) -> Table:
     """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
-    if not system.full_shots:
+    if not system.way_shots:
         return Table(title, missing=groups.UNFINISHED)
     columns = {}
-    steps = list(itertools.pairwise((0, *system.full_shots)))
+    steps = list(itertools.pairwise((0, *system.way_shots)))
     # The sign that makes both a question of growth, and what grows.
     for group, of, sign, name in (
         ('mean grows', steps, 1, 'mean'),
@@ -183,7 +175,7 @@ def growth(system: System) -> Table:
             columns[group, 'K={} to {}'.format(*step)] = [*map(groups.text, (*answers, count))]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
-        *about_gaps(system, method='full', start='source'),
+        *about_gaps(system, **system.way._asdict()),
     ]
     return system.pivot(title, columns, notes, (*system.languages, 'yes in'))
 
@@ -191,7 +183,7 @@ def growth(system: System) -> Table:
 def scripts(system: System) -> Table:
     """Compares mean gains of languages in Latin script with those of others: section 5.2."""
     title = 'Mean gains by script (paper: section 5.2)'
-    every = {k: gains(system, k) for k in system.full_shots}
+    every = {k: gains(system, k) for k in system.way_shots}
     is_latin = {
         lang: languages.get(lang).script == _LATIN for of_k in every.values() for lang in of_k
     }
@@ -211,7 +203,7 @@ def scripts(system: System) -> Table:
             columns[f'K={k}', 'paper'] = [groups.text(f'+{gain}') for gain in printed]
     notes = [
         'Gain: mean score with K shots minus the zero-shot score, averaged over languages.',
-        *about_gaps(system, method='full', start='source'),
+        *about_gaps(system, **system.way._asdict()),
     ]
     if system.data == 'official' and system.task == 'panx':
         notes.append(paper.SCRIPTS_OF_PANX)
