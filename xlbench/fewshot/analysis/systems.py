@@ -416,15 +416,16 @@ def about_groups(system: System, **fields: str) -> list[str]:
     if (method, start) != FULL:
         without = ', without source training' if start == 'none' and method != 'prompt' else ''
         lines.append(f'Method: {METHODS.get(method, method)}{without}.')
+    trained = [stats for group, stats in groups.items() if group.method != 'prompt']
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
         for group, stats in groups.items():
-            if stats.rows and stats.has_dev == has_dev:
+            if stats in trained and stats.rows and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
             how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
-    seeds = sorted({str(stats.seed) for stats in groups.values() if stats.rows})
+    seeds = sorted({str(stats.seed) for stats in trained if stats.rows})
     lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
     return [*lines, *about_gaps(system, **fields)]
 
