@@ -304,7 +304,8 @@ def test_the_order_of_what_is_tried():
     assert config.objective.chunk_rows == 0
 
 
-def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_plan):
+def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_plan, monkeypatch):
+    monkeypatch.setattr(devices_lib, 'CUDA', 'no_such_package')
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
     result = plan.make_plan(config, 'h100:8', vocab_size=128, mfu=0.5)
     assert json.loads(logs.as_json(result)) == result
@@ -317,6 +318,22 @@ def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_p
     text = '\n'.join(figures.lines_of(result))
     assert '8 NVIDIA H100 devices' in text and 'at an MFU of 50%, which is assumed' in text
     assert 'cpu' not in text and all(f'{name}: ' in text for name in stages)
+    assert "nothing is compiled without the package" in text and "'jax[cuda13]'" in text
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec(devices_lib.CUDA) is None, reason="needs jax[cuda13], and no GPU"
+)
+def test_a_step_is_compiled_for_gpus_that_are_not_there(tmp_path):
+    """In a process of its own: the compiler's flags are read once."""
+    output = tmp_path / 'plan.json'
+    command = [sys.executable, '-m', 'xlbench.plan', '--config=mtg_mt5', '--topology=h100:8']
+    command += ['--no_decode', '--vocab_size=2000', f'--output={output}']
+    subprocess.run(command, check=True)
+    plan = json.loads(output.read_text())
+    (step,) = plan['plan']['programs']
+    assert plan['fits'] and plan['device']['kind'] == 'NVIDIA H100' and plan['device']['count'] == 8
+    assert step['memory']['temp'] > 0 and step['collectives'] and plan['hours']['stages']
 
 
 def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatch):

@@ -10,8 +10,8 @@ them. It reads no data, vocabulary or checkpoint.
   --topology=v5p:4x4x4    TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
   --topology=cpu:8        eight devices on this machine's CPU, and the process that they share
-  --topology=h100:8       GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
-                          estimated from the products of its steps
+  --topology=h100:8       GPUs (a100, h100, h200): compiled if the package jax[cuda13] is there,
+                          which needs no GPU; hours are estimated from the products of the steps
   --topology=local        the devices of this machine
 
 If the config does not fit, smaller settings are tried, and the first that fit are printed as flags.
@@ -177,13 +177,16 @@ def make_plan(
         'versions': config_lib.facts()['versions'] | {'libtpu': libtpu},
     }
     state = sum(job.state_bytes.values())
-    if topology_lib.is_gpu(topology):
+    if topology_lib.is_gpu(topology) and not topology_lib.compiles_for_gpu(topology):
+        notes.append(
+            f'nothing is compiled without the package {topology_lib.CUDA}, which needs no GPU: pip '
+            "install 'jax[cuda13]' of the version of jax that is here"
+        )
         plan = study.outline(job)
         stand_in = f' {devices[0].device_kind} device'
         named = plan['mesh_in_words'].replace(stand_in, f' {device.kind} device')
         plan['mesh_in_words'] = named
-        hours = study.hours(plan, config, device, mfu)
-        result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes, 'hours': hours}
+        result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes}
     elif device.capacity is not None and tries and state > device.capacity:
         alone = figures.amount(state)
         study.say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
@@ -191,6 +194,8 @@ def make_plan(
     else:
         plan = study.plan_job(job, device, with_decoding=with_decoding, folder=folder)
         result |= {'plan': plan, 'fits': plan['fits'], 'state_bytes': job.state_bytes}
+    if topology_lib.is_gpu(topology) and result['plan']:
+        result['hours'] = study.hours(result['plan'], config, device, mfu)
     result |= {'tried': [], 'suggestion': None, 'suggested_plan': None, 'all_tried': True}
     if result['fits'] is False and tries:
         tried, plan, everything = search(config, device, make, tries, with_decoding=with_decoding)

@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 from jax.experimental import topologies
@@ -55,7 +56,55 @@ _CHIPS = {
     'NVIDIA H200': Chip(None, 4800e9, 450e9, None, 'NVIDIA H200 SXM data sheet'),
 }
 TPUS = ('v4', 'v5e', 'v5p', 'v6e')
-GPUS = {'a100': 'NVIDIA A100', 'h100': 'NVIDIA H100', 'h200': 'NVIDIA H200'}
+
+
+class Gpu(NamedTuple):
+    """What XLA has to know of a GPU to compile for it; NVIDIA's data sheets and tuning guides.
+
+    Attributes:
+      kind: as jax names its devices.
+      memory: bytes.
+      capability: the compute capability.
+      cores: streaming multiprocessors.
+      shared: bytes of shared memory of a multiprocessor.
+      cache: bytes of the second level.
+      clock: GHz, at most.
+    """
+
+    kind: str
+    memory: int
+    capability: tuple[int, int]
+    cores: int
+    shared: int
+    cache: int
+    clock: float
+
+    @property
+    def target(self) -> str:
+        """Returns the text of XLA's GpuTargetConfig."""
+        major, minor = self.capability
+        return f'''gpu_device_info {{
+          threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+          shared_memory_per_block: 49152 shared_memory_per_block_optin: {self.shared - 1024}
+          shared_memory_per_core: {self.shared} core_count: {self.cores}
+          fpus_per_core: {64 if self.capability == (8, 0) else 128}
+          block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+          registers_per_core_limit: 65536 registers_per_block_limit: 65536
+          memory_bandwidth: {round(_CHIPS[self.kind].memory_speed)} l2_cache_size: {self.cache}
+          clock_rate_ghz: {self.clock} device_memory_size: {self.memory}
+          cuda_compute_capability {{ major: {major} minor: {minor} }}
+        }}
+        platform_name: "CUDA" device_description_str: "{self.kind}"
+        dnn_version_info {{ major: 9 minor: 10 patch: 0 }}'''
+
+
+GPUS = {
+    'a100': Gpu('NVIDIA A100', 80 * 10**9, (8, 0), 108, 164 << 10, 40 << 20, 1.41),
+    'h100': Gpu('NVIDIA H100', 80 * 10**9, (9, 0), 132, 228 << 10, 50 << 20, 1.98),
+    'h200': Gpu('NVIDIA H200', 141 * 10**9, (9, 0), 132, 228 << 10, 50 << 20, 1.98),
+}
+GPUS_A_HOST = 8
+CUDA = 'jax_cuda13_plugin'  # The package that compiles for GPUs, with and without one.
 EXAMPLES = (
     'v4:2x2x4', 'v5e:4x4', 'v5p:2x2x4', 'v5p:4x4x4', 'v6e:16x16', '2xv6e:16x16', 'h100:8', 'cpu:8',
     'local',
@@ -78,6 +127,8 @@ def devices_of(topology: str) -> Sequence[jax.Device]:
         return _cpu_devices(int(shape))
     if match := _TPU.fullmatch(topology):
         return _tpu_devices(match[2], int(match[1] or 1))
+    if compiles_for_gpu(topology):
+        return _gpu_devices(GPUS[kind], int(shape))
     if is_gpu(topology):  # They stand in for GPUs: nothing is compiled for them.
         return _cpu_devices(int(shape))
     hint = (
@@ -109,9 +160,30 @@ def is_tpu(topology: str) -> bool:
 
 
 def is_gpu(topology: str) -> bool:
-    """Returns whether it is GPUs by name, known by their maker's figures alone."""
+    """Returns whether it is GPUs by name."""
     kind, _, number = topology.partition(':')
     return kind in GPUS and number.isdecimal() and int(number) > 0
+
+
+def compiles_for_gpu(topology: str) -> bool:
+    """Returns whether it is GPUs, and the package is there that compiles for them."""
+    return is_gpu(topology) and importlib.util.find_spec(CUDA) is not None
+
+
+def _gpu_devices(gpu: Gpu, count: int) -> Sequence[jax.Device]:
+    """Describes GPUs to a compiler that needs none; its choices are not tuned by measurements."""
+    os.environ['JAX_SKIP_CUDA_CONSTRAINTS_CHECK'] = '1'  # There is no driver.
+    os.environ['XLA_FLAGS'] = f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_autotune_level=0'
+    hosts = 1 if count % GPUS_A_HOST else max(1, count // GPUS_A_HOST)
+    with contextlib.suppress(RuntimeError):
+        jax.config.update('jax_platforms', 'cpu')
+    try:
+        return topologies.get_topology_desc(
+            gpu.kind, 'cuda', target_config=gpu.target, topology=f'1x{hosts}x{count // hosts}'
+        ).devices
+    except Exception as error:  # Of several types, by version.
+        text = ' '.join(str(error).split())[:200]
+        raise UserError(f'{CUDA} does not describe {count} {gpu.kind}: {text}') from None
 
 
 def _tpu_devices(topology: str, slices: int) -> Sequence[jax.Device]:
@@ -167,7 +239,8 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
       memory: GiB that the user says a device has.
     """
     mesh = partitioning.make_mesh(devices=devices)
-    kind = GPUS[topology.partition(':')[0]] if is_gpu(topology) else devices[0].device_kind
+    gpu = GPUS[topology.partition(':')[0]] if is_gpu(topology) else None
+    kind = gpu.kind if gpu else devices[0].device_kind
     names = [name for name in _CHIPS if kind.startswith(name)]
     chip = _CHIPS[max(names, key=len)] if names else None
     chips = len(devices)
@@ -180,6 +253,8 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
         capacity, source = round(memory * GIB), '--memory'
     elif chip and chip.memory:
         capacity, source = round(chip.memory * part), chip.source
+    elif gpu:
+        capacity, source = gpu.memory, chip.source
     elif topology == 'local':
         capacity = partitioning.memory_limit(mesh)
         source = 'what the device offers' if capacity else source
