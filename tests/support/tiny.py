@@ -14,7 +14,7 @@ import numpy as np
 import optax
 import prepared_files
 
-from xlbench import models, train
+from xlbench import models
 from xlbench.configs import mtg_mt5
 from xlbench.data import batches, features, prepared
 from xlbench.parallel import partitioning
@@ -221,6 +221,8 @@ class _Stopped(Exception):
 
 def train_until(step: int, config: ml_collections.ConfigDict, workdir: pathlib.Path) -> None:
     """Trains in this process until a step has been noted."""
+    from xlbench import train
+
     write = logs.Log.write
 
     def write_until(log, number, *rest):
