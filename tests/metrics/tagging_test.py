@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from xlbench import metrics
 from xlbench.data import features
@@ -157,6 +157,7 @@ SENTENCES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(SENTENCES)
 def test_the_right_tags_are_perfect_unless_nothing_is_inside(sentences):
     texts = [' '.join(tags) for tags in sentences]
@@ -164,6 +165,7 @@ def test_the_right_tags_are_perfect_unless_nothing_is_inside(sentences):
     assert found == (0.0 if set(itertools.chain.from_iterable(sentences)) == {'O'} else 100.0)
 
 
+@settings(deadline=None)
 @given(SENTENCES, st.data())
 def test_sentences_add_up(sentences, data):
     targets = [' '.join(tags) for tags in sentences]
