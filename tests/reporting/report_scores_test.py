@@ -7,13 +7,7 @@ from report_sections import lines_of, rows_of, section_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
-from xlbench.reporting import (
-    documents,
-    layout,
-    results,
-    screen,
-    sections as sections_lib,
-)
+from xlbench.reporting import documents, layout, screen
 from xlbench.system import errors
 
 
@@ -264,7 +258,7 @@ def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
 def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     tasks = ('news_title_de', 'news_title_fr')
     named = write_workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
-    order = [sections_lib.sections([results.read_run(named)])[0].scores]
+    order = [section_of(named).scores]
     change(named, {'headline': 'distinct_1'})
     section = section_of(named)
     order.append(section.scores)

@@ -5,13 +5,7 @@ from report_sections import rows_of, section_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
-from xlbench.reporting import (
-    documents,
-    notes,
-    results,
-    sections as sections_lib,
-    systems,
-)
+from xlbench.reporting import documents, notes, systems
 from xlbench.system import errors
 
 
@@ -175,8 +169,7 @@ def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
     for step, (rouge_l, bleu) in steps.items():
         scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
         change(path / 'eval' / str(step), {'scores': scores, 'headline': 'bleu'})
-    run = results.read_run(path)
-    assert sections_lib.sections([run], 'best')[0].picks[0].step == 20
+    assert section_of(path, step='best').picks[0].step == 20
 
 
 def test_a_result_without_the_folder_of_its_split_is_found(tmp_path):

@@ -7,18 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from report_sections import lines_of, section_of
+from report_sections import documents_of, lines_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
 from xlbench import report
-from xlbench.reporting import (
-    documents,
-    notes,
-    predictions,
-    results,
-    screen,
-    sections as sections_lib,
-)
+from xlbench.reporting import documents, notes, predictions, results, screen
 from xlbench.reporting.page import plots
 from xlbench.system import errors
 
@@ -32,11 +25,7 @@ def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
 def test_every_format_says_when_the_data_is_made_up(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
     section = section_of(path)
-    for text in (
-        documents.markdown([section]),
-        documents.latex([section]),
-        documents.html([section]),
-    ):
+    for text in documents_of(section):
         # Under each of the three tables, at least.
         assert text.count('SAMPLE DATA') >= 3
     assert 'SAMPLE DATA' in screen.table(path)
@@ -185,7 +174,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
     assert [*predictions.readable(result, 9)] == ['0']
-    documents.html(sections_lib.sections([run]))
+    documents.html([section_of(path)])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from xlbench.reporting import drawing
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Column, Figure, Table
+from xlbench.reporting.tables import Column
 
 WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
 _LONGEST = 22  # Characters of a name in a plot.
@@ -93,34 +93,9 @@ def _places(ranked: Sequence[System]) -> dict[str, int]:
     return {system.name: i for i, system in enumerate(ranked[: len(drawing.SERIES)])}
 
 
-def plot(
-    name: str,
-    title: str,
-    description: str,
-    size: tuple[float, float],
-    draw: Callable[[Canvas], None],
-) -> Figure:
-    """A plot of a page, which is drawn when it is asked for.
-
-    Args:
-        name: Of its files.
-        title: What it shows.
-        description: What is to be seen in it, as a sentence or two.
-        size: Width and height in inches.
-        draw: Draws it on an empty figure.
-    """
-
-    def files(kinds: tuple[str, ...]) -> Mapping[str, bytes]:
-        with drawing.canvas(name, *size) as canvas:
-            draw(canvas)
-            return {kind: drawing.encoded(canvas, kind) for kind in kinds}
-
-    return Figure(name, Table(title, notes=(description,)), files)
-
-
 def legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
     """Names the coloured systems of a plot below it, and says what is grey."""
-    styles = {_shortened(s.name): style.of(s) for s in systems if s.name in style.places}
+    styles = {shortened(s.name): style.of(s) for s in systems if s.name in style.places}
     if len(styles) < len(systems):
         styles['other runs'] = (drawing.SOFT, '')
     handles = [
@@ -157,12 +132,8 @@ def scale(axes: Axes, label: str = '', *, across: bool = False) -> None:
     (axes.set_xlabel if across else axes.set_ylabel)(label, color=drawing.SOFT)
 
 
-def labels(names: Iterable[str]) -> list[str]:
-    """Names as they stand beside an axis: the middle of long ones is left out."""
-    return list(map(_shortened, names))
-
-
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """A name as it stands beside an axis: the middle of a long one is left out."""
     half = (_LONGEST - 1) // 2
     return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'
 
