@@ -18,7 +18,7 @@ WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
 
 def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
     """A run that writes some of the words of each reference; its scores are those of the texts."""
-    write_workdir(path, lambda step, task: 0.0, seed=seed, steps=steps, num_examples=COUNT)
+    write_workdir(path, 0.0, seed=seed, steps=steps, num_examples=COUNT)
     named = {'name': name or path.name}  # Equal configs would be seeds of one system.
     change(path / 'config.json', lambda was: {'config': was['config'] | named})
     suite = {'rouge_l': metrics.MultilingualRouge('de'), 'bleu': metrics.SacreBleu()}[score]
@@ -242,7 +242,7 @@ def test_other_examples_and_changed_texts_have_no_test(tmp_path):
 def test_a_metric_is_made_again_from_its_signature(tmp_path, metric):
     targets, texts = ['Das ist ein Haus.', 'Wo?'], ['Das ist kein Haus!', 'wo?']
     ((score, value),) = metric(targets, texts).items()
-    write_workdir(tmp_path / 'run', lambda step, task: 0.0, baselines=False)
+    write_workdir(tmp_path / 'run', 0.0, baselines=False)
     result = results.read_run(tmp_path / 'run').at(10, 'test')['mtg_qg_de_de']
     name = type(metric).__name__
     for signature, made in ((metric.signature, True), ('nrefs:1', False)):

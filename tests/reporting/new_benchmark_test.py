@@ -88,10 +88,10 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
     assert not (paper._FOLDER / 'sib_sizes.csv').exists()
     assert benchmark.official_size('topic', 'test', 'sw') == 204
     scenario = benchmark.scenario('zero_shot', 'topic')
-    ours = dict(data='files', tasks=scenario.evaluate, mixture=scenario.mixture)
+    ours = dict(data='files', scenario=scenario)
     for number, data in ((204, 'official'), (9, 'other')):
         folder = tmp_path / data
-        write_workdir(folder, lambda step, task: 35.0, num_examples=number, **ours)
+        write_workdir(folder, 35.0, num_examples=number, **ours)
         section = section_of(folder)
         assert (section.title, section.data) == ('sib, Topics (arXiv:2309.07445)', data)
     key = {'model': 'XLM-R', 'scenario': 'zero_shot'}
@@ -105,12 +105,10 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
 
 def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
     scenario = toy.scenario('multi', 'sum')
-    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
-    run = write_workdir(tmp_path / 'run', lambda step, task: 35.0, **ours)
+    ours = dict(data='files', num_examples=7, scenario=scenario)
+    run = write_workdir(tmp_path / 'run', 35.0, **ours)
     system = {'config': {'system': 'their model', 'seed': 0}, 'scored': {'toy_sum_en_en': {}}}
-    scored = write_workdir(
-        tmp_path / 'scored', lambda step, task: 45.0, **ours, baselines=False, info=system
-    )
+    scored = write_workdir(tmp_path / 'scored', 45.0, **ours, baselines=False, info=system)
     section = section_of(run, scored)
     assert (section.title, section.data) == ('toy, Toys (arXiv:0000.00000)', 'official')
     table, *others = layout.tables(section)
@@ -137,7 +135,7 @@ def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     assert sheet.cells == [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
     assert '| small | en | 20.5 | - |' in printed.markdown(sheet)
     scenario = toy.scenario('multi', 'sum')
-    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
+    ours = dict(data='files', num_examples=7, scenario=scenario)
     run = write_workdir(tmp_path / 'run', lambda step, task: 35.04, **ours)
     recipe = recipe_of(toy)
     (table,) = recipe.tables

@@ -265,7 +265,7 @@ def every_table(tmp_path_factory):
     paths = []
     for i, name in enumerate(('one', 'two', 'three')):
         info = {'config': {'seed': 0, 'name': name, 'optimizer': {'rate': 10.0**-i}}, 'seed': 0}
-        path = write_workdir(folder / name, lambda step, task, i=i: 20.0 + i, tasks=(*qg, *sg),
+        path = write_workdir(folder / name, 20.0 + i, tasks=(*qg, *sg),
                              info=info)  # fmt: skip
         paths.append(path)
         for task in (*qg, *sg):
@@ -281,7 +281,7 @@ def every_table(tmp_path_factory):
     for setting in ('zero_shot', 'multi'):
         scenario = MRS.scenario(setting, 'generation')
         paths.append(
-            write_workdir(folder / setting, lambda step, task: 30.0, mixture=scenario.mixture,
+            write_workdir(folder / setting, 30.0, mixture=scenario.mixture,
                           tasks=scenario.evaluate, baselines=False)
         )  # fmt: skip
     sections = sections_of(*paths)

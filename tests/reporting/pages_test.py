@@ -16,9 +16,7 @@ def workdir(folder, *, kind='', pretrained=(), corpus='xmediasum40k', value=30.0
     stages = [{'mixture': mixture} for mixture in (*pretrained, tasks[0])]
     config = {'seed': 0, 'stages': {f'stage{i}': stage for i, stage in enumerate(stages)}}
     more = {'info': {'config': config | more.pop('config', {})}, 'data': 'files'} | more
-    path = write_workdir(
-        folder, lambda step, task: value, tasks=tasks, num_examples=10_000, baselines=False, **more
-    )
+    path = write_workdir(folder, value, tasks=tasks, num_examples=10_000, baselines=False, **more)
     change(path, {'scores': {'rouge_1': value, 'rouge_l': value - 5}})
     return path
 

@@ -1,4 +1,4 @@
-"""The order of the systems of a page, their colours and markers, and the plots of a page."""
+"""The order of the systems of a page, their colours and markers, and the axes of plots."""
 
 import dataclasses
 import textwrap
@@ -46,27 +46,20 @@ class Style:
 def of_section(section: Section) -> Style:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
     runs = [system for system in section.systems if system.kind == 'run']
-    if not section.scores or not section.columns:
-        return Style(None, tuple(runs), _places(runs))
-    score = section.scores[0]
-    column = _shared(section, runs)
-    sign = direction(score) or 1
-    values = {system.name: system.cell(score, column.tasks).value for system in runs}
-    # Scores of other numbers of examples do not compare: those of the most examples come first.
-    sizes = {system.name: size(system, column.tasks) for system in runs}
-    ranked = sorted(
-        runs,
-        key=lambda s: (
-            values[s.name] is None, -sizes[s.name], s.count(column.tasks),
-            -sign * (values[s.name] or 0.0),
-        ),
-    )  # fmt: skip
-    return Style(column, tuple(ranked), _places(ranked))
+    column = None
+    if section.scores and section.columns:
+        column, sign = _shared(section, runs), direction(section.scores[0]) or 1
 
+        def rank(system: System) -> tuple[bool, int, str, float]:
+            # Scores of other numbers of examples do not compare: the most examples come first.
+            counts = (max(system.examples.get(t, (0,)), default=0) for t in column.tasks)
+            value = system.cell(section.scores[0], column.tasks).value
+            count = system.count(column.tasks)
+            return value is None, -sum(counts), count, -sign * (value or 0.0)
 
-def size(system: System, tasks: Sequence[str]) -> int:
-    """How many examples of tasks a system was scored on; 0 where that is not known."""
-    return sum(max(system.examples.get(task, (0,)), default=0) for task in tasks)
+        runs.sort(key=rank)
+    places = {system.name: i for i, system in enumerate(runs[: len(drawing.SERIES)])}
+    return Style(column, tuple(runs), places)
 
 
 def _shared(section: Section, runs: Sequence[System]) -> Column:
@@ -87,10 +80,6 @@ def _shared(section: Section, runs: Sequence[System]) -> Column:
         return last
     groups = {column.group for column in alike}
     return Column(groups.pop() if len(groups) == 1 else '', 'avg', tasks)
-
-
-def _places(ranked: Sequence[System]) -> dict[str, int]:
-    return {system.name: i for i, system in enumerate(ranked[: len(drawing.SERIES)])}
 
 
 def legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
