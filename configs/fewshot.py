@@ -47,8 +47,8 @@ A sweep may grow in its workdir: the same command with more languages, shots, bu
 methods, learning rates or seeds adds them. Everything else must stay as it was.
 
 Keys after the colon: size (sample, ud, encoder, mbert), task (udpos, xnli, pawsx, mldoc, marc,
-panx); and, with + between several, methods (full, fc; of classifiers also fc_pooler, cos_pooler,
-fc_reset_pooler), starts (source, none: before source training), languages, shots.
+panx); and, with + between several, methods (full, fc, lora; of classifiers also fc_pooler,
+cos_pooler, fc_reset_pooler), starts (source, none: before source training), languages, shots.
 """
 
 from ml_collections import ConfigDict

@@ -28,7 +28,8 @@ The size `encoder` is any encoder of yours: --config.source.model.from=FOLDER.
 
 Keys after the colon: size (tiny, encoder, mbert, xlmr_base, xlmr_large), task, source, objective
 (classification, tagging), steps (of source training), buckets, root; and, with + between several,
-languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, fc_reset_pooler).
+languages, shots, methods (full, fc, lora; of classifiers also fc_pooler, cos_pooler,
+fc_reset_pooler).
 """
 
 from ml_collections import ConfigDict

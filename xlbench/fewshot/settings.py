@@ -77,7 +77,7 @@ class Adapt(Block):
       learning_rates: of Adam, without a schedule.
       head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; ()
         stands for the same.
-      lora_learning_rates: likewise, of the method 'lora'.
+      lora_learning_rates: likewise, of the method 'lora', which needs higher ones, too.
       lora: rank, alpha and targets of that method, see models.lora; the head is trained as well.
       starts: 'source', the source-trained model; 'none', what source training began with.
       source_learning_rates: of source training, which is done once with each; what is adapted is
@@ -106,7 +106,7 @@ class Adapt(Block):
     buckets: int | Sequence[int]
     learning_rates: Sequence[Annotated[float, Meta(gt=0)]]
     head_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
-    lora_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = ()
+    lora_learning_rates: Sequence[Annotated[float, Meta(gt=0)]] = (3e-4, 1e-3, 3e-3)
     lora: Mapping[str, float | Sequence[str]] = dataclasses.field(
         default_factory=lambda: dict(rank=8, alpha=16.0)
     )
