@@ -89,10 +89,9 @@ def _look_at_machine(findings: Findings) -> None:
     findings.lines.append(
         ('python', f'{platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}')
     )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
     memory = machine.memory()
     known = 'unknown' if memory is None else _gigabytes(memory)
-    findings.lines.append(('cpu', f'{cores} cores, {known} memory'))
+    findings.lines.append(('cpu', f'{machine.cores()} cores, {known} memory'))
     if memory is not None and memory < _LOW_MEMORY:
         findings.notes.append(f'only {known} memory: take a small config, and a small batch size')
     free = shutil.disk_usage('.').free

@@ -118,7 +118,8 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         raise errors.UserError(
             '--table and --figure have their own tests; leave --significance and --intervals away'
         )
-    names = {task.partition('_')[0] for run in runs for _, task, _ in _scored(run)}
+    scored = (places for run in runs for places in run.evaluations.values())
+    names = {task.partition('_')[0] for places in scored for task, _ in places}
     named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.paper_tables]
     if not named:
         raise errors.UserError('the runs are of no benchmark whose paper has tables of such runs')
@@ -143,11 +144,6 @@ def _fits(paths: Sequence[str], metrics: str) -> Fits:
 
     names = [name for name in metrics.split(',') if name] or list(fitting.METRICS)
     return fitting.correlations(fitting.read(paths, names, ''), 0)
-
-
-def _scored(run: Run) -> list[tuple[int, str, str]]:
-    """The step, task and split of every result of a run."""
-    return [(step, *place) for step, places in run.evaluations.items() for place in places]
 
 
 if __name__ == '__main__':

@@ -141,17 +141,8 @@ def _built(options: Options, redo: bool, engine: Engine) -> About:
       WORK/sheets            sheets for people
       OUTPUT/mtg/TASK        the files that tasks/mtg.py reads
 
-    Args:
-      options: what is to be built.
-      redo: work of other options is thrown away, and what they have published is replaced.
-      engine: runs the jobs.
-
-    Returns:
-      The note about the rough data.
-
-    Raises:
-      UserError: an input is wrong, a folder holds the work of other options, or other files are in
-        the place of the final ones.
+    With `redo`, work of other options is thrown away, and what they have published is replaced.
+    Returns the note about the rough data.
     """
     settings = options_lib.settings(options, translating.identities(options))
     with locks.folder(options.work), engine:

@@ -211,11 +211,16 @@ def write_source(folder, task='udpos', dev=90.0, test=88.0, rate=1e-5, num_test=
     return folder
 
 
-def test_english_is_the_first_row(tmp_path):
-    rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
-    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
-    write_source(folder / 'source')
+def with_source(folder, rows=None, **source):
+    """The system of a sweep whose source training is there."""
+    rows = rows or [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
+    write_source(tiny_sweep.write(folder, rows) / 'source', **source)
     (system,) = systems_lib.systems([Sweep.read(folder)])
+    return system
+
+
+def test_english_is_the_first_row(tmp_path):
+    system = with_source(tmp_path / 'sweep')
     found = cells(tables.scores(system))
     assert [name for name, _, _ in tables.scores(system).rows] == ['en', 'de']
     assert found['en', 'chunk_f1', 'K=0'] == '88.00' and found['en', 'chunk_f1', 'K=1'] == '-'
@@ -223,10 +228,7 @@ def test_english_is_the_first_row(tmp_path):
     [line] = [line for line in lines if line['language'] == 'en']
     assert (line['mean'], line['method'], line['shots']) == ('88.0', 'zero_shot', '0')
 
-    other = tiny_sweep.write(tmp_path / 'other', rows)
-    write_source(other / 'source', test=None)
-    (system,) = systems_lib.systems([Sweep.read(other)])
-    table = tables.scores(system)
+    table = tables.scores(with_source(tmp_path / 'other', test=None))
     assert [name for name, _, _ in table.rows] == ['de']
     [note] = [note for note in table.notes if note.startswith('Without English: ')]
     assert "has no results on the split 'test'; it has validation" in note
@@ -236,9 +238,7 @@ def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
     rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0]), zero_shot('ru', 40.0)]
     rows += [*group('ru', 1, [41.0, 43.0]), zero_shot('en', 90.0), *group('en', 1, [91.0, 93.0])]
     rows += group('en', 1, [90.5, 90.5], method='fc')
-    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
-    write_source(folder / 'source')  # Whose own score of English is another one.
-    (system,) = systems_lib.systems([Sweep.read(folder)])
+    system = with_source(tmp_path / 'sweep', rows)  # Whose own score of English is another one.
     assert texts(tables.scores(system))[0] == ('en', 'language', ('90.00', '92.00 ±1.41'))
     for table in (tables.ranges(system), tables.methods(system)):
         assert table.rows[0].name == 'en'
@@ -252,17 +252,13 @@ def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
     assert means == ['90.0']
     # A model that was trained in German alone transfers to English.
     examples = {f'{FEWSHOT.task_name("udpos", "de")}/train': 10}
-    folder = tiny_sweep.write(tmp_path / 'german', rows, examples=examples)
-    (system,) = systems_lib.systems([Sweep.read(folder)])
+    (system,) = systems(tmp_path, rows, 'german', examples=examples)
     assert system.languages == ('en', 'ru') and system.every_language == ('de', 'en', 'ru')
 
 
 def test_source_training_and_the_search_of_its_learning_rate(tmp_path):
-    rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
-    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
-    write_source(folder / 'source')
-    (system,) = systems_lib.systems([Sweep.read(folder)])
-    table = tables.source(system)
+    folder = tmp_path / 'sweep'
+    table = tables.source(with_source(folder))
     [(name, _, row)] = texts(table)
     assert name == str(folder)
     # 50 steps of 8 of 200 examples.

@@ -50,17 +50,16 @@ def save(page, button: str, folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_without_a_script_nothing_is_offered_that_would_do_nothing(tmp_path):
+def test_without_a_script_nothing_is_offered_that_would_do_nothing(browser, tmp_path):
     study = judging.study()
     write(tmp_path, study)
     path = tmp_path / pages.page_name(study.sheets[0])
-    with chromium.launched() as opened:
-        for works in (False, True):
-            page = opened.new_context(java_script_enabled=works).new_page()
-            page.goto(path.as_uri())
-            assert page.locator('#save').is_visible() is works
-            assert page.locator('nav').is_visible() is works
-            assert page.locator('noscript').is_visible() is not works
+    for works in (False, True):
+        page = browser.new_context(java_script_enabled=works).new_page()
+        page.goto(path.as_uri())
+        assert page.locator('#save').is_visible() is works
+        assert page.locator('nav').is_visible() is works
+        assert page.locator('noscript').is_visible() is not works
 
 
 def test_two_judges_rate_a_study(open_page, tmp_path, capsys):

@@ -171,11 +171,6 @@ def test_models_of_languages():
     assert BertScore('zh', rescale=True).signature.startswith('bert-base-chinese_L8_')
 
 
-def test_layers_that_a_model_does_not_have(tiny):
-    with pytest.raises(errors.UserError, match='has 2 layers, and not layer 3'):
-        BertScore(model=tiny, layer=3).values(['a'], ['a'])
-
-
 def test_one_key_of_a_config_adds_it_to_each_task(tiny):
     sizes = dict(batch_size=8, lengths=dict(inputs=8, targets=8))
     options = generation.Options(**sizes, metrics=(f'bertscore={tiny}',))
@@ -197,5 +192,7 @@ def test_one_key_of_a_config_adds_it_to_each_task(tiny):
 def test_the_layer(tiny):
     assert BertScore.of_encoder(tiny, 'de', 2).layer == 2
     assert BertScore.of_encoder('bert-base-multilingual-cased', 'de').layer == -1
+    with pytest.raises(errors.UserError, match='has 2 layers, and not layer 3'):
+        BertScore(model=tiny, layer=3).values(['a'], ['a'])
     with pytest.raises(errors.UserError, match='takes a model from a folder or the Hugging Face'):
         BertScore.of_encoder('no/such/place')

@@ -42,11 +42,6 @@ def test_confusion():
         classification.confusion(['4'], ['1'], ['1', '2'])
 
 
-def test_mistakes():
-    with pytest.raises(errors.UserError, match="unknown label among the targets 'c'"):
-        classification.Classification(('a', 'b'))(['c'], ['a'])
-
-
 @given(st.lists(st.tuples(st.sampled_from('abc'), st.sampled_from('abc')), min_size=1, max_size=20))
 def test_accuracy_is_the_mean_of_examples_and_the_diagonal(examples):
     targets, predictions = map(list, zip(*examples, strict=True))

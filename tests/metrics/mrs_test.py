@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 from xlbench import metrics
 from xlbench.benchmarks import MRS
 from xlbench.metrics import mrs, rouge, words
-from xlbench.system import errors
 
 REL = 1e-9
 WORDS = ['a', 'b', 'a.m.', '.', '...', 'so?', '"', "it's", '«', '»', 'Mr.', '3.5', '\n', '']
@@ -146,8 +145,6 @@ def test_references_that_are_left_out():
     rows = metric.per_example(targets, [['a b']] * 6)
     assert [bool(row) for row in rows] == [False, False, True, False, True, False]
     assert metric(targets, [['a b']] * 6)['mrs_rouge_1'] == pytest.approx(50, rel=1e-7)
-    with pytest.raises(errors.UserError, match='no example is left'):
-        metric(['...'], [['a']])
 
 
 def test_empty_predictions():
@@ -181,8 +178,6 @@ def test_validation_rouge_counts_examples_with_three_predictions():
         {},
     ]
     assert metric(['.', ''], [['.', '', 'x'], ['', '.', 'x']])['mrs_validation_rouge'] > 0
-    with pytest.raises(errors.UserError, match='three predictions'):
-        metric(['a'], [['a']])
 
 
 # ---- Words ----

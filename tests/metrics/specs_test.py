@@ -142,10 +142,21 @@ def test_targets_and_predictions_that_are_no_pairs_of_texts(metric):
         (lambda: metrics.BertScore(model='hfl/chinese-bert-wwm-ext'), 'no usual layer'),
         (lambda: metrics.BertScore(), 'lang, such as de, or a model'),
         (lambda: metrics.BertScore.clidsum('en'), 'language of ClidSum'),
+        (
+            lambda: metrics.Classification(('a', 'b'))(['c'], ['a']),
+            "unknown label among the targets 'c'",
+        ),
+        (
+            lambda: metrics.ChunkF1()(['A', 'A B'], ['A', 'A']),
+            r'predictions\[1\] has 1 tags but its target has 2',
+        ),
+        (lambda: metrics.MultilingualRouge('de').score_pairs(['a'], ['a'], ['rouge0']), 'rouge0'),
+        (lambda: metrics.MrsRouge('en')(['...'], [['a']]), 'no example is left'),
+        (lambda: metrics.MrsValidationRouge()(['a'], [['a']]), 'three predictions'),
     ],
 )
-def test_settings_that_a_metric_does_not_have(make, message):
-    """Said when it is made, and not after a day of training."""
+def test_what_a_metric_does_not_take(make, message):
+    """Of settings it is said when it is made, and not after a day of training."""
     with pytest.raises(errors.UserError, match=message):
         make()
 

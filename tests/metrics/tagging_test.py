@@ -4,12 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from xlbench import metrics
 from xlbench.data import features
 from xlbench.metrics import tagging
-from xlbench.system import errors
 
 REL = 1e-9
 
@@ -151,11 +150,6 @@ def test_golden_places_of_tags(golden):
             assert len(by_place) == expected['n_targets']
 
 
-def test_mistakes():
-    with pytest.raises(errors.UserError, match=r'predictions\[1\] has 1 tags but its target has 2'):
-        tagging.ChunkF1()(['A', 'A B'], ['A', 'A'])
-
-
 SENTENCES = st.lists(
     st.lists(st.sampled_from(['B-A', 'I-A', 'B-B', 'O', 'SYM', 'X']), min_size=1, max_size=5),
     min_size=1,
@@ -163,6 +157,7 @@ SENTENCES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(SENTENCES)
 def test_the_right_tags_are_perfect_unless_nothing_is_inside(sentences):
     texts = [' '.join(tags) for tags in sentences]
@@ -170,6 +165,7 @@ def test_the_right_tags_are_perfect_unless_nothing_is_inside(sentences):
     assert found == (0.0 if set(itertools.chain.from_iterable(sentences)) == {'O'} else 100.0)
 
 
+@settings(deadline=None)
 @given(SENTENCES, st.data())
 def test_sentences_add_up(sentences, data):
     targets = [' '.join(tags) for tags in sentences]

@@ -2,34 +2,31 @@
 
 import functools
 import json
-import pathlib
 
 import jax
 import named_weights
 import numpy as np
 import pytest
+import references
 import safetensors.numpy
 
 from xlbench import decoding, models
 from xlbench.data import features
 from xlbench.huggingface import checkpoint
 
-GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
-NAMES = sorted(path.stem.removeprefix('family_') for path in GOLDENS.glob('family_*.npz'))
+NAMES = [path.stem.removeprefix('family_') for path in references.GOLDENS.glob('family_*.npz')]
 FORCED = {'m2m_100': 57}
 
 
-@functools.cache
 def golden(name):
-    return dict(np.load(GOLDENS / f'family_{name}.npz'))
+    return references.stored(f'family_{name}')[0]
 
 
 def weights(name):
-    stored = golden(name).items()
-    return {k[8:]: v.astype(np.float32) for k, v in stored if k.startswith('weights/')}
+    return references.stored(f'family_{name}')[1]
 
 
-@pytest.fixture(scope='module', params=NAMES)
+@pytest.fixture(scope='module', params=sorted(NAMES))
 def opened(request, tmp_path_factory):
     """(name, its folder as transformers writes it, the checkpoint, the model, its parameters)."""
     folder = tmp_path_factory.mktemp('families') / request.param

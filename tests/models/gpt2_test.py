@@ -1,11 +1,11 @@
 import functools
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import named_weights
 import numpy as np
 import pytest
+import references
 
 from xlbench import decoding, models
 from xlbench.data import features
@@ -32,20 +32,16 @@ CASES = {
 }
 
 
-@pytest.fixture(scope='module')
-def golden():
-    path = pathlib.Path(__file__).parents[1] / 'goldens' / 'gpt2.npz'
-    return dict(np.load(path))
+VALUES, WEIGHTS, GRADIENTS = references.stored('gpt2')
 
 
 @pytest.fixture(scope='module')
-def params(golden):
-    weights = {k[8:]: v.astype(np.float32) for k, v in golden.items() if k.startswith('weights/')}
-    return named_weights.to_params(gpt2_names.names('gpt2', MODEL.config), weights)
+def params():
+    return named_weights.to_params(gpt2_names.names('gpt2', MODEL.config), WEIGHTS)
 
 
-def examples(golden):
-    texts = zip((golden[f'text{row}'] for row in range(3)), golden['lengths'], strict=True)
+def examples():
+    texts = zip((VALUES[f'text{row}'] for row in range(3)), VALUES['lengths'], strict=True)
     return [{'inputs': text[:prompt], 'targets': text[prompt:]} for text, (prompt, _) in texts]
 
 
@@ -71,27 +67,27 @@ def states_and_logits(params, tokens, segments):
     )
 
 
-def test_logits_equal_transformers_whatever_the_padding(golden, params):
+def test_logits_equal_transformers_whatever_the_padding(params):
     run = jax.jit(states_and_logits)
     for row in range(3):
-        text, expected = golden[f'text{row}'], golden[f'logits{row}']
+        text, expected = VALUES[f'text{row}'], VALUES[f'logits{row}']
         for before, after in ((0, 30 - len(text)), (30 - len(text), 0)):
             tokens = np.pad(text, (before, after), constant_values=7)[None]
             segments = np.pad(np.ones_like(text), (before, after))[None]
             logits = run(params, tokens, segments)[0, before : before + len(text)]
             np.testing.assert_allclose(logits, expected, atol=1e-4, rtol=0)
-    logits = states_and_logits(params, golden['text0'][None], None)
-    np.testing.assert_allclose(logits[0], golden['logits0'], atol=1e-4, rtol=0)
+    logits = states_and_logits(params, VALUES['text0'][None], None)
+    np.testing.assert_allclose(logits[0], VALUES['logits0'], atol=1e-4, rtol=0)
 
 
-def test_token_losses_and_gradients_equal_transformers_alone_and_packed(golden, params):
+def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
     objective = LanguageModel(loss_on='everything')
-    alone, shorter = examples(golden), LanguageModel()
+    alone, shorter = examples(), LanguageModel()
 
     def total(params, batch):
         return objective.loss(MODEL, params, batch, None)['loss']
 
-    expected = sum(golden[f'losses{row}'].sum() for row in range(3))
+    expected = sum(VALUES[f'losses{row}'].sum() for row in range(3))
     entries = gpt2_names.names('gpt2', MODEL.config)
     for batch in (
         batch_of([[example] for example in alone]),
@@ -101,28 +97,27 @@ def test_token_losses_and_gradients_equal_transformers_alone_and_packed(golden, 
         loss, gradients = jax.jit(jax.value_and_grad(total))(params, batch)
         np.testing.assert_allclose(loss, expected, rtol=1e-5)
         gradients = named_weights.from_params(entries, jax.tree.map(np.array, gradients))
-        for name, value in golden.items():
-            if name.startswith('gradients/'):
-                np.testing.assert_allclose(gradients[name[10:]], value, atol=1e-3, rtol=1e-4)
-        assert objective.weight(batch) == sum(len(golden[f'losses{row}']) for row in range(3))
-        targets = sum(golden[f'losses{row}'][n - 1 :].sum() for row, (n, _) in lengths(golden))
+        for name, value in GRADIENTS.items():
+            np.testing.assert_allclose(gradients[name], value, atol=1e-3, rtol=1e-4)
+        assert objective.weight(batch) == sum(len(VALUES[f'losses{row}']) for row in range(3))
+        targets = sum(VALUES[f'losses{row}'][n - 1 :].sum() for row, (n, _) in lengths())
         np.testing.assert_allclose(
             shorter.loss(MODEL, params, batch, None)['loss'], targets, rtol=1e-5
         )
     batch = padded_left(batch_of([[example] for example in alone]))
     nats = shorter.token_losses(MODEL, params, batch)
-    for row, (prompt, continuation) in lengths(golden):
-        expected = golden[f'losses{row}'][prompt - 1 :]
+    for row, (prompt, continuation) in lengths():
+        expected = VALUES[f'losses{row}'][prompt - 1 :]
         np.testing.assert_allclose(nats[row, :continuation], expected, atol=1e-4)
 
 
-def lengths(golden):
-    return list(enumerate(golden['lengths'].tolist()))
+def lengths():
+    return list(enumerate(VALUES['lengths'].tolist()))
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_decoding_equals_transformers(golden, params, case, monkeypatch):
-    batch = batch_of([[example] for example in examples(golden)])
+def test_decoding_equals_transformers(params, case, monkeypatch):
+    batch = batch_of([[example] for example in examples()])
     if case == 'beams':  # The cache grows between tokens; that of the prompt is before it.
         monkeypatch.setattr(loop, 'WORTH_A_CACHE', 0)
     options = decoding.Options(**CASES[case], max_length=20)
@@ -131,13 +126,13 @@ def test_decoding_equals_transformers(golden, params, case, monkeypatch):
             decoding.decode, MODEL, options=options, start_id=0, eos_id=EOS, pad_id=EOS
         )
     )
-    expected = np.stack([golden[f'{case}{row}'] for row in range(3)])
+    expected = np.stack([VALUES[f'{case}{row}'] for row in range(3)])
     assert (expected == EOS).any()  # Some texts end.
     for each in (batch, padded_left(batch)):
         decoded = decode(params, each)
         np.testing.assert_array_equal(decoded.tokens, expected)
         if case != 'greedy':
-            scores = np.stack([golden[f'{case}{row}/scores'] for row in range(3)])
+            scores = np.stack([VALUES[f'{case}{row}/scores'] for row in range(3)])
             np.testing.assert_allclose(decoded.scores, scores, atol=1e-4)
 
 

@@ -44,12 +44,8 @@ class Golden:
     """What the reference makes of a tiny random model; see tools/goldens/make_mvbart.py."""
 
     def __init__(self):
-        stored = dict(np.load(references.GOLDENS / 'mvbart.npz'))
-        self.values = {k: v for k, v in stored.items() if '/' not in k}
-        self.gradients = {k[10:]: v for k, v in stored.items() if k.startswith('gradients/')}
-        weights = {
-            k[8:]: v.astype(np.float32) for k, v in stored.items() if k.startswith('weights/')
-        }
+        self.values, weights, self.gradients = references.stored('mvbart')
+        weights = dict(weights)
         # The two biases of the reference only occur as a sum.
         weights['section.bias_l0'] = weights['section.bias_ih_l0'] + weights['section.bias_hh_l0']
         for name in ('weight_ih', 'weight_hh', 'bias'):

@@ -1,11 +1,11 @@
 """XLM: an encoder of BERT's kind under other names, with a table of languages."""
 
 import json
-import pathlib
 
 import jax
 import numpy as np
 import pytest
+import references
 import safetensors.numpy
 
 from xlbench import models
@@ -14,7 +14,6 @@ from xlbench.huggingface import checkpoint, xlm
 from xlbench.system import errors
 from xlbench.training.objectives import classification
 
-GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 CONFIG = dict(
     model_type='xlm', n_words=61, emb_dim=24, n_layers=2, n_heads=4, n_langs=3,
     max_position_embeddings=40, dropout=0.0, attention_dropout=0.0,
@@ -22,44 +21,38 @@ CONFIG = dict(
 IDS = dict(pad_id=2, bos_id=0, eos_id=1, decoder_start_id=0)
 
 
-@pytest.fixture(scope='module')
-def stored():
-    return dict(np.load(GOLDENS / 'xlm.npz'))
+VALUES, WEIGHTS, _ = references.stored('xlm')
 
 
 @pytest.fixture(scope='module')
-def folder(stored, tmp_path_factory):
+def folder(tmp_path_factory):
     """A checkpoint as the public ones are: of a masked-language model."""
     folder = tmp_path_factory.mktemp('xlm')
-    weights = {
-        f'transformer.{name[8:]}': value.astype(np.float32)
-        for name, value in stored.items()
-        if name.startswith('weights/')
-    }
+    weights = {f'transformer.{name}': value for name, value in WEIGHTS.items()}
     weights['pred_layer.proj.bias'] = np.zeros(61, np.float32)
     safetensors.numpy.save_file(weights, folder / 'model.safetensors')
     (folder / 'config.json').write_text(json.dumps(CONFIG))
     return folder
 
 
-def test_states_equal_transformers_with_languages_and_without(stored, folder):
+def test_states_equal_transformers_with_languages_and_without(folder):
     opened = checkpoint.open(str(folder))
     model, params = models.build(**opened.model), checkpoint.load_params(opened)
     assert (opened.family, model.config.num_languages, model.config.type_vocab_size) == (
         'bert', 3, 0
     )  # fmt: skip
-    segments = (stored['inputs'] != 2).astype(np.int32)
+    segments = (VALUES['inputs'] != 2).astype(np.int32)
     real = segments[:, ::3, None]
     run = jax.jit(model.apply)
     for languages, expected in (
-        (None, stored['states']),
-        (stored['languages'], stored['states_of_languages']),
+        (None, VALUES['states']),
+        (VALUES['languages'], VALUES['states_of_languages']),
     ):
-        states = run({'params': params}, stored['inputs'], segments, languages=languages)
+        states = run({'params': params}, VALUES['inputs'], segments, languages=languages)
         np.testing.assert_allclose(states[:, ::3] * real, expected * real, atol=1e-4, rtol=0)
 
 
-def test_the_folder_is_written_as_it_was_read(stored, folder, tmp_path):
+def test_the_folder_is_written_as_it_was_read(folder, tmp_path):
     opened = checkpoint.open(str(folder))
     model, params = models.build(**opened.model), checkpoint.load_params(opened)
     checkpoint.save(tmp_path / 'again', 'bert', model.config, params, IDS, ())
@@ -67,10 +60,9 @@ def test_the_folder_is_written_as_it_was_read(stored, folder, tmp_path):
     assert again.model == opened.model
     assert (again.config['model_type'], again.config['pad_token_id']) == ('xlm', 2)
     tensors = safetensors.numpy.load_file(tmp_path / 'again' / 'model.safetensors')
-    expected = {k[8:]: v for k, v in stored.items() if k.startswith('weights/')}
-    assert tensors.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(tensors[name], value.astype(np.float32))
+    assert tensors.keys() == WEIGHTS.keys()
+    for name, value in WEIGHTS.items():
+        np.testing.assert_array_equal(tensors[name], value)
 
 
 def test_batches_say_the_languages_of_an_xlm():

@@ -1,6 +1,5 @@
 """Real runs of several processes: the same numbers as one, whatever happens to the processes."""
 
-import contextlib
 import signal
 
 import children
@@ -8,7 +7,6 @@ import pytest
 import tiny
 
 from xlbench import train
-from xlbench.system import logs
 from xlbench.training import checkpoints
 
 pytestmark = pytest.mark.nightly
@@ -52,13 +50,11 @@ def test_two_processes_compute_what_one_device_does(tiny_root, one_device, tmp_p
     assert len({str(batch['examples']) for batch in one}) == 6
 
 
-def test_lost_processes_a_hang_and_other_devices_change_nothing(
-    tiny_root, one_device, tmp_path, monkeypatch
-):
+def test_lost_processes_a_hang_and_other_devices_change_nothing(tiny_root, one_device, tmp_path):
     """On one device; on two processes that share all rows, twice; on eight devices, to the end."""
     workdir = tmp_path / 'run'
     with children.recording(tmp_path / 'leg-0'), children.on_devices(1):
-        train_until(3, brief(tiny_root), workdir, monkeypatch)
+        tiny.train_until(3, brief(tiny_root), workdir)
     starts = [newest(workdir)]
     arguments = children.flags(tmp_path, brief(tiny_root, tensor=2))
     # Process 0 is killed while it saves: the other one ends soon, and says why.
@@ -100,24 +96,6 @@ def test_lost_processes_a_hang_and_other_devices_change_nothing(
     for leg, (start, end) in enumerate(zip([0, *starts], (3, 4, 5, 6), strict=True)):
         for batches in children.recorded(tmp_path / f'leg-{leg}'):
             assert batches[: end - start] == whole[start:end], leg
-
-
-class _Stopped(Exception):
-    pass
-
-
-def train_until(step, config, workdir, monkeypatch) -> None:
-    """Trains in this process until a step has been noted."""
-    write = logs.Log.write
-
-    def write_until(log, number, *rest):
-        write(log, number, *rest)
-        if number == step:
-            raise _Stopped
-
-    with monkeypatch.context() as patch, contextlib.suppress(_Stopped):
-        patch.setattr(logs.Log, 'write', write_until)
-        train.train(config, str(workdir))
 
 
 def newest(workdir) -> int:

@@ -95,5 +95,5 @@ def test_without_a_summary_in_the_dialogue_s_language_nothing_is_translated(root
 def test_a_malformed_dialogue_is_named_with_its_line(root, turns, reason):
     (root / 'train.jsonl').write_text(json.dumps(MEETING | {'dialogue': turns}) + '\n')
     task = register()[0]
-    (record,) = task.source._read('train', *task.source.paths('train'))
+    (record,) = task.source.read('train', *task.source.paths('train'))
     assert reason in str(record) and 'train.jsonl:1' in str(record)

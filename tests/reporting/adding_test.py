@@ -12,7 +12,6 @@ import pytest
 
 from xlbench import score
 from xlbench.reporting import adding, results
-from xlbench.system import files
 from xlbench.system.errors import UserError
 
 NAMES = ['meteor_exact_stem', 'chrf++', 'bertscore=ENCODER@1']
@@ -62,31 +61,6 @@ def test_scores_are_added_beside_the_earlier_ones(run, added, capsys):
     score.main([str(run), f'--metrics={",".join(added)}'])
     assert 'has all these scores' in capsys.readouterr().out
     assert content(run) == after
-
-
-def test_interrupted_at_any_write_it_ends_with_the_same_bytes(run, added, tmp_path, monkeypatch):
-    whole = shutil.copytree(run, tmp_path / 'whole')
-    count = 2 * len(adding.add(whole, added))
-    expected, write = content(whole), files.write
-    assert count >= 4
-    for stop in range(count):
-        copy = shutil.copytree(run, tmp_path / f'copy{stop}')
-        done = []
-
-        def fail(path, data, done=done, stop=stop):
-            if len(done) == stop:
-                raise KeyboardInterrupt
-            done.append(path)
-            write(path, data)
-
-        monkeypatch.setattr(files, 'write', fail)
-        with pytest.raises(KeyboardInterrupt):
-            adding.add(copy, added)
-        monkeypatch.setattr(files, 'write', write)
-        assert content(copy) != expected
-        results.read_run(copy)  # Whole files at any time.
-        adding.add(copy, added)
-        assert content(copy) == expected
 
 
 # Adds scores to copies of a run in forked processes, each killed before the file operation of a

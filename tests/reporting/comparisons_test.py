@@ -5,10 +5,11 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from report_sections import section_of
 from workdir_files import QG, change, write_predictions, write_workdir
 
 from xlbench import metrics, report
-from xlbench.reporting import comparisons, results, sections as sections_lib, statistics
+from xlbench.reporting import comparisons, results, statistics
 from xlbench.system.errors import UserError
 
 COUNT = 30
@@ -17,7 +18,7 @@ WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
 
 def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
     """A run that writes some of the words of each reference; its scores are those of the texts."""
-    write_workdir(path, lambda step, task: 0.0, seed=seed, steps=steps, num_examples=COUNT)
+    write_workdir(path, 0.0, seed=seed, steps=steps, num_examples=COUNT)
     named = {'name': name or path.name}  # Equal configs would be seeds of one system.
     change(path / 'config.json', lambda was: {'config': was['config'] | named})
     suite = {'rouge_l': metrics.MultilingualRouge('de'), 'bleu': metrics.SacreBleu()}[score]
@@ -42,10 +43,14 @@ def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
 
 
 def table(*paths, test='t-test', step='last', against=''):
-    runs = [results.read_run(path) for path in paths]
-    (section,) = sections_lib.sections(runs, step)
-    other = sections_lib.sections(runs, against)[0] if against else None
+    section = section_of(*paths, step=step)
+    other = section_of(*paths, step=against) if against else None
     return comparisons.table(section, section.scores[0], test, other, against)
+
+
+def scores_of(path):
+    """The scores of the run in English."""
+    return results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores
 
 
 def test_runs_are_compared(tmp_path):
@@ -104,14 +109,12 @@ def test_seeds_are_averaged_before_the_test(tmp_path, capsys):
     other = write(tmp_path / 'other', 0.9, seed=3)
     assert report.main([*map(str, seeds), '--intervals']) == 0
     said = capsys.readouterr().out
-    pair = [
-        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l'] for path in seeds
-    ]
+    pair = [scores_of(path)['rouge_l'] for path in seeds]
     width = 12.7062 * abs(pair[0] - pair[1]) / 2  # t of one degree of freedom.
     assert f'{sum(pair) / 2:.1f} ±{width:.1f}' in said and '95 % interval of the mean over' in said
     made = table(*seeds, other)
     assert made.rows[0].name == 'other minus s (2 seeds)'
-    (best,) = [results.read_run(other).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l']]
+    best = scores_of(other)['rouge_l']
     assert made.rows[0].cells[0].value == pytest.approx(best - sum(pair) / 2)
 
 
@@ -120,10 +123,7 @@ def test_corpus_scores_are_resampled(tmp_path):
     poor = write(tmp_path / 'poor', 0.7, seed=1, score='bleu')
     made = table(poor, good, test='bootstrap')
     difference, _ = made.rows
-    bleus = [
-        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['bleu']
-        for path in (good, poor)
-    ]
+    bleus = [scores_of(path)['bleu'] for path in (good, poor)]
     assert difference.cells[0].value == pytest.approx(bleus[0] - bleus[1])
     average = difference.cells[-1]
     assert average.value == pytest.approx(np.mean([cell.value for cell in difference.cells[:-1]]))
@@ -174,8 +174,7 @@ def test_an_own_metric_is_computed_again_from_the_stored_texts(tmp_path, monkeyp
             scores |= metrics.Classification()([x['target'] for x in lines], texts)
             change(folder, {'scores': scores, 'metrics': [spec, f1]})
             write_predictions(path, folder.name, lines)
-    runs = [results.read_run(path) for path in paths]
-    (section,) = sections_lib.sections(runs)
+    section = section_of(*paths)
     for test in ('bootstrap', 'randomization'):
         made = comparisons.table(section, 'longest', test)
         assert all(cell.mark == '*' for cell in made.rows[0].cells) and len(made.notes) == 1
@@ -189,8 +188,7 @@ def test_an_own_metric_is_computed_again_from_the_stored_texts(tmp_path, monkeyp
 
     def missing(change: dict, score: str = 'longest') -> str:
         (place / 'metrics.json').write_text(json.dumps(record | change))
-        (section,) = sections_lib.sections([results.read_run(path) for path in paths])
-        made = comparisons.table(section, score, 'bootstrap')
+        made = comparisons.table(section_of(*paths), score, 'bootstrap')
         return ' '.join([made.missing, *made.notes[1:]])
 
     assert 'does not name its metrics; evaluate again' in missing({'metrics': []})
@@ -244,7 +242,7 @@ def test_other_examples_and_changed_texts_have_no_test(tmp_path):
 def test_a_metric_is_made_again_from_its_signature(tmp_path, metric):
     targets, texts = ['Das ist ein Haus.', 'Wo?'], ['Das ist kein Haus!', 'wo?']
     ((score, value),) = metric(targets, texts).items()
-    write_workdir(tmp_path / 'run', lambda step, task: 0.0, baselines=False)
+    write_workdir(tmp_path / 'run', 0.0, baselines=False)
     result = results.read_run(tmp_path / 'run').at(10, 'test')['mtg_qg_de_de']
     name = type(metric).__name__
     for signature, made in ((metric.signature, True), ('nrefs:1', False)):

@@ -1,6 +1,7 @@
 """A benchmark that is only declared has its report: the paper's rows, notes, several systems."""
 
 import pytest
+from report_sections import documents_of, section_of
 from workdir_files import write_workdir
 
 from xlbench import benchmarks
@@ -9,7 +10,7 @@ from xlbench.benchmarks.fewshot import LabelBenchmark
 from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.parallel import ParallelBenchmark
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe
-from xlbench.reporting import documents, layout, printed, results, sections as sections_lib
+from xlbench.reporting import layout, printed, results
 from xlbench.reporting.paper_tables import making
 from xlbench.reproduce import showing
 
@@ -87,11 +88,11 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
     assert not (paper._FOLDER / 'sib_sizes.csv').exists()
     assert benchmark.official_size('topic', 'test', 'sw') == 204
     scenario = benchmark.scenario('zero_shot', 'topic')
-    ours = dict(data='files', tasks=scenario.evaluate, mixture=scenario.mixture)
+    ours = dict(data='files', scenario=scenario)
     for number, data in ((204, 'official'), (9, 'other')):
         folder = tmp_path / data
-        write_workdir(folder, lambda step, task: 35.0, num_examples=number, **ours)
-        [section] = sections_lib.sections([results.read_run(folder)])
+        write_workdir(folder, 35.0, num_examples=number, **ours)
+        section = section_of(folder)
         assert (section.title, section.data) == ('sib, Topics (arXiv:2309.07445)', data)
     key = {'model': 'XLM-R', 'scenario': 'zero_shot'}
     recipe = Recipe.of(benchmark, [Command('a')], [Experiment('a', 'XLM-R', 'XLM-R', ('a',), key)])
@@ -104,14 +105,11 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
 
 def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
     scenario = toy.scenario('multi', 'sum')
-    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
-    run = write_workdir(tmp_path / 'run', lambda step, task: 35.0, **ours)
+    ours = dict(data='files', num_examples=7, scenario=scenario)
+    run = write_workdir(tmp_path / 'run', 35.0, **ours)
     system = {'config': {'system': 'their model', 'seed': 0}, 'scored': {'toy_sum_en_en': {}}}
-    scored = write_workdir(
-        tmp_path / 'scored', lambda step, task: 45.0, **ours, baselines=False, info=system
-    )
-    runs = [results.read_run(path) for path in (run, scored)]
-    [section] = sections_lib.sections(runs)
+    scored = write_workdir(tmp_path / 'scored', 45.0, **ours, baselines=False, info=system)
+    section = section_of(run, scored)
     assert (section.title, section.data) == ('toy, Toys (arXiv:0000.00000)', 'official')
     table, *others = layout.tables(section)
     rows = {row.name: [*map(str, row.cells)] for row in table.rows}
@@ -127,11 +125,7 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
     assert 'The paper stems words.' in table.notes
     assert 'The paper stems words.' not in others[-1].notes
     assert toy.paper_scores('big', 'multi', 'sum', 'en')['bertscore'] == 71.0
-    for text in (
-        documents.markdown([section]),
-        documents.latex([section]),
-        documents.html([section]),
-    ):
+    for text in documents_of(section):
         assert 'their model' in text and 'big (paper, multi)' in text and 'stems words' in text
 
 
@@ -141,7 +135,7 @@ def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     assert sheet.cells == [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
     assert '| small | en | 20.5 | - |' in printed.markdown(sheet)
     scenario = toy.scenario('multi', 'sum')
-    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
+    ours = dict(data='files', num_examples=7, scenario=scenario)
     run = write_workdir(tmp_path / 'run', lambda step, task: 35.04, **ours)
     recipe = recipe_of(toy)
     (table,) = recipe.tables

@@ -10,10 +10,11 @@ import shutil
 
 import chromium
 import pytest
+from report_sections import sections_of
 from workdir_files import QG, change, write_predictions, write_workdir
 
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import comparisons, documents, results, sections as sections_lib
+from xlbench.reporting import comparisons, documents
 
 PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1440, 'height': 900}
 ATTACK = '</script><script>window.hurt = 1</script><img src=x onerror="window.hurt = 1">'
@@ -60,9 +61,8 @@ def write_answers(path: pathlib.Path, is_first: bool) -> None:
 @pytest.fixture(scope='module')
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp('report')
-    runs = [results.read_run(path) for path in write_runs(folder)]
     path = folder / 'report.html'
-    path.write_text(documents.html(sections_lib.sections(runs)), encoding='utf-8')
+    path.write_text(documents.html(sections_of(*write_runs(folder))), encoding='utf-8')
     return path
 
 
@@ -265,7 +265,7 @@ def every_table(tmp_path_factory):
     paths = []
     for i, name in enumerate(('one', 'two', 'three')):
         info = {'config': {'seed': 0, 'name': name, 'optimizer': {'rate': 10.0**-i}}, 'seed': 0}
-        path = write_workdir(folder / name, lambda step, task, i=i: 20.0 + i, tasks=(*qg, *sg),
+        path = write_workdir(folder / name, 20.0 + i, tasks=(*qg, *sg),
                              info=info)  # fmt: skip
         paths.append(path)
         for task in (*qg, *sg):
@@ -281,10 +281,10 @@ def every_table(tmp_path_factory):
     for setting in ('zero_shot', 'multi'):
         scenario = MRS.scenario(setting, 'generation')
         paths.append(
-            write_workdir(folder / setting, lambda step, task: 30.0, mixture=scenario.mixture,
+            write_workdir(folder / setting, 30.0, mixture=scenario.mixture,
                           tasks=scenario.evaluate, baselines=False)
         )  # fmt: skip
-    sections = sections_lib.sections([results.read_run(path) for path in paths])
+    sections = sections_of(*paths)
     path = folder / 'report.html'
     path.write_text(documents.html(comparisons.beside(sections, 't-test')), encoding='utf-8')
     return path

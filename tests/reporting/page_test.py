@@ -26,7 +26,7 @@ def data_of(page):
 
 def test_every_text_of_a_page_is_escaped_once(tmp_path):
     paths = [
-        write_workdir(tmp_path / f'a "<b>&{i}', lambda step, task: 50.0, info={'config': {'i': i}})
+        write_workdir(tmp_path / f'a "<b>&{i}', 50.0, info={'config': {'i': i}})
         for i in range(2)
     ]
     section = dataclasses.replace(section_of(*paths), notes=('<i> & "q"\x1b\nb',))
@@ -38,8 +38,8 @@ def test_every_text_of_a_page_is_escaped_once(tmp_path):
 
 def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
     for seed, value in ((1, 40.0), (2, 50.0)):
-        write_workdir(tmp_path / f'good_{seed}', lambda step, task, v=value: v, seed=seed)
-    write_workdir(tmp_path / 'bad', lambda step, task: 20.0, mixture='mtg_zero_shot_qg')
+        write_workdir(tmp_path / f'good_{seed}', value, seed=seed)
+    write_workdir(tmp_path / 'bad', 20.0, mixture='mtg_zero_shot_qg')
     section = section_of(*(tmp_path / name for name in ('bad', 'good_1', 'good_2')))
     text = documents.html([section])
     answer = text[text.index('class="answer"') : text.index('id="s1-scores"')]
@@ -58,7 +58,7 @@ def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
 def test_the_answer_compares_equal_numbers_of_examples_alone(tmp_path):
     """A run on 10 examples has the highest score, and the baselines were scored on 3,000."""
     for name, value, count in (('few', 99.0, 10), ('many', 40.0, 300), ('most', 30.0, 300)):
-        write_workdir(tmp_path / name, lambda step, task, v=value: v, num_examples=count,
+        write_workdir(tmp_path / name, value, num_examples=count,
                       baselines=name == 'few', info={'config': {'name': name}})  # fmt: skip
     section = section_of(*(tmp_path / name for name in ('few', 'many', 'most')))
     text = documents.html([section])
@@ -71,7 +71,7 @@ def test_the_answer_compares_equal_numbers_of_examples_alone(tmp_path):
 
 def test_only_marks_that_are_drawn_are_named(tmp_path):
     paths = [
-        write_workdir(tmp_path / f'run{i}', lambda step, task, i=i: 30.0 + i, baselines=i == 0,
+        write_workdir(tmp_path / f'run{i}', 30.0 + i, baselines=i == 0,
                       info={'config': {'name': i}})
         for i in range(4)
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_no_text_of_a_plot_is_cut(tmp_path):
     """A map of one task in two languages is lower than the name of its axis is long."""
     both = tuple(MTG.task_name('qg', lang) for lang in ('en', 'de'))
     paths = [
-        write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', lambda step, task, i=i: 30.0 + i,
+        write_workdir(tmp_path / f'a_run_with_a_long_name_{i}', 30.0 + i,
                       tasks=both, info={'config': {'name': i}})
         for i in range(2)
     ]  # fmt: skip
@@ -144,7 +144,7 @@ def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(t
 
 
 def test_differences_are_to_the_paper_on_official_data(tmp_path):
-    run = write_workdir(tmp_path / 'a', lambda *_: 30.0, data='files', tasks=QG.evaluate)
+    run = write_workdir(tmp_path / 'a', 30.0, data='files', tasks=QG.evaluate)
     text = documents.html([section_of(run)])
     chosen = re.search(r'<option value="([^"]*)" selected>', text)[1]
     section = section_of(run)
@@ -154,7 +154,7 @@ def test_differences_are_to_the_paper_on_official_data(tmp_path):
 
 
 def test_only_the_script_and_the_style_of_the_page_run(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     text = documents.html([section_of(path)])
     policy = re.search(r'Security-Policy" content="([^"]*)"', text)[1]
     assert "default-src 'none'" in policy
@@ -169,7 +169,7 @@ def test_only_the_script_and_the_style_of_the_page_run(tmp_path):
 
 
 def test_latex_of_every_table_can_be_copied(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     text = documents.html([section_of(path)])
     tables = data_of(text)['latex']
     assert set(re.findall(r'data-latex="([^"]*)"', text)) == set(tables)
@@ -223,7 +223,7 @@ def test_maps_of_languages_and_tasks(tmp_path):
     texts = re.findall(r'<text[^>]*>([^<]*)</text>', one.svg())
     assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
     both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)
-    path = write_workdir(tmp_path / 'two', lambda step, task: 1.0, tasks=both)
+    path = write_workdir(tmp_path / 'two', 1.0, tasks=both)
     section = section_of(path)
     (one,) = plots.maps(section, style_lib.of_section(section), 's1')
     assert 'in each task and language' in one.numbers.notes[0]
@@ -234,7 +234,7 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
     task = QG.evaluate[1]
     line = {'id': 7, 'input': 'ein\nText', 'target': 'Ziel', 'references': ['Ziel', 'Ende']}
     for name, value in (('a', 50.0), ('b', 40.0)):
-        path = write_workdir(tmp_path / name, lambda step, task, v=value: v, mixture=f'mtg_{name}')
+        path = write_workdir(tmp_path / name, value, mixture=f'mtg_{name}')
         lines = [line | {'prediction': f'von {name}', 'scores': {'rouge_l': value}}]
         write_predictions(path, task, lines * (name == 'a') or [*lines, {'id': 8, 'input': 'x'}])
     section = section_of(tmp_path / 'a', tmp_path / 'b')
@@ -249,7 +249,7 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
 
 
 def test_any_text_reaches_the_page_as_it_is(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     texts = [
         '</script><!--<script>\r\n',
         'שלום עולם',
@@ -274,7 +274,7 @@ def test_any_text_reaches_the_page_as_it_is(tmp_path):
 
 
 def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     for task in QG.evaluate:
         write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
     section = section_of(path)
@@ -290,7 +290,7 @@ def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
 
 def test_all_suggestions_of_an_example_are_shown(tmp_path):
     task = MRS.task_name('retrieval', 'ja')
-    path = write_workdir(tmp_path / 'run', lambda *_: 2.0, tasks=(task,), baselines=False)
+    path = write_workdir(tmp_path / 'run', 2.0, tasks=(task,), baselines=False)
     example = {'input': 'ねえ', 'target': 'うん', 'prediction': 'はい'}
     suggestions = [{'text': text, 'score': 1.0} for text in ('はい', 'いいえ', '<b>')]
     broken = {'suggestions': 3, 'n_best': ['x']}
@@ -300,7 +300,7 @@ def test_all_suggestions_of_an_example_are_shown(tmp_path):
 
 
 def test_speed_cost_and_config_are_folded_away(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda *_: 2.0, info={'parameters': 12_345})
+    path = write_workdir(tmp_path / 'run', 2.0, info={'parameters': 12_345})
     session = {
         'began': '2026-01-05T10:00:00Z', 'wall_seconds': 90.0, 'processor_seconds': 120.0,
         'peak_bytes': 2**31, 'cores': 2, 'command': ['/home/x/xlbench/train.py', '--config=c.py'],

@@ -1,10 +1,11 @@
 """Tests of the tables in the form of the ClidSum paper."""
 
 import pytest
+from report_sections import documents_of, section_of
 from workdir_files import change, write_result, write_workdir
 
 from xlbench.benchmarks import CLIDSUM
-from xlbench.reporting import documents, layout, results, sections as sections_lib
+from xlbench.reporting import layout
 
 CHAIN = {'method': 'chain'}
 
@@ -15,9 +16,7 @@ def workdir(folder, *, kind='', pretrained=(), corpus='xmediasum40k', value=30.0
     stages = [{'mixture': mixture} for mixture in (*pretrained, tasks[0])]
     config = {'seed': 0, 'stages': {f'stage{i}': stage for i, stage in enumerate(stages)}}
     more = {'info': {'config': config | more.pop('config', {})}, 'data': 'files'} | more
-    path = write_workdir(
-        folder, lambda step, task: value, tasks=tasks, num_examples=10_000, baselines=False, **more
-    )
+    path = write_workdir(folder, value, tasks=tasks, num_examples=10_000, baselines=False, **more)
     change(path, {'scores': {'rouge_1': value, 'rouge_l': value - 5}})
     return path
 
@@ -31,7 +30,7 @@ def chain(folder, *stages, **more):
 
 
 def pages(*paths):
-    (section,) = sections_lib.sections([results.read_run(path) for path in paths])
+    section = section_of(*paths)
     return section, {t.title: t for t in layout.tables(section) if t.title.startswith('Table')}
 
 
@@ -74,11 +73,7 @@ def test_table_3_has_the_groups_of_the_paper(tmp_path):
     best = [row.name for row in table.rows if row.cells[0].best]
     assert best == ['marked']
     assert any('semi-supervised' in note for note in table.notes)
-    for text in (
-        documents.markdown([section]),
-        documents.latex([section]),
-        documents.html([section]),
-    ):
+    for text in documents_of(section):
         assert 'Trans-Sum' in text and 'mDialBART + DA †' in text
 
 

@@ -7,13 +7,7 @@ from report_sections import lines_of, rows_of, section_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
-from xlbench.reporting import (
-    documents,
-    layout,
-    results,
-    screen,
-    sections as sections_lib,
-)
+from xlbench.reporting import documents, layout, screen
 from xlbench.system import errors
 
 
@@ -55,15 +49,15 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     shown = documents.html([section])
     assert '<td data-value="25.0">25.0</td><td class="best" data-value="70.0">70.0</td>' in shown
     # No paper's row: nobody knows what was scored there.
-    official = section_of(write_workdir(tmp_path / 'b', lambda step, task: 1.0, data='files'))
+    official = section_of(write_workdir(tmp_path / 'b', 1.0, data='files'))
     assert any(system.kind == 'paper' for system in official.systems)
     lines = documents.markdown([official]).splitlines()
     assert all('paper' not in line for line in lines if '**' in line)
     # A single system is not the best of any, and a low loss is better than a high one.
-    alone = section_of(write_workdir(tmp_path / 'c', lambda step, task: 1.0, baselines=False))
+    alone = section_of(write_workdir(tmp_path / 'c', 1.0, baselines=False))
     assert '**' not in documents.markdown([alone])
     for folder, loss in (('d', 1.001), ('e', 1.002)):  # With one decimal they were equal.
-        write_workdir(tmp_path / folder, lambda step, task: 1.0, baselines=False)
+        write_workdir(tmp_path / folder, 1.0, baselines=False)
         change(tmp_path / folder, {'scores': {'loss': loss}})
         change(tmp_path / folder / 'config.json', {'config': {'name': folder}})
     text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
@@ -74,7 +68,7 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
 def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
     for folder, value in (('d', 30.0), ('e', 40.0)):
         tasks = ('news_a',)
-        write_workdir(tmp_path / folder, lambda *_: 1.0, tasks=tasks, baselines=False)
+        write_workdir(tmp_path / folder, 1.0, tasks=tasks, baselines=False)
         change(tmp_path / folder, {'scores': {score: value}})
         change(tmp_path / folder / 'config.json', {'config': {'name': folder}})
     text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
@@ -82,7 +76,7 @@ def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
 
 
 def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=('news_a',))
+    path = write_workdir(tmp_path / 'run', 50.0, tasks=('news_a',))
     others = {'perplexity': 2.0, 'loss': 1.0}
     change(path, lambda was: {'scores': others | {'errors': was['scores']['rouge_l']}})
     section = section_of(path)
@@ -96,7 +90,7 @@ def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path
 
 def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     """A run that was scored on 16 examples, whose baselines were scored on 300."""
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, num_examples=16)
+    path = write_workdir(tmp_path / 'run', 50.0, num_examples=16)
     change(path / 'eval' / 'baselines', {'num_examples': 300})
     section = section_of(path)
     rows = rows_of(section)
@@ -120,14 +114,14 @@ def test_a_result_without_any_score_is_no_trace(tmp_path):
 
 
 def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     change(path / 'eval' / '10', {'note': 'all are *alike*'})
     assert section_of(path).notes.count('all are *alike*') == 1
     assert 'all are *alike*' in screen.table(path)
 
 
 def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
-    section = section_of(write_workdir(tmp_path / 'run', lambda step, task: 16.0))
+    section = section_of(write_workdir(tmp_path / 'run', 16.0))
     assert rows_of(section)['error reduction']['qg avg'] == '-20%'
 
 
@@ -135,9 +129,8 @@ def test_several_tasks_have_an_average_over_all(tmp_path):
     everything = MTG.scenario('multi_multitask')
     level = {'sg': 40.0, 'qg': 50.0, 'tg': 72.0}
     path = write_workdir(
-        tmp_path / 'run', lambda step, task: level[task.split('_')[1]],
-        mixture=everything.mixture, tasks=everything.evaluate,
-    )  # fmt: skip
+        tmp_path / 'run', lambda step, task: level[task.split('_')[1]], scenario=everything
+    )
     section = section_of(path)
     rows = rows_of(section)
     assert rows['run']['sg avg'] == '40.0'
@@ -157,15 +150,13 @@ def test_several_tasks_have_an_average_over_all(tmp_path):
 
 def test_cross_lingual_columns_name_the_pair(tmp_path):
     cross = MTG.scenario('cross', 'qg', 'en')
-    path = write_workdir(
-        tmp_path / 'run', lambda step, task: 50.0, mixture=cross.mixture, tasks=cross.evaluate
-    )
+    path = write_workdir(tmp_path / 'run', 50.0, scenario=cross)
     assert list(rows_of(section_of(path))['run']) == ['qg en-de', 'qg en-fr', 'qg en-es', 'qg avg']
 
 
 def test_the_paper_is_beside_official_data_only(tmp_path):
     def names(name, **kwargs):
-        section = section_of(write_workdir(tmp_path / name, lambda step, task: 50.0, **kwargs))
+        section = section_of(write_workdir(tmp_path / name, 50.0, **kwargs))
         return section, [row for row in rows_of(section) if 'paper' in row]
 
     section, papers = names('official', data='files')
@@ -200,14 +191,14 @@ def test_the_paper_is_beside_official_data_only(tmp_path):
 
 
 def test_a_single_sample_result_makes_the_table_a_sample_table(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, data='files')
+    path = write_workdir(tmp_path / 'run', 50.0, data='files')
     change(path / 'eval' / '10' / 'test' / 'mtg_qg_de_de', {'data': 'sample'})
     assert section_of(path).data == 'sample'
 
 
 def test_a_missing_language_leaves_no_average(tmp_path):
-    first = write_workdir(tmp_path / 'first', lambda step, task: 50.0)
-    less = write_workdir(tmp_path / 'less', lambda step, task: 50.0, tasks=QG.evaluate[:2])
+    first = write_workdir(tmp_path / 'first', 50.0)
+    less = write_workdir(tmp_path / 'less', 50.0, tasks=QG.evaluate[:2])
     rows = rows_of(section_of(first, less))
     assert rows['less'] | {'qg avg': '-', 'qg fr': '-'} == rows['less']
     assert rows['less']['qg en'] == '50.0'
@@ -218,18 +209,14 @@ def test_a_system_on_a_further_pair_takes_the_averages_from_nobody(tmp_path):
     everything = MTG.scenario('multi_multitask')
     paths = [
         write_workdir(
-            tmp_path / name, lambda step, task, v=value: v, tasks=everything.evaluate,
-            mixture=everything.mixture, baselines=False, info={'config': {'lr': value}},
+            tmp_path / name, value, scenario=everything, baselines=False,
+            info={'config': {'lr': value}},
         )
         for name, value in (('one', 40.0), ('two', 50.0))
     ]  # fmt: skip
     chain = {'config': {'system': 'chain', 'seed': 0}, 'scored': {'mtg_qg_en_de': {}}}
-    paths.append(
-        write_workdir(
-            tmp_path / 'chain', lambda step, task: 60.0, tasks=['mtg_qg_en_de'], baselines=False,
-            info=chain,
-        )
-    )  # fmt: skip
+    of_chain = dict(tasks=['mtg_qg_en_de'], baselines=False, info=chain)
+    paths.append(write_workdir(tmp_path / 'chain', 60.0, **of_chain))
     section = section_of(*paths)
     rows = rows_of(section)
     for group in ('sg', 'qg', 'tg', ''):
@@ -240,7 +227,7 @@ def test_a_system_on_a_further_pair_takes_the_averages_from_nobody(tmp_path):
     ]
     # A run that has all keeps the whole average, and the others are without one.
     tasks = [*MTG.scenario('multi', 'qg').evaluate, 'mtg_qg_en_de']
-    whole = write_workdir(tmp_path / 'all', lambda step, task: 70.0, tasks=tasks, baselines=False)
+    whole = write_workdir(tmp_path / 'all', 70.0, tasks=tasks, baselines=False)
     section = section_of(*paths, whole)
     rows = rows_of(section)
     assert rows['all']['qg avg'] == '70.0' and rows['one']['qg avg'] == '-'
@@ -248,12 +235,10 @@ def test_a_system_on_a_further_pair_takes_the_averages_from_nobody(tmp_path):
 
 
 def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
-    path = write_workdir(
-        tmp_path / 'run', lambda step, task: 50.0, tasks=('own_de', 'own_fr'), mixture='own'
-    )
+    path = write_workdir(tmp_path / 'run', 50.0, tasks=('own_de', 'own_fr'), mixture='own')
     rows = rows_of(section_of(path))
     assert rows['run'] == {'own de': '50.0', 'own fr': '50.0', 'own avg': '50.0'}
-    write_workdir(tmp_path / 'plain', lambda step, task: 50.0, tasks=('own_x',), data='files')
+    write_workdir(tmp_path / 'plain', 50.0, tasks=('own_x',), data='files')
     section = section_of(tmp_path / 'plain')
     text = documents.markdown([section])
     assert 'own_x score' in text
@@ -263,8 +248,8 @@ def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
 
 def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     tasks = ('news_title_de', 'news_title_fr')
-    named = write_workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
-    order = [sections_lib.sections([results.read_run(named)])[0].scores]
+    named = write_workdir(tmp_path / 'named', 40.0, tasks=tasks)
+    order = [section_of(named).scores]
     change(named, {'headline': 'distinct_1'})
     section = section_of(named)
     order.append(section.scores)

@@ -3,18 +3,11 @@
 import json
 import shutil
 
-from report_sections import lines_of, section_of
+from report_sections import lines_of, section_of, sections_of
 from workdir_files import change, write_result
 
 from xlbench.benchmarks import MRS
-from xlbench.reporting import (
-    documents,
-    layout,
-    notes,
-    results,
-    screen,
-    sections as sections_lib,
-)
+from xlbench.reporting import documents, layout, notes, screen
 
 MBERT, XLMR = 'google-bert/bert-base-multilingual-cased', 'FacebookAI/xlm-roberta-base@main'
 
@@ -76,9 +69,8 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
     again = shutil.copytree(base / 'eval' / '10' / 'test', base / 'eval' / '10' / 'test-rerank-x')
     better = {'mrs_rouge': 2.0}
     change(again, lambda was: {'split': 'test-rerank-x', 'scores': was['scores'] | better})
-    runs = [results.read_run(folder) for folder in folders]
-    assert len(sections_lib.sections(runs)) == 2
-    (section,) = sections_lib.sections(runs, variants=True)
+    assert len(sections_of(*folders)) == 2
+    section = section_of(*folders, variants=True)
     systems = {system.name: system for system in section.systems if system.kind == 'run'}
     assert list(systems) == [
         'Monolingual, adapters', 'Multilingual', 'Multilingual, rerank-x',
@@ -160,7 +152,7 @@ def test_views_and_models_are_tables_of_their_own(tmp_path):
         _replies(tmp_path / 'b', 'mono', 'de', init_from=XLMR),
         _replies(tmp_path / 'c', 'mono', 'de', task='generation', init_from=''),
     ]
-    sections = sections_lib.sections([results.read_run(path) for path in runs])
+    sections = sections_of(*runs)
     assert [s.model for s in sections] == [
         'bert-base-multilingual-cased', 'xlm-roberta-base', 'dual_encoder mbert',
     ]  # fmt: skip

@@ -5,20 +5,14 @@ from report_sections import rows_of, section_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
-from xlbench.reporting import (
-    documents,
-    notes,
-    results,
-    sections as sections_lib,
-    systems,
-)
+from xlbench.reporting import documents, notes, systems
 from xlbench.system import errors
 
 
 def test_seeds_become_one_row_with_a_deviation(tmp_path):
-    first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
-    second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
-    other = write_workdir(tmp_path / 'other', lambda step, task: 60.0, info={'config': {'lr': 1}})
+    first = write_workdir(tmp_path / 's0', 40.0, seed=0)
+    second = write_workdir(tmp_path / 's1', 44.0, seed=1)
+    other = write_workdir(tmp_path / 'other', 60.0, info={'config': {'lr': 1}})
     section = section_of(first, second, other)
     rows = rows_of(section)
     assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
@@ -30,20 +24,20 @@ def test_seeds_become_one_row_with_a_deviation(tmp_path):
 
 def test_a_repeated_run_is_no_second_seed(tmp_path):
     """One config and one seed, twice: equal scores show determinism, and nothing of seeds."""
-    first = write_workdir(tmp_path / 's0', lambda step, task: 40.0)
-    twin = write_workdir(tmp_path / 's0_again', lambda step, task: 40.0)
+    first = write_workdir(tmp_path / 's0', 40.0)
+    twin = write_workdir(tmp_path / 's0_again', 40.0)
     section = section_of(first, twin)
     assert rows_of(section)['s0']['qg avg'] == '40.0' and len(section.picks) == 1
     place = tmp_path.name
     said = f'{place}/s0_again repeats {place}/s0, seed 0, and is left out of means over seeds.'
     assert f'{said} Check of determinism: all scores are equal.' in section.notes
-    second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    second = write_workdir(tmp_path / 's1', 44.0, seed=1)
     rows = rows_of(section_of(first, twin, second))
     assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'
     other = write_workdir(tmp_path / 'other', lambda step, task: 40.0 + 0.5 * ('de' in task))
     (note,) = (note for note in section_of(first, other).notes if 'determinism' in note)
     assert note.endswith('scores differ, by up to 0.5 (rouge_l of mtg_qg_de_de).')
-    later = write_workdir(tmp_path / 'later', lambda step, task: 40.0, steps=(20,))
+    later = write_workdir(tmp_path / 'later', 40.0, steps=(20,))
     (note,) = (note for note in section_of(first, later).notes if 'determinism' in note)
     assert 'it ends at step 20 and the other at 10' in note
 
@@ -51,7 +45,7 @@ def test_a_repeated_run_is_no_second_seed(tmp_path):
 def test_config_keys_that_differ_are_a_table(tmp_path):
     def run(name, **config):
         facts = {'config': {'seed': 0, 'model': {'size': 'small'}, **config}}
-        return write_workdir(tmp_path / name, lambda step, task: 40.0, info=facts)
+        return write_workdir(tmp_path / name, 40.0, info=facts)
 
     paths = [run('one', rate=0.1), run('two', rate=0.2, model={'size': '<b>'}, pack=True)]
     made = systems.config_table(section_of(*paths).picks)
@@ -68,7 +62,7 @@ def test_config_keys_that_differ_are_a_table(tmp_path):
 def test_seeds_are_named_by_what_their_folders_share(tmp_path):
     def run(name, lr, seed):
         info = {'config': {'lr': lr}}
-        return write_workdir(tmp_path / name, lambda step, task: 40.0, seed=seed, info=info)
+        return write_workdir(tmp_path / name, 40.0, seed=seed, info=info)
 
     paths = [run('mt5_1', 1, 1), run('mt5_2', 1, 2), run('big-seed1', 2, 1), run('big-seed2', 2, 2)]
     assert {'mt5 (2 seeds)', 'big (2 seeds)'} <= set(rows_of(section_of(*paths)))
@@ -78,25 +72,17 @@ def test_seeds_are_named_by_what_their_folders_share(tmp_path):
 
 
 def test_equal_folder_names_are_told_apart(tmp_path):
-    first = write_workdir(tmp_path / 'a' / 'run', lambda step, task: 40.0)
-    second = write_workdir(
-        tmp_path / 'b' / 'run', lambda step, task: 44.0, info={'config': {'lr': 1}}
-    )
+    first = write_workdir(tmp_path / 'a' / 'run', 40.0)
+    second = write_workdir(tmp_path / 'b' / 'run', 44.0, info={'config': {'lr': 1}})
     assert {'a/run', 'b/run'} <= set(rows_of(section_of(first, second)))
 
 
 def test_systems_without_runs_stand_beside_the_paper(tmp_path):
     """What they were scored on says which rows compare; two folders of one name are told apart."""
+    same = dict(data='files', num_examples=819, baselines=False)
+    same['info'] = {'config': {'system': 'S', 'seed': 0}, 'scored': {}}
     paths = [
-        write_workdir(
-            tmp_path / name,
-            lambda step, task: 40.0,
-            tasks=[task],
-            data='files',
-            num_examples=819,
-            baselines=False,
-            info={'config': {'system': 'S', 'seed': 0}, 'scored': {}},
-        )
+        write_workdir(tmp_path / name, 40.0, tasks=[task], **same)
         for name, task in (('de', 'clidsum_xsamsum_en_de'), ('zh', 'clidsum_xsamsum_en_zh'))
     ]
     section = section_of(*paths)
@@ -141,11 +127,7 @@ def test_the_best_step_of_zero_shot_is_not_chosen_by_its_targets(tmp_path):
     """English validation, the only one that the scenario may look at, is better at step 5."""
     zero = MTG.scenario('zero_shot', 'qg')
     path = write_workdir(
-        tmp_path / 'run',
-        lambda step, task: float(step),
-        steps=(5, 10, 15),
-        mixture=zero.mixture,
-        tasks=zero.evaluate,
+        tmp_path / 'run', lambda step, task: float(step), steps=(5, 10, 15), scenario=zero
     )
     for step, english, others in ((5, 30.0, 1.0), (10, 20.0, 90.0), (15, None, 95.0)):
         folder = path / 'eval' / str(step) / 'validation'
@@ -171,15 +153,14 @@ def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
 
 def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
     steps = {10: (20.0, 3.0), 20: (10.0, 6.0)}  # rouge_l, bleu.
-    path = write_workdir(tmp_path / 'run', lambda step, task: 0.0, steps=steps, tasks=('news_x',))
+    path = write_workdir(tmp_path / 'run', 0.0, steps=steps, tasks=('news_x',))
     for step, (rouge_l, bleu) in steps.items():
         scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
         change(path / 'eval' / str(step), {'scores': scores, 'headline': 'bleu'})
-    run = results.read_run(path)
-    assert sections_lib.sections([run], 'best')[0].picks[0].step == 20
+    assert section_of(path, step='best').picks[0].step == 20
 
 
 def test_a_result_without_the_folder_of_its_split_is_found(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=QG.evaluate[:3])
+    path = write_workdir(tmp_path / 'run', 50.0, tasks=QG.evaluate[:3])
     write_result(path / 'eval' / '10', QG.evaluate[3], {'rouge_l': 50.0})
     assert rows_of(section_of(path))['run']['qg avg'] == '50.0'

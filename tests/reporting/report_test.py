@@ -7,36 +7,25 @@ import subprocess
 import sys
 
 import pytest
-from report_sections import lines_of, section_of
+from report_sections import documents_of, lines_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
 from xlbench import report
-from xlbench.reporting import (
-    documents,
-    notes,
-    predictions,
-    results,
-    screen,
-    sections as sections_lib,
-)
+from xlbench.reporting import documents, notes, predictions, results, screen
 from xlbench.reporting.page import plots
 from xlbench.system import errors
 
 
 def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
-    path = write_workdir(tmp_path / 'RUNS' / 'run', lambda step, task: 40.0)
+    path = write_workdir(tmp_path / 'RUNS' / 'run', 40.0)
     monkeypatch.chdir(tmp_path)
     assert screen.table('RUNS/run') == screen.table(path)
 
 
 def test_every_format_says_when_the_data_is_made_up(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     section = section_of(path)
-    for text in (
-        documents.markdown([section]),
-        documents.latex([section]),
-        documents.html([section]),
-    ):
+    for text in documents_of(section):
         # Under each of the three tables, at least.
         assert text.count('SAMPLE DATA') >= 3
     assert 'SAMPLE DATA' in screen.table(path)
@@ -44,7 +33,7 @@ def test_every_format_says_when_the_data_is_made_up(tmp_path):
 
 
 def test_signatures_stand_under_their_table(tmp_path):
-    section = section_of(write_workdir(tmp_path / 'run', lambda step, task: 50.0))
+    section = section_of(write_workdir(tmp_path / 'run', 50.0))
     assert notes.signatures(section.picks, ['bleu'], shared=False) == ['SacreBleu: nrefs:1']
     assert notes.signatures(section.picks, ['rouge_l'], shared=False) == [
         'MultilingualRouge: rouge|lang:{de,en,es,fr}|v1'
@@ -54,7 +43,7 @@ def test_signatures_stand_under_their_table(tmp_path):
 
 
 def test_all_files_are_written_and_written_again(tmp_path, capsys):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, steps=(5, 10))
+    path = write_workdir(tmp_path / 'run', 50.0, steps=(5, 10))
     arguments = [str(path), f'--output={tmp_path / "out"}']
     assert report.main(arguments) == 0
     names = ['report.csv', 'report.html', 'report.md', 'report.tex']
@@ -66,7 +55,7 @@ def test_all_files_are_written_and_written_again(tmp_path, capsys):
 
 
 def test_files_of_the_user_are_left_alone(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     output = tmp_path / 'out'
     output.mkdir()
     for name, text in (('report.tex', r'\section{Mine}'), ('report.csv', 'a,b\n1,2\n')):
@@ -81,8 +70,8 @@ def test_files_of_the_user_are_left_alone(tmp_path):
 
 
 def test_csv_has_every_number(tmp_path):
-    first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
-    second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    first = write_workdir(tmp_path / 's0', 40.0, seed=0)
+    second = write_workdir(tmp_path / 's1', 44.0, seed=1)
     rows = lines_of(section_of(first, second))
     # Four languages x (four scores of the runs + three of each of three baselines).
     assert len(rows) == 4 * (4 + 3 * 3)
@@ -94,7 +83,7 @@ def test_csv_has_every_number(tmp_path):
 
 
 def test_latex_tables_are_regular(tmp_path):
-    text = documents.latex([section_of(write_workdir(tmp_path / 'run_1', lambda step, task: 50.0))])
+    text = documents.latex([section_of(write_workdir(tmp_path / 'run_1', 50.0))])
     assert text.count(r'\begin{tabular}{lrrrrr}') == 3
     body = text[text.index(r'\toprule') : text.index(r'\bottomrule')]
     rows = [
@@ -110,7 +99,7 @@ NASTY = '<script>alert(1)</script> | $x^2$ \\input{x} & `a` \x1b[31m "q"'
 
 def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     path = write_workdir(
-        tmp_path / '=cmd() _$<b>&', lambda step, task: 50.0, steps=(5, 10),
+        tmp_path / '=cmd() _$<b>&', 50.0, steps=(5, 10),
         info={'git': NASTY, 'versions': {NASTY: NASTY}, 'devices': 'a\nb'},
     )  # fmt: skip
     (path / 'eval' / '10' / 'test' / QG.evaluate[0] / 'predictions.jsonl').write_text(
@@ -150,7 +139,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
 
 
 def test_a_log_that_was_cut_short_and_resumed(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     lines = [
         '{"step": 1, "kind": "train", "name": "main", "values": {"loss": 3.0}}',
         '{"step": 2, "kind": "train", "name": "main", "values": {"loss": 9.0}}',
@@ -169,7 +158,7 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
 
 
 def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     good = '{"step": 1, "kind": "train", "name": "main", "values": {"loss": 3.0}}'
     steps = (10**30, 'Infinity', '"²"', '[' * 10**5)
     bad = [good.replace('1', str(step), 1) for step in steps]
@@ -185,7 +174,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
     assert [*predictions.readable(result, 9)] == ['0']
-    documents.html(sections_lib.sections([run]))
+    documents.html([section_of(path)])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +204,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
     ],
 )
 def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     spoil(path)
     with pytest.raises(errors.UserError, match=message) as caught:
         screen.table(path)
@@ -227,7 +216,7 @@ def _first(path):
 
 
 def test_mistakes_on_the_command_line(tmp_path):
-    path = write_workdir(tmp_path / 'runs' / 'one', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'runs' / 'one', 50.0)
     for arguments, message in [
         ([str(tmp_path / 'nowhere')], 'is not a folder'),
         ([str(tmp_path / 'runs')], 'did you mean its subfolder one'),
@@ -239,7 +228,7 @@ def test_mistakes_on_the_command_line(tmp_path):
 
 
 def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     report.main([str(path)])
     assert capsys.readouterr().out.startswith('<!-- xlbench report')
     report.main([str(path), '--format=csv'])
@@ -247,7 +236,7 @@ def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys):
 
 
 def test_it_runs_without_jax_tensorflow_and_unless_it_plots_matplotlib(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    path = write_workdir(tmp_path / 'run', 50.0)
     program = (
         'import sys; from xlbench import report; report.main(sys.argv[1:]); '
         'heavy = {"jax", "tensorflow", "seqio", "matplotlib", "transformers"} & set(sys.modules); '

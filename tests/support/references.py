@@ -38,6 +38,21 @@ ROWS = {
 }
 
 
+@functools.cache
+def stored(name: str) -> tuple[dict, dict, dict]:
+    """Values, weights and gradients of a file of goldens, by their names."""
+    values, weights, gradients = {}, {}, {}
+    for key, value in np.load(GOLDENS / f'{name}.npz').items():
+        kind, _, rest = key.partition('/')
+        if kind == 'weights':
+            weights[rest] = value.astype(np.float32)
+        elif kind == 'gradients':
+            gradients[rest] = value
+        else:
+            values[key] = value
+    return values, weights, gradients
+
+
 class Reference:
     """One of ROWS.
 
@@ -52,12 +67,7 @@ class Reference:
     def __init__(self, name):
         self.name = name
         self.family, fields, names, ids = ROWS[name]
-        stored = dict(np.load(GOLDENS / f'{name}.npz'))
-        self.values = {k: v for k, v in stored.items() if '/' not in k}
-        self.gradients = {k[10:]: v for k, v in stored.items() if k.startswith('gradients/')}
-        self.weights = {
-            k[8:]: v.astype(np.float32) for k, v in stored.items() if k.startswith('weights/')
-        }
+        self.values, self.weights, self.gradients = stored(name)
         self.ids = dict(zip(('start_id', 'eos_id', 'pad_id'), ids, strict=True))
         self.model = models.build(self.family, 'sample', vocab_size=61, **fields)
         self.names = names.names(self.family, self.model.config)

@@ -1,4 +1,4 @@
-"""The only section of a report of some workdirs, and its table as text."""
+"""The sections of a report of some workdirs, and their tables as text."""
 
 import csv
 import io
@@ -7,11 +7,22 @@ from xlbench.reporting import documents, layout, results, sections as sections_l
 from xlbench.reporting.sections import Section
 
 
-def section_of(*paths, step='last', split=None) -> Section:
+def sections_of(*paths, step='last', split=None, variants=False) -> list[Section]:
+    """Reads workdirs, and sorts them into sections."""
+    runs = [results.read_run(path) for path in paths]
+    return sections_lib.sections(runs, step, split, variants)
+
+
+def section_of(*paths, **chosen) -> Section:
     """Reads workdirs that one section shows together."""
-    sections = sections_lib.sections([results.read_run(path) for path in paths], step, split)
-    assert len(sections) == 1
-    return sections[0]
+    (section,) = sections_of(*paths, **chosen)
+    return section
+
+
+def documents_of(section: Section) -> tuple[str, str, str]:
+    """Gives a section as Markdown, LaTeX and HTML."""
+    made = (documents.markdown, documents.latex, documents.html)
+    return tuple(write([section]) for write in made)
 
 
 def rows_of(section: Section, score: str = 'rouge_l') -> dict[str, dict[str, str]]:

@@ -9,7 +9,7 @@ from xlbench.data.readers import BadRecord, Item
 def read(name: str, split: str = 'train') -> list[Item]:
     """All records of a split, and beside them what is bad or left out."""
     source = pipeline.get(name).source
-    return list(source._read(split, *source.paths(split)))
+    return list(source.read(split, *source.paths(split)))
 
 
 def bad(name: str, split: str = 'train') -> list[BadRecord]:

@@ -1,5 +1,6 @@
 """A tiny prepared data root and configs for it, for tests of whole runs, without TensorFlow."""
 
+import contextlib
 import json
 import pathlib
 import random
@@ -16,6 +17,7 @@ from xlbench import models
 from xlbench.configs import mtg_mt5
 from xlbench.data import batches, features, prepared
 from xlbench.parallel import partitioning
+from xlbench.system import logs
 from xlbench.training import objectives, optimizers, train_step
 
 MIXTURE = 'mtg_multi_qg'
@@ -206,6 +208,25 @@ def packed_batches(root: pathlib.Path, count: int, **options) -> list[dict[str, 
     options = dict(batch_size=8, lengths=LENGTHS, seed=0, prefetch=0) | options
     with batches.TrainBatches(tasks, rates, **options) as feed:
         return [next(feed) for _ in range(count)]
+
+
+class _Stopped(Exception):
+    pass
+
+
+def train_until(step: int, config: ml_collections.ConfigDict, workdir: pathlib.Path) -> None:
+    """Trains in this process until a step has been noted."""
+    from xlbench import train
+
+    write = logs.Log.write
+
+    def write_until(log, number, *rest):
+        write(log, number, *rest)
+        if number == step:
+            raise _Stopped
+
+    with mock.patch.object(logs.Log, 'write', write_until), contextlib.suppress(_Stopped):
+        train.train(config, str(workdir))
 
 
 class Training:

@@ -25,10 +25,11 @@ def write_result(folder, task, scores, **facts):
 
 
 def write_workdir(
-    path, rouge, *, steps=(10,), data='sample', mixture=QG.mixture, seed=0, split='test',
-    baselines=True, num_examples=3000, tasks=QG.evaluate, info=(),
+    path, rouge, *, steps=(10,), data='sample', scenario=QG, mixture='', seed=0, split='test',
+    baselines=True, num_examples=3000, tasks=(), info=(),
 ):  # fmt: skip
-    """A workdir with `rouge(step, task)` for each task, and baselines at 10, 20, 30."""
+    """A workdir with `rouge`, or `rouge(step, task)`, of each task, and baselines at 10, 20, 30."""
+    mixture, tasks = mixture or scenario.mixture, tasks or scenario.evaluate
     path.mkdir(parents=True)
     config = {'seed': seed, 'data': {'mixture': mixture}, 'evals': {'de': {'task': 'mtg_qg_de_de'}}}
     facts = {'config': config, 'data': data, 'seed': seed, 'git': 'abc123', 'devices': '1 x cpu'}
@@ -37,7 +38,8 @@ def write_workdir(
     same = {'data': data, 'split': split, 'num_examples': num_examples}
     for task in tasks:
         for step in steps:
-            scores = {'rouge_l': rouge(step, task), 'bleu': 5.0, 'distinct_1': 90.0, 'loss': 2.0}
+            value = rouge(step, task) if callable(rouge) else rouge
+            scores = {'rouge_l': value, 'bleu': 5.0, 'distinct_1': 90.0, 'loss': 2.0}
             write_result(path / 'eval' / str(step) / split, task, scores, step=step, **same)
         for i, name in enumerate(
             ('copy_input', 'most_frequent', 'nearest_input') if baselines else ()

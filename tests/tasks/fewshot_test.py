@@ -280,7 +280,7 @@ def test_every_language_reads_its_official_files(own_root, task):
         }.get(task, (f'test-{lang}.tsv', f'{lang}\t{words.get(task)}', ''))
         put(own_root, f'{task}/{path}', *lines)
         source = pipeline.get(FEWSHOT.task_name(task, lang)).source
-        [record] = source._read('test', *source.paths('test'))
+        [record] = source.read('test', *source.paths('test'))
         assert (record.get('text_a') or record['words']).split()[0] == lang
 
 

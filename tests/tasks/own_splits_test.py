@@ -152,7 +152,7 @@ def test_every_language_reads_its_folder(root):
     assert sorted(languages.get(lang).alpha3 for lang in MASAKHANEWS.languages) == CODES.split()
     for lang in MASAKHANEWS.languages:
         source = pipeline.get(f'masakhanews_tg_{lang}_{lang}').source
-        [record, *others] = source._read('test', *source.paths('test'))
+        [record, *others] = source.read('test', *source.paths('test'))
         assert record['headline'] == f'{languages.get(lang).alpha3} Titel 0' and len(others) == 2
 
 
@@ -163,7 +163,7 @@ def test_packed_tables_and_an_article_without_a_headline(root, tmp_path):
     path.with_name('dev.tsv.gz').write_bytes(gzip.compress(text.encode()))
     pipeline.use_root(str(tmp_path))
     source = pipeline.get('masakhanews_tg_en_en').source
-    records = list(source._read('validation', *source.paths('validation')))
+    records = list(source.read('validation', *source.paths('validation')))
     assert [isinstance(record, dict) for record in records] == [True, False, True]
     # The line on which its quoted cells begin; the cells before it have line breaks, too.
     assert 'headline' in str(records[1]) and ':5' in str(records[1])

@@ -38,7 +38,7 @@ def test_every_task_has_its_official_files_labels_and_buckets(root, task):
             for split, name in {'train': 'train', 'validation': 'dev', 'test': 'test'}.items():
                 if split not in source.splits:
                     continue
-                found = list(source._read(split, *source.paths(split)))
+                found = list(source.read(split, *source.paths(split)))
                 assert [type(r) for r in found] == [dict] * SPLITS[task][name]
                 if task not in FEWSHOT.tagging:
                     counts = collections.Counter(record['label'] for record in found)
@@ -46,7 +46,7 @@ def test_every_task_has_its_official_files_labels_and_buckets(root, task):
                     assert min(counts.values()) > 0.5 * len(found) / len(counts)
             shots = f'shots_{FEWSHOT.shots(task)[-1]}'
             if lang != 'en':
-                few = list(source._read(shots, *source.paths(shots)))
+                few = list(source.read(shots, *source.paths(shots)))
                 assert len({record['bucket'] for record in few}) == labels.BUCKETS[task][1]
 
 

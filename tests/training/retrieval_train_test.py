@@ -3,6 +3,7 @@
 import json
 import re
 
+import children
 import ml_collections
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ import tiny_replies
 from xlbench import train
 from xlbench.evaluators import retrieval as evaluator
 from xlbench.retrieval.mbr import chooser
-from xlbench.system import logs
 from xlbench.system.errors import UserError
 from xlbench.training import messages
 
@@ -43,23 +43,11 @@ def test_it_learns_and_is_scored(run):
     assert 'p_at_1' in scores and 'mrs_rouge' not in scores
 
 
-def test_it_goes_on_exactly_where_it_was(replies_root, run, tmp_path, monkeypatch):
-    write = logs.Log.write
-
-    def stop(self, step, kind, *args):
-        write(self, step, kind, *args)
-        if step == 13:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(logs.Log, 'write', stop)
-    with pytest.raises(KeyboardInterrupt):
-        train.train(tiny_replies.tiny_config(replies_root), str(tmp_path / 'run'))
-    monkeypatch.undo()
+def test_it_goes_on_exactly_where_it_was(replies_root, run, tmp_path):
+    tiny.train_until(13, tiny_replies.tiny_config(replies_root), tmp_path / 'run')
     train.train(tiny_replies.tiny_config(replies_root), str(tmp_path / 'run'))
     assert 'resumed at step 8' in (tmp_path / 'run' / 'log.txt').read_text()
-    for kind in ('train', 'eval'):
-        assert tiny.rows(tmp_path / 'run', kind) == tiny.rows(run, kind)
-    assert tiny.results(tmp_path / 'run') == tiny.results(run)
+    children.same_run(tmp_path / 'run', run)
 
 
 def test_chunks_train_the_same(replies_root, run, tmp_path):

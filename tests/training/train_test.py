@@ -26,58 +26,12 @@ PROJECT = pathlib.Path(__file__).parents[2]
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
 SLOW_DISK = 'Waiting for previous save to complete'  # Of a warning that is no fault.
 
-# Runs the trainer again and again, and kills it with SIGKILL at one place each time. Every life is
-# a child of this process, which has imported all and started nothing.
-DRIVER = """
-import json, os, signal, sys
 
-from xlbench import train; from xlbench.system import errors, logs
-from xlbench.training import checkpoints
-
-write = logs.Log.write
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def write_then_die(self, step, kind, name, values):
-    write(self, step, kind, name, values)
-    if place == kind and at in (str(step), name):
-        die()
-
-def hook(event, args):
-    if place == 'commit' and event == 'os.rename' and os.path.basename(str(args[1])) == at:
-        die()
-
-logs.Log.write = write_then_die
-sys.addaudithook(hook)
-workdir = sys.argv[-1].partition('=')[2]
-for text in sys.argv.pop(1).split(','):
-    place, at = text.split(':')
-    child = os.fork()
-    if not child:
-        os._exit(errors.run_main(train.main, sys.argv))
-    _, status = os.waitpid(child, 0)
-    folder = os.path.join(workdir, 'checkpoints')
-    end = {
-        'place': text,
-        'code': os.waitstatus_to_exitcode(status),
-        'steps': checkpoints.steps(workdir),
-        'folders': os.listdir(folder) if os.path.isdir(folder) else [],
-    }
-    print('\\nend:', json.dumps(end), flush=True)
-"""
-
-
-def lives(tmp_path, places, config, workdir) -> tuple[list[dict], list[str]]:
-    """How the lives of a run ended that was killed at these places; and what they complained of."""
-    driver = tmp_path / 'driver.py'
-    driver.write_text(DRIVER, encoding='utf-8')
-    command = [warm.python(), driver, ','.join(places), *flags(tmp_path, config, workdir)]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    ends = [json.loads(line.removeprefix('end: ')) for line in lines if line.startswith('end: ')]
-    assert [end['place'] for end in ends] == list(places)
-    return ends, [line for line in done.stderr.splitlines() if SLOW_DISK not in line]
+def killed(tmp_path: pathlib.Path, place: str, config: ConfigDict) -> None:
+    """Trains into tmp_path/run in another process, which is killed at a place; see children.py."""
+    arguments = children.flags(tmp_path, config)
+    with children.start(arguments, devices=8, signal_at=f'0:{place}:KILL') as run:
+        assert run.wait() == [-signal.SIGKILL], run.output(0)
 
 
 def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:
@@ -130,63 +84,47 @@ def test_the_uninterrupted_run_is_whole(tiny_run):
             assert json.loads(path.read_text())['num_examples'] == tiny.SIZES['test']
 
 
-def start(command: list[str], **options) -> subprocess.Popen:
-    return subprocess.Popen(
-        [warm.python(), *command],
-        cwd=PROJECT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def complaints(process: subprocess.Popen) -> list[str]:
-    """What a process has said on standard error at its end; not that its disk was slow."""
-    return [line for line in process.communicate()[1].splitlines() if SLOW_DISK not in line]
-
-
 def flags(tmp_path: pathlib.Path, config: ConfigDict, workdir: pathlib.Path) -> list[str]:
     path = tiny.write_config(tmp_path / 'tiny_run.py', config)
     return [f'--config={path}', f'--workdir={workdir}']
 
 
 def test_killed_from_outside_and_started_again(tiny_root, tiny_run, tmp_path):
+    """What goes on says nothing on standard error, but that its disk was slow."""
     workdir = tmp_path / 'run'
-    command = ['-m', 'xlbench.train', *flags(tmp_path, tiny.tiny_config(tiny_root), workdir)]
-    process = start(command)
+    arguments = children.flags(tmp_path, tiny.tiny_config(tiny_root))
     metrics = workdir / 'metrics.jsonl'
-    while not (metrics.exists() and len(metrics.read_text().splitlines()) >= 2):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.001)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    process.stderr.close()
+    with children.start(arguments, devices=8) as run:
+        while not (metrics.exists() and len(metrics.read_text().splitlines()) >= 2):
+            assert run.processes[0].poll() is None, run.output(0)
+            time.sleep(0.001)
+        run.kill(0)
+        assert run.wait() == [-signal.SIGKILL]
     assert not (workdir / 'DONE').exists()
-    process = start(command)
-    assert complaints(process) == []
-    assert process.returncode == 0
+    command = [warm.python(), '-m', 'xlbench.train', *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert [line for line in done.stderr.splitlines() if SLOW_DISK not in line] == []
     assert_same_run(workdir, tiny_run, tiny_root)
 
 
 def test_killed_at_every_awkward_place(tiny_root, tiny_run, tmp_path):
-    workdir = tmp_path / 'run'
-    places = (
+    workdir, config = tmp_path / 'run', tiny.tiny_config(tiny_root)
+    last_steps = []
+    for place in (
         'train:2',  # Before there is any checkpoint.
         'commit:6',  # While training goes on and a checkpoint is being written.
         'eval:7',  # In an evaluation, before the stage's last checkpoint.
         'train:8',  # Stage 2 has begun, and nothing of it is saved.
         'train:11',  # In the middle of stage 2.
         f'eval:test/{tiny.QUESTIONS[0]}',  # In the evaluation at the end.
-    )
-    ends, said = lives(tmp_path, places, tiny.tiny_config(tiny_root), workdir)
-    assert [end['code'] for end in ends] == [-signal.SIGKILL] * len(places), said
-    half_written = [name for name in ends[1]['folders'] if name.startswith('6.')]
-    assert half_written, 'nothing is half-written'
-    last_steps = [max(end['steps'], default=None) for end in ends]
+    ):
+        killed(tmp_path, place, config)
+        last_steps.append(max(checkpoints.steps(workdir), default=None))
+        if place == 'commit:6':
+            assert list((workdir / 'checkpoints').glob('6.*')), 'nothing is half-written'
     # The other kills may have met a checkpoint that was still being written.
     assert last_steps[:2] == [None, 4] and last_steps[-1] == NUM_STEPS
-    train.train(tiny.tiny_config(tiny_root), str(workdir))
+    train.train(config, str(workdir))
     assert_same_run(workdir, tiny_run, tiny_root)
 
 
@@ -222,8 +160,7 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
     )
     workdir = tmp_path / 'run'
     # The best checkpoint outlives a process, too.
-    [end], said = lives(tmp_path, ['eval:9'], config, workdir)
-    assert said == [] and end['code'] == -signal.SIGKILL
+    killed(tmp_path, 'eval:9', config)
     train.train(config, str(workdir))
     assert len(sessions.read(workdir)) == 2
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]

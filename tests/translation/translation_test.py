@@ -74,25 +74,20 @@ def test_a_text_that_fails_is_named_and_the_others_are_not_lost(tmp_path, progra
 
 
 @pytest.mark.parametrize(
-    ('spec', 'message'),
+    ('spec', 'target', 'message'),
     [
-        ('command:', 'names no program'),
-        ('command:"x', 'quotes come in pairs'),
-        ('command:cat {lang}', 'only {source} and {target}'),
-        ('command:no-such-program', "there is no program 'no-such-program'"),
-        ('file:/no/such/file', 'there is no file'),
+        ('command:', 'es', 'names no program'),
+        ('command:"x', 'es', 'quotes come in pairs'),
+        ('command:cat {lang}', 'es', 'only {source} and {target}'),
+        ('command:no-such-program', 'es', "there is no program 'no-such-program'"),
+        ('file:/no/such/file', 'es', 'there is no file'),
+        ('command:cat', 'xx', "language in --target_lang 'xx'"),
+        ('command:cat', 'en', 'are both en'),
     ],
 )
-def test_engines_that_are_not_there(spec, message):
+def test_engines_and_languages_that_are_not_there(spec, target, message):
     with pytest.raises(UserError, match=message):
-        jobs.translate(['x'], spec, 'en', 'es')
-
-
-def test_languages_are_checked_first():
-    with pytest.raises(UserError, match="language in --target_lang 'xx'"):
-        jobs.translate(['x'], 'command:cat', 'en', 'xx')
-    with pytest.raises(UserError, match='are both en'):
-        jobs.translate(['x'], 'command:cat', 'en', 'en')
+        jobs.translate(['x'], spec, 'en', target)
 
 
 def test_a_program_is_bound_in_time_and_leaves_nothing_behind(tmp_path):

@@ -50,7 +50,8 @@ class Command:
     Attributes:
         program: As `xlbench PROGRAM` names it.
         argv: What stands behind it, with {0} for the scratch folder.
-        prepare: Makes what it starts from.
+        start: Makes what it starts from; nothing where it starts from what another one leaves.
+        after: The command whose outcome it starts from, with what `start` adds.
         kills: Of 600.
         once: It refuses what is there already.
         stand_in: Called before the program, with the scratch folder: puts something small in the
@@ -59,7 +60,8 @@ class Command:
 
     program: str
     argv: str
-    prepare: Callable[[pathlib.Path], None]
+    start: Callable[[pathlib.Path], None] = lambda scratch: None
+    after: str = ''
     kills: int = 15
     once: bool = False
     stand_in: Callable[[pathlib.Path], list[str]] = lambda scratch: []
@@ -70,6 +72,14 @@ class Command:
         name = f'xlbench.{self.program}'
         is_package = importlib.util.find_spec(name).submodule_search_locations is not None
         return f'{name}.__main__' if is_package else name
+
+    def prepare(self, scratch: pathlib.Path) -> None:
+        """Makes what it starts from."""
+        if self.after:
+            before = COMMANDS[self.after]
+            before.prepare(scratch)
+            assert before.run(scratch) == 0, self.after
+        self.start(scratch)
 
     def run(self, scratch: pathlib.Path) -> int:
         """Runs the program in this process, as `python -m` does; returns its exit code."""
@@ -102,33 +112,13 @@ def tiny_root(scratch: pathlib.Path) -> None:
     tiny.write_config(scratch / 'tiny_config.py', config)
 
 
-def _run(scratch: pathlib.Path) -> None:
-    from xlbench import train
-
-    tiny_root(scratch)
-    train.main(['train', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/run'])
-
-
-def _run_and_lines(scratch: pathlib.Path) -> None:
-    _run(scratch)
-    _lines(scratch)
-
-
 def _lines(scratch: pathlib.Path) -> None:
     (scratch / 'texts.txt').write_text('das Haus ist neu\nein See\n' * 4, encoding='utf-8')
-
-
-def _exported(scratch: pathlib.Path) -> None:
-    from xlbench import convert
-
-    _run(scratch)
-    convert.main(['convert', f'{scratch}/run', f'{scratch}/exported'])
 
 
 def _chained(scratch: pathlib.Path) -> None:
     import tiny
 
-    _run(scratch)
     shutil.rmtree(scratch / 'root')
     (scratch / 'root').mkdir()
     tiny.write_root(scratch / 'root', ['mtg_qg_en_de'])
@@ -190,25 +180,15 @@ def _systems(scratch: pathlib.Path) -> None:
         (scratch / f'{name}.jsonl').write_text(text, encoding='utf-8')
 
 
-def _study(scratch: pathlib.Path) -> None:
+def _answers(scratch: pathlib.Path) -> None:
     import judging
 
-    from xlbench import annotate
     from xlbench.judgement import studies
 
-    _systems(scratch)
-    annotate.main(['annotate', *MAKE.format(scratch).split()])
     study = studies.read(f'{scratch}/study/key.json')
     for sheet in study.sheets:
         file = judging.answers(study, sheet.judge, lambda system, _, i: 1 + (i + ord(system)) % 5)
         (scratch / f'answers-{sheet.judge}.json').write_text(json.dumps(file), encoding='utf-8')
-
-
-def _rated(scratch: pathlib.Path) -> None:
-    from xlbench import annotate
-
-    _study(scratch)
-    annotate.main(['annotate', *SCORE.format(scratch).split()])
 
 
 def _mirrored(scratch: pathlib.Path) -> list[str]:
@@ -250,11 +230,6 @@ def _stories(scratch: pathlib.Path) -> None:
     import mtg_build_test
 
     mtg_build_test.write_stories(scratch / 'roc.csv', 20)
-
-
-def _built(scratch: pathlib.Path) -> None:
-    _stories(scratch)
-    assert COMMANDS['data mtg_build build'].run(scratch) == 0
 
 
 def _treebank(scratch: pathlib.Path) -> None:
@@ -328,19 +303,18 @@ def _dev_sets(scratch: pathlib.Path) -> None:
         (folder / f'dev-{lang}.tsv').write_text(''.join(rows))
 
 
-MAKE = 'make {0}/a.jsonl {0}/b.jsonl --judges=anna,ben --items=60 --output={0}/study --seed=1'
-SCORE = 'score {0}/study/key.json {0}/answers-anna.json {0}/answers-ben.json --output={0}/scores'
-
 COMMANDS = {
     'train': Command(
         'train', '--config={0}/tiny_config.py --workdir={0}/run', tiny_root, kills=60
     ),
-    'evaluate': Command('evaluate', '--workdir={0}/run --split=validation', _run, kills=30),
+    'evaluate': Command(
+        'evaluate', '--workdir={0}/run --split=validation', after='train', kills=30
+    ),
     'fewshot': Command(
         'fewshot', '--config={0}/tiny_config.py --workdir={0}/sweep', _sweep, kills=30
     ),
     'reproduce': Command(
-        'reproduce', 'mtg --table=14 --models=mT5 --steps=0.1 --workdir={0}/tables', lambda _: None,
+        'reproduce', 'mtg --table=14 --models=mT5 --steps=0.1 --workdir={0}/tables',
         stand_in=_pretended,
     ),
     'plan': Command(
@@ -349,10 +323,10 @@ COMMANDS = {
     ),
     'predict': Command(
         'predict', '{0}/run --input={0}/texts.txt --output={0}/answers.txt --target_lang=en',
-        _run_and_lines, once=True,
+        _lines, after='train', once=True,
     ),
-    'convert': Command('convert', '{0}/run {0}/exported', _run, kills=30, once=True),
-    'convert back': Command('convert', '{0}/exported {0}/imported', _exported, once=True),
+    'convert': Command('convert', '{0}/run {0}/exported', after='train', kills=30, once=True),
+    'convert back': Command('convert', '{0}/exported {0}/imported', after='convert', once=True),
     'translate': Command(
         'translate', '--engine=command:cat --source_lang=de --target_lang=en '
         '--input={0}/texts.txt --output={0}/english.txt --cache={0}/cache', _lines,
@@ -360,19 +334,26 @@ COMMANDS = {
     ),
     'translate chain': Command(
         'translate', 'chain {0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root '
-        '--cache={0}/cache --workdir={0}/system', _chained, kills=25,
+        '--cache={0}/cache --workdir={0}/system', _chained, after='train', kills=25,
     ),
-    'report': Command('report', '{0}/run --output={0}/report', _run, kills=30),
+    'report': Command('report', '{0}/run --output={0}/report', after='train', kills=30),
     'score': Command(
         'score', '{0}/answers.txt --references={0}/references.txt --lang=en '
         '--metrics=sacrebleu --workdir={0}/system', _system, kills=30,
     ),
-    'annotate make': Command('annotate', MAKE, _systems, once=True),
-    'annotate score': Command('annotate', SCORE, _study),
-    'annotate fit': Command(
-        'annotate', 'fit {0}/scores/ratings.jsonl --lang=de --output={0}/rating.json', _rated
+    'annotate make': Command(
+        'annotate', 'make {0}/a.jsonl {0}/b.jsonl --judges=anna,ben --items=60 '
+        '--output={0}/study --seed=1', _systems, once=True,
     ),
-    'zoo': Command('zoo', '{0}/run --output={0}/zoo.md', _run),
+    'annotate score': Command(
+        'annotate', 'score {0}/study/key.json {0}/answers-anna.json {0}/answers-ben.json '
+        '--output={0}/scores', _answers, after='annotate make',
+    ),
+    'annotate fit': Command(
+        'annotate', 'fit {0}/scores/ratings.jsonl --lang=de --output={0}/rating.json',
+        after='annotate score',
+    ),
+    'zoo': Command('zoo', '{0}/run --output={0}/zoo.md', after='train'),
     'fewshot report': Command(
         'fewshot', 'report {0}/sweep --output={0}/report', _finished_sweep
     ),
@@ -381,7 +362,7 @@ COMMANDS = {
         'attention {0}/sweep --lang=de --shots=1 --bucket=0 --output={0}/changes.csv',
         _finished_sweep,
     ),
-    'data get': Command('data', 'get made_up --root={0}/data', lambda _: None, stand_in=_mirrored),
+    'data get': Command('data', 'get made_up --root={0}/data', stand_in=_mirrored),
     'data clean': Command(
         'data', 'clean --source_lang=en --target_lang=de --workers=1 --output={0}/clean.tsv '
         '{0}/corpus.tsv', _pairs, once=True,
@@ -413,7 +394,8 @@ COMMANDS = {
         '--sizes=4,2,3 --per_sheet=4 --output={0}/mtg', _stories,
     ),
     'data mtg_build correct': Command(
-        'data', 'mtg_build correct --uncorrected --output={0}/mtg', _built
+        'data', 'mtg_build correct --uncorrected --output={0}/mtg',
+        after='data mtg_build build',
     ),
     'data dev_split': Command(
         'data', 'dev_split --root={0}/data --task=xnli --output={0}/out', _dev_sets

@@ -275,7 +275,7 @@ def _cut_short(scratch: pathlib.Path) -> None:
     assert checkpoints.steps(str(scratch / 'run'))
 
 
-_RESUME = dataclasses.replace(commands.COMMANDS['train'], prepare=_cut_short)
+_RESUME = dataclasses.replace(commands.COMMANDS['train'], start=_cut_short)
 EVERY = commands.COMMANDS | {'resume': _RESUME}
 
 

@@ -13,7 +13,6 @@ import argparse
 import functools
 
 import contest
-import steps
 
 
 def torch_step(args: argparse.Namespace):
@@ -45,7 +44,7 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench import decoding, models
     from xlbench.parallel import freed_memory, partitioning
 
-    types = steps.start(args.dtype)
+    types = contest.start(args.dtype)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     model = models.build('mt5', 'small', vocab_size=args.vocab_size, **types)
     tokens = jnp.ones((1, 4), jnp.int32)

@@ -13,7 +13,6 @@ has bfloat16 activations elsewhere. How the sides take turns, and the ratios: in
 import argparse
 
 import contest
-import steps
 
 VOCAB_SIZE = 119_547
 SCALE = 20.0
@@ -54,7 +53,7 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench import models
     from xlbench.training import objectives
 
-    types = steps.start(args.dtype)
+    types = contest.start(args.dtype)
     model = models.build(
         'dual_encoder', 'mbert', shared=True, pooling='mean', normalize=True, has_pooler=False,
         dropout_rate=0.0, attention_dropout_rate=0.0, **types,
@@ -72,7 +71,7 @@ def xlbench_step(args: argparse.Namespace):
         tokens = rng.integers(5, VOCAB_SIZE, shape).astype(np.int32)
         batch[f'{side}_encoder_input_tokens'] = tokens
         batch[f'{side}_encoder_segment_ids'] = np.ones(shape, np.int32)
-    return steps.xlbench_step(model, objective, batch)
+    return contest.xlbench_step(model, objective, batch)
 
 
 CONTEST = contest.Contest(
@@ -93,7 +92,7 @@ CONTEST = contest.Contest(
     amount=lambda args: args.batch_size,
     unit='pairs',
     rounds=7,
-    warmups=steps.WARMUPS,
+    warmups=contest.WARMUPS,
     show=lambda loss: f' (loss {loss:.4f})',
 )  # fmt: skip
 

@@ -29,24 +29,12 @@ import tempfile
 import time
 
 import interleaved
+import made_up
 
 SHARD = 50_000  # As many as a preparation has in a file.
 TASK_EXAMPLES = 10_000
 BATCHES = 20
 SHOTS, LABELS, TEST_EXAMPLES = 4, 8, 5_000
-VOCABULARY = {
-    'name': 'made_up', 'sha256': '0' * 64, 'size': 1000, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2,
-    'decoder_start_id': 0,
-}  # fmt: skip
-
-
-def manifest_of(task: str, split: str, **extra) -> dict:
-    """What a preparation of made-up ids says of itself."""
-    return {
-        'task': task, 'split': split, 'vocabulary': VOCABULARY, 'metrics': [], 'inputs': [],
-        'features': {name: {'pad_id': 0, 'eos_id': 1} for name in ('inputs', 'targets')},
-        'data': 'files', 'skipped': [],
-    } | extra  # fmt: skip
 
 
 def write_shard_file(folder: str) -> None:
@@ -60,7 +48,7 @@ def write_shard_file(folder: str) -> None:
     ids = rng.integers(3, 1000, 64).astype(np.int32)
     ids[-1] = 1
     place = prepared.folder(folder, 'made_up', 'origin', 'train')
-    with prepared.Writer(place, manifest=manifest_of('origin', 'train')) as writer:
+    with prepared.Writer(place, manifest=made_up.manifest_of('origin', 'train')) as writer:
         writer.write_batch([{'inputs': ids[-a:], 'targets': ids[-b:]} for a, b in lengths.tolist()])
 
 
@@ -74,7 +62,7 @@ def write_set(folder: str, task: str, examples: int) -> None:
     shard, links = origin.manifest['shards'][0], examples // SHARD
     place = pathlib.Path(prepared.folder(folder, 'made_up', task, 'train'))
     rest = origin.read(range(examples % SHARD))
-    with prepared.Writer(str(place), manifest=manifest_of(task, 'train')) as writer:
+    with prepared.Writer(str(place), manifest=made_up.manifest_of(task, 'train')) as writer:
         writer.write_batch([{k: x for k, x in r.items() if k != 'languages'} for r in rest])
     manifest = json.loads((place / 'manifest.json').read_text('utf-8'))
     names = [f'{i:05d}-of-linked.array_record' for i in range(links)]
@@ -132,7 +120,7 @@ def measure_buckets(folder: str, count: int) -> dict[str, float]:
     splits = {}
     for split, buckets, each in (('test', 1, 500), (f'shots_{SHOTS}', count, SHOTS * LABELS)):
         place = prepared.folder(root, 'made_up', 'x', split)
-        with prepared.Writer(place, manifest=manifest_of('x', split, **manifest)) as writer:
+        with prepared.Writer(place, manifest=made_up.manifest_of('x', split, **manifest)) as writer:
             writer.write_batch(
                 [
                     {

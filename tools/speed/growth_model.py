@@ -29,11 +29,11 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 
+import contest
 import fewshot
 import interleaved
 import jax
 import numpy as np
-import steps
 from ml_collections import ConfigDict
 
 from xlbench.configs import mtg_mt5
@@ -129,7 +129,7 @@ def timed(work: Work, rounds: int) -> tuple[float, dict[str, float]]:
     """(seconds of a step, figures by unit)."""
     job = work.job()
     optimizer = dict(job.config.stages[job.stage].optimizer)
-    step = steps.xlbench_step(job.model, job.objective, full_batch(job), optimizer)
+    step = contest.xlbench_step(job.model, job.objective, full_batch(job), optimizer)
     seconds = median_seconds(step, rounds, WARM_UPS)
     return seconds, {
         'tokens/s': work.tokens / seconds,
@@ -142,7 +142,7 @@ def timed(work: Work, rounds: int) -> tuple[float, dict[str, float]]:
 def of_seconds(axis: str, rounds: int) -> Iterator[interleaved.Value]:
     """Rows of a step's figures as a size grows, and of how its seconds grow."""
     field, works = AXES[axis]
-    steps.start('float32')
+    contest.start('float32')
     sizes, seconds = [getattr(work, field) for work in works], []
     for work, size in zip(works, sizes, strict=True):
         taken, by_unit = timed(work, rounds)

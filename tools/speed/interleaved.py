@@ -4,18 +4,16 @@ Every side is one process that stays warm, so that all see the same machine; the
 every other round, so that none always goes first. A script gives each side a function of its
 arguments that returns the step to time:
 
-    STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
-    parser = interleaved.parser(__doc__, STEPS, rounds=5)
-    parser.add_argument('--torch_python', required=True)
-    args = parser.parse_args()
+    STEPS = {'product': product_step, 'xlbench': xlbench_step}
+    args = parser(__doc__, STEPS, rounds=5).parse_args()
     if args.side:
-        interleaved.serve(STEPS[args.side], args)
+        serve(STEPS[args.side], args)
     else:
-        pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
-        seconds, answers = interleaved.compare(pythons, args.rounds)
-        interleaved.print_ratios(seconds)
-        rows = interleaved.rows('a train step', seconds, {'torch': 'PyTorch, float32'})
-        interleaved.write(args.json, rows)
+        seconds, answers = compare(pythons, args.rounds)
+        print_ratios(seconds)
+        write(args.json, rows('a search', seconds, {'product': 'the matrix product'}))
+
+Scripts whose peer is PyTorch declare all this with contest.py.
 
 `write` is called once, with the rows of all that the script has timed. A figure that has no peer
 (bytes, say) is a row that `value` makes. `make speed` runs all scripts in turn (__main__.py).

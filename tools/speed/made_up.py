@@ -29,6 +29,15 @@ DIALOGUES = Lengths((153, 0.6), (26, 0.5), (512, 128))
 LONG = Lengths((471, 0.6), (65, 0.5), (1024, 128))
 
 
+def manifest_of(task: str, split: str, vocab_size: int = 1000, **extra) -> dict:
+    """What a preparation of made-up ids says of itself."""
+    return {
+        'task': task, 'split': split, 'vocabulary': {**VOCABULARY, 'size': vocab_size},
+        'features': {name: {'pad_id': 0, 'eos_id': 1} for name in ('inputs', 'targets')},
+        'metrics': [], 'inputs': [], 'data': 'files', 'skipped': [], **extra,
+    }  # fmt: skip
+
+
 def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int = 0) -> None:
     """Writes a number of examples into a folder, as a preparation and as FILE.
 
@@ -50,12 +59,7 @@ def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int 
         columns.append([[*rng.integers(3, vocab_size, n - 1).tolist(), 1] for n in sizes])
     examples = list(zip(*columns, strict=True))
     (pathlib.Path(folder) / FILE).write_text(json.dumps(examples), 'utf-8')
-    manifest = {
-        'task': TASK, 'split': 'train', 'vocabulary': {**VOCABULARY, 'size': vocab_size},
-        'features': {name: {'pad_id': 0, 'eos_id': 1} for name in ('inputs', 'targets')},
-        'source_lang': 'en', 'target_lang': 'en', 'metrics': [], 'inputs': [], 'data': 'files',
-        'skipped': [],
-    }  # fmt: skip
+    manifest = manifest_of(TASK, 'train', vocab_size, source_lang='en', target_lang='en')
     texts = {'inputs_pretokenized': 'made up', 'targets_pretokenized': 'made up'}
     place = prepared.folder(folder, 'made_up', TASK, 'train')
     with prepared.Writer(place, manifest=manifest) as writer:

@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import contest
 import interleaved
-import steps
 
 CASES = ('small:adamw:none', 'small:adafactor:none', 'base:adafactor:none')
 CONFIG = pathlib.Path(__file__).parents[2] / 'configs' / 'mtg_mt5.py'
@@ -68,7 +68,7 @@ def train(case: str, args: argparse.Namespace) -> None:
     from xlbench.plan import programs
     from xlbench.training import objectives
 
-    steps.start('float32')
+    contest.start('float32')
     _, config = commands.plan(['memory.py', *flags(case, args), '--topology=cpu:1'], '')
     runs.check_config(config)
     model = runs.build_model(dict(config.model), config.model.vocab_size)
@@ -82,7 +82,7 @@ def train(case: str, args: argparse.Namespace) -> None:
         else:
             batch[name] = np.ones(like.shape, like.dtype)
     before = held('VmRSS')
-    step = steps.xlbench_step(model, objective, batch, dict(config.stages.stage1.optimizer))
+    step = contest.xlbench_step(model, objective, batch, dict(config.stages.stage1.optimizer))
     for _ in range(3):
         loss = step()
     assert np.isfinite(loss), loss

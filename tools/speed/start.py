@@ -116,14 +116,9 @@ def until_first_step(command: list[str], programs: str, folder: str) -> tuple[fl
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--rounds', type=int, default=5)
+    parser = interleaved.parser(__doc__, ('empty',), rounds=5)
     parser.add_argument('--config', default='configs/mtg_mt5.py', help='of the run')
     parser.add_argument('--root', default='', help='of its prepared data; default: made anew')
-    parser.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
-    parser.add_argument('--side', choices=('empty',), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
         return empty_program(args.config, args.root)

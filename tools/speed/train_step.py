@@ -14,7 +14,6 @@ activations elsewhere. How the sides take turns, and the ratios: interleaved.py.
 import argparse
 
 import contest
-import steps
 
 # Of mT5-small with each vocabulary: one input table, one output table, 8 + 8 layers.
 PARAMETERS = {250_112: 300_176_768, 32_128: 76_961_152}
@@ -44,7 +43,7 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench import models
     from xlbench.training import objectives
 
-    types = steps.start(args.dtype)
+    types = contest.start(args.dtype)
     model = models.build('mt5', 'small', vocab_size=args.vocab_size, dropout_rate=0.0, **types)
     rng = np.random.default_rng(0)
     batch = {}
@@ -55,7 +54,7 @@ def xlbench_step(args: argparse.Namespace):
         batch[f'{side}_positions'] = np.broadcast_to(np.arange(length, dtype=np.int32), shape)
     batch['decoder_target_tokens'] = np.roll(batch['decoder_input_tokens'], -1, axis=1)
     batch['decoder_loss_weights'] = np.ones(shape, np.float32)
-    step = steps.xlbench_step(model, objectives.build('generation'), batch)
+    step = contest.xlbench_step(model, objectives.build('generation'), batch)
     check_parameters(args, step.parameters)
     return step
 
@@ -89,7 +88,7 @@ CONTEST = contest.Contest(
     amount=lambda args: args.batch_size * (args.inputs + args.targets),
     unit='tokens',
     rounds=7,
-    warmups=steps.WARMUPS,
+    warmups=contest.WARMUPS,
     show=lambda loss: f' (loss {loss:.4f})',
 )  # fmt: skip
 

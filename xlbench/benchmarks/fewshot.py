@@ -318,15 +318,7 @@ _SWEEP = Model('fewshot', 'mbert')
 def _sweep(
     name: str, task: str, *variant: str, flags: tuple[str, ...] = (), seeded: bool = True
 ) -> Command:
-    """A sweep over the source model of a task.
-
-    Args:
-        name: Of the command.
-        task: One of the benchmark's.
-        *variant: Keys of the config; _SIX, which the sample lacks, is left out there.
-        flags: Further ones.
-        seeded: Whether each seed has a run of its own.
-    """
+    """A sweep over the source model of a task; _SIX, which the sample lacks, is left out there."""
     configs = _SWEEP.configs(','.join((f'task={task}', *variant)))
     configs['sample'] = configs['sample'].replace(f',{_SIX}', '')
     flags = (f'--config.source_workdir={{source-{task}}}', *flags)

@@ -1,5 +1,6 @@
 """Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
+import contextlib
 import hashlib
 import importlib.util
 import inspect
@@ -10,7 +11,7 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
@@ -97,11 +98,8 @@ def _load(argument: str) -> ConfigDict:
     # A file that is edited twice within a second would be taken for what was compiled of it.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        spec.loader.exec_module(module)
-    except UserError:
-        raise
-    except Exception as error:
-        raise _bug(path, error) from error
+        with _blaming(path):
+            spec.loader.exec_module(module)
     finally:
         sys.dont_write_bytecode = before
     get_config = getattr(module, 'get_config', None)
@@ -114,12 +112,8 @@ def _load(argument: str) -> ConfigDict:
         takes = f'get_config{inspect.signature(get_config)}'
         what = f'takes nothing after the colon, not {variant!r}' if colon else 'needs a variant'
         raise UserError(f'{path} {what}: it has {takes}') from None
-    try:
+    with _blaming(path):
         config = get_config(*arguments)
-    except UserError:
-        raise
-    except Exception as error:
-        raise _bug(path, error) from error
     if not isinstance(config, dict | ConfigDict):
         raise UserError(
             f'get_config of {path} returns {type(config).__name__}; it returns a ConfigDict'
@@ -150,14 +144,21 @@ def _part(config: ConfigDict, seen: set[int]) -> None:
             _part(value, seen)
 
 
-def _bug(path: str, error: Exception) -> UserError:
-    """Returns an error with the line of a user's config file: 'mine.py:12: NameError: ...'."""
-    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == path:
-            line = frame.lineno
-    message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
-    return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
+@contextlib.contextmanager
+def _blaming(path: str) -> Iterator[None]:
+    """Errors in this block name the line of a user's config file: 'mine.py:12: NameError: ...'."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == path:
+                line = frame.lineno
+        message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
+        place = f'{path}:{line}' if line else path
+        raise UserError(f'{place}: {type(error).__name__}: {message}') from error
 
 
 def _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -325,7 +325,8 @@ def clean(inputs: Sequence[Input], output: str, chosen: Rules, workers: int = 1)
     for path in itertools.chain.from_iterable(source.paths for source in inputs):
         with readers.open_binary(path):  # What is not there is missed before hours have passed.
             pass
-    if any(_same(path, output) for source in inputs for path in source.paths):
+    read = {os.path.realpath(path) for source in inputs for path in source.paths}
+    if os.path.realpath(output) in read:
         raise UserError(f'{output} is one of the inputs; name another --output')
     about_path = f'{output}.about.json'
     with locks.file(output, wait=functools.partial(print, flush=True)):
@@ -361,10 +362,6 @@ def _clean(
         # Before the output is there, which a killed command would leave without it.
         files.write(about_path, json.dumps(about, indent=1) + '\n')
     return report
-
-
-def _same(path: str, other: str) -> bool:
-    return os.path.realpath(path) == os.path.realpath(other)
 
 
 class _Result(NamedTuple):

@@ -198,10 +198,7 @@ def _outputs_of_records(path: str, field: str, id_field: str, tags: bool) -> Out
     field = field or next((f for f in ('prediction', 'predictions') if f in first), 'prediction')
     rows = []
     for i, record in enumerate(records, 1):
-        if field not in record:
-            hint = 'Set --field'
-            raise UserError(f'{path}:{i}: {errors.unknown("field", field, record, hint)}')
-        texts = _texts(f'{path}:{i}: {field}', record[field])
+        texts = _texts(f'{path}:{i}', record, field, 'Set --field')
         rows.append([' '.join(texts)] if tags and isinstance(record[field], list) else texts)
     return Outputs(path, rows, _ids(path, records, id_field))
 
@@ -259,10 +256,7 @@ def _references(
     records = _records(path)
     rows = []
     for i, record in enumerate(records, 1):
-        if field not in record:
-            hint = 'Set --reference_field'
-            raise UserError(f'{path}:{i}: {errors.unknown("field", field, record, hint)}')
-        texts = _texts(f'{path}:{i}: {field}', record[field])
+        texts = _texts(f'{path}:{i}', record, field, 'Set --reference_field')
         rows.append([' '.join(texts)] if tags else texts)
         if not rows[-1]:
             raise UserError(f'{path}:{i}: {field} is empty; there must be a reference or more')
@@ -312,15 +306,19 @@ def _tags(path: str, format: str) -> list[str]:
     return [record['tags'] for record in readers.good(_TAGGED[format](path))]
 
 
-def _texts(place: str, value: Json) -> list[str]:
+def _texts(place: str, record: Mapping[str, Json], field: str, hint: str) -> list[str]:
     """Returns the texts of a field: one, several, or objects that hold them."""
+    if field not in record:
+        raise UserError(f'{place}: {errors.unknown("field", field, record, hint)}')
+    value = record[field]
     values = value if isinstance(value, list) else [value]
     texts = []
     for item in values:
         if isinstance(item, dict):
             item = item.get('prediction', item.get('text'))
         if not isinstance(item, str):
-            raise UserError(f'{place} is {value!r:.60}, neither a text nor a list of texts')
+            said = f'{field} is {value!r:.60}, neither a text nor a list of texts'
+            raise UserError(f'{place}: {said}')
         texts.append(item)
     return texts
 

@@ -49,7 +49,12 @@ FLAGS = (
 
 def main(argv: Sequence[str]) -> int:
     """The command line, with the program's name."""
-    args = _parse(argv)
+    args = CommandLine('data segment', __doc__, FLAGS).parse(argv[1:])
+    targets = [segments.views_path(path) for path in args.files]
+    for target in targets:
+        if targets.count(target) > 1:
+            raise UserError(f'two of the files would have their views in {target}')
+        files.check_own(target, 'a file of xlbench.data segment', heads=['{"topics": '])
     corpora = [dialogues_of(path, args) for path in args.files]
     if args.encoder == WORDS:
         flat = segments.word_vectors([dialogue for corpus in corpora for dialogue in corpus])
@@ -58,8 +63,7 @@ def main(argv: Sequence[str]) -> int:
     rest = iter(flat)
     splits = [list(itertools.islice(rest, len(corpus))) for corpus in corpora]
     views = segments.views_of(splits, official_window=args.topics == 'official')
-    for path, part in zip(args.files, views, strict=True):
-        target = segments.views_path(path)
+    for target, part in zip(targets, views, strict=True):
         with locks.file(target):
             segments.write_views(target, part)
         counts = [[len(set(labels)) for labels in one] for one in part]  # [dialogues, kinds]
@@ -70,16 +74,6 @@ def main(argv: Sequence[str]) -> int:
             flush=True,
         )
     return 0
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    args = CommandLine('data segment', __doc__, FLAGS).parse(argv[1:])
-    targets = [segments.views_path(path) for path in args.files]
-    for target in targets:
-        if targets.count(target) > 1:
-            raise UserError(f'two of the files would have their views in {target}')
-        files.check_own(target, 'a file of xlbench.data segment', heads=['{"topics": '])
-    return args
 
 
 def dialogues_of(path: str, args: argparse.Namespace) -> list[list[str]]:

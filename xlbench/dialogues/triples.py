@@ -18,7 +18,7 @@ import argparse
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib
 from xlbench.data import actions, readers
@@ -38,20 +38,6 @@ FLAGS = (
     flag('--field', 'key of the dialogues', 'dialogue'),
     flag('--batch_size', 'sentences that the tagger reads at once', 32),
 )
-
-
-class Sentence(NamedTuple):
-    """A sentence of a dialogue.
-
-    Attributes:
-      number: of the sentence in its file, from 0.
-      speaker: who says it, '' if nobody knows.
-      tokens: of it.
-    """
-
-    number: int
-    speaker: str
-    tokens: list[str]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -102,12 +88,10 @@ def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -
     with files.replacing(target) as file, progress.Progress('tagged', unit='sentences') as bar:
         sentences = _sentences(path, flags.field)
         while chunk := list(itertools.islice(sentences, _AT_ONCE)):
-            tagged = tagger.tag([sentence.tokens for sentence in chunk])
-            for sentence, answer in zip(chunk, tagged, strict=True):
-                for triple in actions.extract(sentence.tokens, answer.tags, sentence.speaker):
-                    line = actions.line(
-                        maker, sentence.number, sentence.tokens, answer.tags, triple
-                    )
+            tagged = tagger.tag([tokens for _, tokens in chunk])
+            for number, ((speaker, tokens), answer) in enumerate(zip(chunk, tagged, strict=True)):
+                for triple in actions.extract(tokens, answer.tags, speaker):
+                    line = actions.line(maker, count + number, tokens, answer.tags, triple)
                     file.write(line.encode())
                     written += 1
             count += len(chunk)
@@ -115,14 +99,12 @@ def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -
     return count, written
 
 
-def _sentences(path: str, field: str) -> Iterator[Sentence]:
-    """The sentences of all dialogues of a file; UserError for what is none."""
-    number = 0
+def _sentences(path: str, field: str) -> Iterator[tuple[str, list[str]]]:
+    """The speaker, '' if nobody knows, and the tokens of each sentence of a file's dialogues."""
     for place, value in readers.good(readers.json_items(path)):
         for speaker, text in _turns(path, place, value, field):
             for tokens in actions.sentences(text):
-                yield Sentence(number, speaker, tokens)
-                number += 1
+                yield speaker, tokens
 
 
 def _turns(path: str, place: int, value: object, field: str) -> Iterator[tuple[str, str]]:

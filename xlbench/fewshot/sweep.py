@@ -57,8 +57,17 @@ def check_config(config: ConfigDict) -> Adapt:
             )
     adapt = Adapt(**config.adapt.to_dict())
     adapt.check(config.task)
-    if adapt.source_learning_rates:
-        check_search(config)
+    rates = 'config.adapt.source_learning_rates'
+    if adapt.source_learning_rates and config.source_workdir:
+        raise UserError(
+            f'{rates} trains source models, but config.source_workdir={config.source_workdir} '
+            'names a trained one; leave out one of the two'
+        )
+    if adapt.source_learning_rates and not config.source.best.score:
+        raise UserError(
+            f'{rates} needs a score on dev data, but config.source.best.score names none; '
+            'set it to a score of an evaluation in config.source.evals'
+        )
     if jax.process_count() > 1:
         raise UserError(
             f'a sweep runs in one process, on all devices of its machine, but this is one of '
@@ -143,21 +152,6 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
             for line in (*introduction(config, adapt, workdir, mesh, joined), *surveys):
                 runner.log.line(line)
             runner.run(corpora)
-
-
-def check_search(config: ConfigDict) -> None:
-    """Raises UserError unless source training with several learning rates can be compared."""
-    where = 'config.adapt.source_learning_rates'
-    if config.source_workdir:
-        raise UserError(
-            f'{where} trains source models, but config.source_workdir={config.source_workdir} '
-            'names a trained one; leave out one of the two'
-        )
-    if not config.source.best.score:
-        raise UserError(
-            f'{where} needs a score on dev data, but config.source.best.score names none; '
-            'set it to a score of an evaluation in config.source.evals'
-        )
 
 
 def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:

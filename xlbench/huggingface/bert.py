@@ -43,7 +43,7 @@ def rename(name: str) -> str:
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, as transformers writes them."""
-    base = 'roberta.' if _is_roberta(config) else 'bert.'
+    base = 'roberta.' if config.variant == 'roberta' else 'bert.'
     if family == 'bert':
         return _stack('', '', config) | _pooler('', '', config)
     if family == 'encoder_decoder':
@@ -51,7 +51,7 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
             **_stack('encoder/', 'encoder.', config),
             **_pooler('encoder/', 'encoder.', config),
             **_stack('decoder/', f'decoder.{base}', config, decoder=True),
-            **_lm_head('decoder.', config),
+            **lm_head_names(config, 'decoder.'),
         }
     table = _stack('encoder/', base, config) | _pooler('encoder/', base, config)
     if family == 'sequence_classifier' and not config.has_pooler:
@@ -60,13 +60,21 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
     return table | dense('classifier', 'classifier')
 
 
-def lm_head_names(config: BertConfig) -> dict[str, Entry]:
+def lm_head_names(config: BertConfig, theirs: str = '') -> dict[str, Entry]:
     """The parameters `lm_head/...` of an encoder_decoder -> the tensors of a masked-language model.
 
     Those of BertForMaskedLM, BertForPreTraining and XLMRobertaForMaskedLM, from which a decoder's
-    head may be initialised.
+    head may be initialised; `theirs` stands before their names.
     """
-    return _lm_head('', config)
+    if config.variant == 'roberta':
+        head, linear, scale = f'{theirs}lm_head', 'dense', 'layer_norm'
+    else:
+        head, linear, scale = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
+    return {
+        **dense('lm_head/dense', f'{head}.{linear}'),
+        **norm('lm_head/norm', f'{head}.{scale}'),
+        'lm_head/bias': Entry((f'{head}.bias',), tied=(f'{head}.decoder.bias',)),
+    }
 
 
 def folders(config: DualEncoderConfig) -> dict[str, str]:
@@ -89,17 +97,13 @@ def folders(config: DualEncoderConfig) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------- the names
 
 
-def _is_roberta(config: BertConfig) -> bool:
-    return config.variant == 'roberta'
-
-
 def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) -> dict[str, Entry]:
     """Embeddings and layers below the prefixes `ours` and `theirs`."""
     table = norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
     for kind, their_kind in (('token', 'word'), ('position', 'position'), ('type', 'token_type')):
         tied = ()
         if decoder and kind == 'token':
-            head = 'lm_head' if _is_roberta(config) else 'cls.predictions'
+            head = 'lm_head' if config.variant == 'roberta' else 'cls.predictions'
             tied = (f'decoder.{head}.decoder.weight',)
         name = f'{theirs}embeddings.{their_kind}_embeddings.weight'
         table[f'{ours}{kind}_embedder/embedding'] = Entry((name,), tied=tied)
@@ -123,18 +127,6 @@ def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) ->
 
 def _pooler(ours: str, theirs: str, config: BertConfig) -> dict[str, Entry]:
     return dense(f'{ours}pooler', f'{theirs}pooler.dense') if config.has_pooler else {}
-
-
-def _lm_head(theirs: str, config: BertConfig) -> dict[str, Entry]:
-    if _is_roberta(config):
-        head, linear, scale = f'{theirs}lm_head', 'dense', 'layer_norm'
-    else:
-        head, linear, scale = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
-    return {
-        **dense('lm_head/dense', f'{head}.{linear}'),
-        **norm('lm_head/norm', f'{head}.{scale}'),
-        'lm_head/bias': Entry((f'{head}.bias',), tied=(f'{head}.decoder.bias',)),
-    }
 
 
 # --------------------------------------------------------------------------------------- the config
@@ -247,13 +239,13 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
 def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; see mapping.py."""
     model_type, prefix = 'bert', 'Bert'
-    if _is_roberta(config):
+    if config.variant == 'roberta':
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'
         if ids.get('model_type') == 'roberta':
             model_type, prefix = 'roberta', 'Roberta'
     offset = config.position_offset
     special = {
-        'pad_token_id': offset - 1 if _is_roberta(config) else ids['pad_id'],
+        'pad_token_id': offset - 1 if config.variant == 'roberta' else ids['pad_id'],
         'bos_token_id': ids.get('bos_id'),
         'eos_token_id': ids['eos_id'],
     }

@@ -51,9 +51,7 @@ def fields_of(
     return {'activation': ACTIVATIONS[activation], **fields}
 
 
-def read(
-    config: Mapping[str, Json], keys: Keys, kind: str, prefix: str = ''
-) -> dict[str, Json]:
+def read(config: Mapping[str, Json], keys: Keys, kind: str, prefix: str = '') -> dict[str, Json]:
     """Our fields that keys of config.json give; see `sizes_of`."""
     fields = {}
     for ours, names in keys.items():

@@ -32,9 +32,7 @@ TOKENIZER_FILES = (
 )  # fmt: skip
 
 
-def local_folder(
-    spec: str, weight_files: Sequence[str] = tensors.WEIGHT_FILES
-) -> pathlib.Path:
+def local_folder(spec: str, weight_files: Sequence[str] = tensors.WEIGHT_FILES) -> pathlib.Path:
     """The folder that `spec` names; see the top of this file.
 
     Args:

@@ -14,15 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 import tokenizers
-from tokenizers import (
-    AddedToken,
-    Regex,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from xlbench.huggingface import charsmap
 from xlbench.system.errors import UserError, printable

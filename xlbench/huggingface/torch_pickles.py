@@ -96,9 +96,7 @@ def _model_of_fairseq(content: Mapping[_Key, _Value]) -> dict[_Key, _Value] | No
     return model if isinstance(model, dict) and 'args' in content else None
 
 
-def _stored(
-    file: pathlib.Path, name: str, view: _View, starts: _Places
-) -> Stored:
+def _stored(file: pathlib.Path, name: str, view: _View, starts: _Places) -> Stored:
     """A checked view. `starts`: first byte and number of bytes of each storage."""
     storage = view.storage
     sizes = (view.offset, *view.shape, *view.strides)

@@ -14,12 +14,7 @@ import jinja2
 
 import xlbench
 from xlbench.data import tokenizers
-from xlbench.inference.exported import (
-    Notes,
-    first_key,
-    forced_first,
-    target_languages,
-)
+from xlbench.inference.exported import Notes, first_key, forced_first, target_languages
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.families import FAMILIES
 from xlbench.models.transformer import TransformerConfig
@@ -92,24 +87,24 @@ class Card:
         from huggingface_hub import EvalResult, ModelCardData  # It takes a while.
 
         task = _TASKS.get(self.family, 'text-generation')
-        measured = []
-        for result in self._reported:
-            for score in _scores_of(result):
-                signature = _signature(result, score)
-                measured.append(
-                    EvalResult(
-                        task_type=task,
-                        dataset_type=_first_word(result.task),
-                        # Scores of one set and one configuration are one score to the hub.
-                        dataset_config=result.task,
-                        dataset_name=f'{result.task}{" (made up)" if self._is_sample else ""}',
-                        dataset_split=result.split,
-                        metric_type=_hub_metric(score),
-                        metric_name=score,
-                        metric_value=round(result.scores[score], 4),
-                        metric_args={'signature': signature} if signature else None,
-                    )
-                )
+        measured = [
+            EvalResult(
+                task_type=task,
+                dataset_type=_first_word(result.task),
+                # Scores of one set and one configuration are one score to the hub.
+                dataset_config=result.task,
+                dataset_name=f'{result.task}{" (made up)" if self._is_sample else ""}',
+                dataset_split=result.split,
+                metric_type=_hub_metric(score),
+                metric_name=score,
+                metric_value=round(value, 4),
+                metric_args={'signature': text} if (text := _signature(result, score)) else None,
+            )
+            for result in self.results
+            if result.split == self.results[0].split  # The one to report first.
+            for score, value in result.scores.items()
+            if score not in LOSSES
+        ]
         data = ModelCardData(
             language=self._languages or None,
             library_name=self._library,
@@ -129,9 +124,7 @@ class Card:
 
         A folder is called what its owner likes (out, exported), and says nothing about the model.
         """
-        argv = self.about.get('argv')
-        words = [str(word) for word in argv] if isinstance(argv, list) else []
-        config = command_lines.config_of(words, str(self.about.get('cwd') or ''))
+        config = command_lines.config_of(*self._typed)
         stem = pathlib.PurePosixPath(config.partition(':')[0]).stem
         stages = _block(_block(self.about, 'config'), 'stages')
         last = stages[max(stages)] if stages else {}
@@ -140,18 +133,15 @@ class Card:
 
     @property
     def _library(self) -> str:
-        is_sentences = isinstance(self.model, DualEncoderConfig) and self.model.shared
-        return 'sentence-transformers' if is_sentences and self._has_pooling else 'transformers'
-
-    @property
-    def _has_pooling(self) -> bool:
-        """Returns True if sentence-transformers has the dual encoder's pooling."""
-        return isinstance(self.model, DualEncoderConfig) and self.model.pooling != 'pooler'
+        model = self.model  # sentence-transformers has no pooler.
+        is_theirs = isinstance(model, DualEncoderConfig) and model.pooling != 'pooler'
+        return 'sentence-transformers' if is_theirs and model.shared else 'transformers'
 
     @property
     def _base_model(self) -> str | None:
         """The name on the hub that training began with; None for a folder or another run."""
-        spec, read = self._setting('init_from'), self.about.get('initialised_from')
+        spec = str(_block(self.about, 'config').get('init_from') or '')
+        read = self.about.get('initialised_from')
         # What is fetched from the hub is noted with the folder that it was fetched to.
         is_of_hub = isinstance(read, str) and spec and read.startswith(f'{spec} (')
         return spec.partition('@')[0] if is_of_hub else None
@@ -160,8 +150,7 @@ class Card:
 
     def _facts(self) -> dict[str, Any]:
         counts, hashes = (_block(self.about, key) for key in ('examples', 'manifests'))
-        argv, cwd = self.about.get('argv'), self.about.get('cwd')
-        words = [str(word) for word in argv] if isinstance(argv, list) else []
+        measured = {f'{result.task}/{result.split}' for result in self.results}
         facts = {'git': self.about.get('git'), 'versions': self.about.get('versions')}
         config = sorted(_block(self.about, 'config').items())
         signatures = {f'{m}: {text}' for r in self.results for m, text in r.signatures.items()}
@@ -177,7 +166,7 @@ class Card:
             'data': [
                 (name, str(counts.get(name, '')), str(hashes.get(name, ''))[:12])
                 for name in sorted({*counts, *hashes})
-                if name.partition('/')[0] in self._trained or name in self._measured
+                if name.partition('/')[0] in self._trained or name in measured
             ],
             'results': self.results,
             'scores': [
@@ -187,7 +176,7 @@ class Card:
             ],
             'remarks': dict.fromkeys(r.note for r in self.results if r.note),
             'signatures': sorted(signatures),
-            'command': command_lines.command(words, str(cwd or '')),
+            'command': command_lines.command(*self._typed),
             'facts': '; '.join(f'{k} {notes_lib.plain_fact(v)}' for k, v in facts.items() if v),
             'config': '\n'.join(f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in config),
             'lengths': self.notes.lengths,
@@ -216,20 +205,19 @@ class Card:
     # ------------------------------------------------------------------------------------- facts
 
     @property
+    def _typed(self) -> tuple[list[str], str]:
+        """The words of the command that began the run, and the folder where it was typed."""
+        argv = self.about.get('argv')
+        words = [str(word) for word in argv] if isinstance(argv, list) else []
+        return words, str(self.about.get('cwd') or '')
+
+    @property
     def _is_sample(self) -> bool:
         return self.about.get('data') == 'sample'
 
     @property
     def _trained(self) -> list[str]:
         return sorted(task for task, about in self.notes.tasks.items() if about['trained'])
-
-    @property
-    def _measured(self) -> set[str]:
-        return {f'{result.task}/{result.split}' for result in self.results}
-
-    @property
-    def _reported(self) -> list[Result]:
-        return [result for result in self.results if result.split == self.results[0].split]
 
     @property
     def _languages(self) -> list[str]:
@@ -245,18 +233,10 @@ class Card:
         )
         return sorted(set(filter(None, named)))
 
-    def _setting(self, key: str) -> str:
-        return str(_block(self.about, 'config').get(key) or '')
-
 
 def _block(about: Mapping[str, Json], key: str) -> Mapping[str, Json]:
     block = about.get(key)
     return block if isinstance(block, dict) else {}
-
-
-def _scores_of(result: Result) -> list[str]:
-    """The names of its scores, without losses."""
-    return [name for name in result.scores if name not in LOSSES]
 
 
 def _signature(result: Result, score: str) -> str:

@@ -5,6 +5,7 @@ line. Missing answers give a note, and the others count. The checksum shows that
 it is no signature, because the page's script computes it in the open.
 """
 
+import collections
 import dataclasses
 import zlib
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from xlbench.judgement.studies import LETTERS, Item, Sheet, Study
+from xlbench.judgement.studies import LETTERS, Sheet, Study
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 
@@ -183,20 +184,19 @@ def _about(
         notes.append(f'No answers of {", ".join(absent)}.')
     for judge, (path, given) in answers.items():
         sheet = sheets[judge]
-        counts = [0] * len(sheet.order)
-        for answer in given:
-            counts[answer.item - 1] += 1
+        counts = collections.Counter(answer.item for answer in given)
         missing = [
             number
-            for number, (count, index) in enumerate(zip(counts, sheet.order, strict=True), 1)
-            if count < _questions(study, study.items[index])
+            for number, systems in enumerate(sheet.slots, 1)
+            if counts[number]
+            < len(study.scale.aspects) * (len(systems) if study.scale.kind == 'ratings' else 2)
         ]
         if missing:
             named = ', '.join(map(str, missing[:_MOST_NAMED]))
             more = ', ...' if len(missing) > _MOST_NAMED else ''
             notes.append(
-                f'{judge} is not finished: {len(missing)} of {len(counts)} items of {path} lack '
-                f'answers (items {named}{more} of the page).'
+                f'{judge} is not finished: {len(missing)} of {len(sheet.order)} items of {path} '
+                f'lack answers (items {named}{more} of the page).'
             )
     said = {judge: _meant(sheets[judge], given) for judge, (_, given) in answers.items()}
     judges = [judge for judge in said if said[judge]]
@@ -205,12 +205,6 @@ def _about(
             if said[judge] == said[other] and len(said[judge]) > _MOST_NAMED:
                 notes.append(f'{other} and {judge} gave the same answer to everything.')
     return notes
-
-
-def _questions(study: Study, item: Item) -> int:
-    """Counts the answers that an item takes."""
-    of_each = len(item.shown) if study.scale.kind == 'ratings' else 2
-    return of_each * len(study.scale.aspects)
 
 
 def _meant(sheet: Sheet, given: Sequence[Answer]) -> set[tuple[object, ...]]:

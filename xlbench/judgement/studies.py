@@ -240,6 +240,7 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
         if not all(key in of_source for of_source in rows):
             continue
         predictions = {s.name: of_source[key] for s, of_source in zip(sources, rows, strict=True)}
+        references = (row.references or [row.target] for row in predictions.values())
         items.append(
             Item(
                 task=task,
@@ -247,7 +248,7 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
                 source_lang=source_lang,
                 lang=lang,
                 input=_same_input(task, key, predictions, lang),
-                references=_references(predictions),
+                references=next(filter(any, references), []),
                 shown=[],
                 texts={name: row.prediction for name, row in predictions.items()},
                 scores={name: row.scores for name, row in predictions.items()},
@@ -272,8 +273,3 @@ def _same_input(task: str, key: str, predictions: dict[str, Prediction], lang: s
             f'{task}; they can be judged together only on the same examples'
         )
     return next(iter(said.values()), '')
-
-
-def _references(predictions: dict[str, Prediction]) -> list[str]:
-    rows = (row.references or [row.target] for row in predictions.values())
-    return next((row for row in rows if any(row)), [])

@@ -1,5 +1,6 @@
 """Where the records of a task come from, with what happens to bad ones."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +23,11 @@ def below_root(path: str) -> str:
     return os.path.join(root(), os.path.expanduser(path))
 
 
+@dataclasses.dataclass(eq=False)
 class RecordSource:
     """A source, also for SeqIO, over a reader of `xlbench/data/readers`.
 
-    Args:
+    Attributes:
       read: (split, *paths) -> records, bad records, records left out.
       files: split -> the paths it is read from, absolute or below the data root. Each may stand for
         several files, or a packed one: see readers.find.
@@ -42,61 +44,49 @@ class RecordSource:
         other noise. A pass over the data reads one of them; `count` and rates count examples.
     """
 
+    read: Callable[..., Iterator[readers.Item]]
+    files: Callable[[str], Sequence[str]]
+    splits: Sequence[str]
+    fields: Sequence[str]
+    _: dataclasses.KW_ONLY
+    source_lang: str | None = None
+    target_lang: str | None = None
+    count: Callable[..., int] = lambda split, path, *others: readers.count_lines(path)
+    optional: Callable[[str], Sequence[str]] = lambda split: ()
+    hint: str = ''
+    apart: Callable[[str], bool] = lambda split: False
+    draws: Callable[[str], int] = lambda split: 1
     # What SeqIO asks.
     caching_permitted = True
     supports_arbitrary_sharding = performs_internal_shuffling = False
 
-    def __init__(
-        self,
-        read: Callable[..., Iterator[readers.Item]],
-        files: Callable[[str], Sequence[str]],
-        splits: Sequence[str],
-        fields: Sequence[str],
-        *,
-        source_lang: str | None = None,
-        target_lang: str | None = None,
-        count: Callable[..., int] | None = None,
-        optional: Callable[[str], Sequence[str]] = lambda split: (),
-        hint: str = '',
-        apart: Callable[[str], bool] = lambda split: False,
-        draws: Callable[[str], int] = lambda split: 1,
-    ):
-        self.splits = tuple(splits)
-        self._apart = apart
-        self.draws = draws
-        self._read = read
-        self._files = files
-        self._optional = optional
-        self.fields = tuple(fields)
-        self._count = count or (lambda split, path, *others: readers.count_lines(path))
-        self._hint = hint
-        self.source_lang = source_lang
-        self.target_lang = target_lang
+    def __post_init__(self):
+        self.splits, self.fields = tuple(self.splits), tuple(self.fields)
 
     def patterns(self, split: str) -> list[str]:
         """Returns what `paths` looks for, files or patterns of them."""
-        return [below_root(path) for path in (*self._files(split), *self._optional(split))]
+        return [below_root(path) for path in (*self.files(split), *self.optional(split))]
 
     def paths(self, split: str) -> list[str]:
         """The files of a split; UserError if one is not there."""
         paths = []
-        for path in map(below_root, self._files(split)):
+        for path in map(below_root, self.files(split)):
             matches = readers.find(path)
             if not matches:
                 raise errors.UserError(
                     f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
                     'by --root, --config.data.root or XLBENCH_DATA'
-                    + (f'; {self._hint}'.replace('{root}', root()) if self._hint else '')
+                    + (f'; {self.hint}'.replace('{root}', root()) if self.hint else '')
                 )
             paths += matches
-        for path in map(below_root, self._optional(split)):
+        for path in map(below_root, self.optional(split)):
             paths += readers.find(path)
         return paths
 
     def parts(self, split: str) -> list[list[str]]:
         """The files of a split, divided where each can be read by itself; in order."""
         paths = self.paths(split)
-        return [[path] for path in paths] if self._apart(split) else [paths]
+        return [[path] for path in paths] if self.apart(split) else [paths]
 
     def num_input_examples(self, split: str) -> int:
         """Examples of a split, bad ones included; each has `draws` records."""
@@ -106,7 +96,7 @@ class RecordSource:
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
     def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
-        return self._count(split, *paths)
+        return self.count(split, *paths)
 
     def list_shards(self, split: str) -> list[str]:
         """The shards of a split, as SeqIO counts them: one."""
@@ -135,7 +125,7 @@ class RecordSource:
         """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
         bad = policy()
         records: list[readers.Record] = []
-        for item in self._read(split, *paths):
+        for item in self.read(split, *paths):
             if isinstance(item, dict):
                 records.append(item)
                 if len(records) == CHUNK:

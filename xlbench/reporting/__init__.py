@@ -26,27 +26,7 @@
 """
 
 __all__ = [
-    'adding',
-    'command_lines',
-    'comparisons',
-    'costs',
-    'documents',
-    'drawing',
-    'layout',
-    'leaderboard',
-    'lengths',
-    'notes',
-    'page',
-    'pages',
-    'paper_tables',
-    'predictions',
-    'printed',
-    'render',
-    'results',
-    'scored',
-    'screen',
-    'sections',
-    'statistics',
-    'systems',
-    'tables',
-]
+    'adding', 'command_lines', 'comparisons', 'costs', 'documents', 'drawing', 'layout',
+    'leaderboard', 'lengths', 'notes', 'page', 'pages', 'paper_tables', 'predictions', 'printed',
+    'render', 'results', 'scored', 'screen', 'sections', 'statistics', 'systems', 'tables',
+]  # fmt: skip

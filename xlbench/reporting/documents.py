@@ -101,8 +101,9 @@ def write(
         The paths. Raises UserError, before anything is written, if one of them is another's file.
     """
     folder = pathlib.Path(output)
+    heads = (','.join(_CSV_FIELDS[:10]), ','.join(making.CSV_FIELDS))
     for name in formats:
-        _refuse_foreign(folder / FORMATS[name][0])
+        files.check_own(folder / FORMATS[name][0], 'a report of xlbench', [_MARK], heads)
     texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}
     has_report = any((folder / name).is_file() for name, _ in FORMATS.values())
     drawn = [figure for section in sections for figure in section.figures]
@@ -153,11 +154,6 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
-
-
-def _refuse_foreign(path: pathlib.Path) -> None:
-    heads = (','.join(_CSV_FIELDS[:10]), ','.join(making.CSV_FIELDS))
-    files.check_own(path, 'a report of xlbench', [_MARK], heads)
 
 
 def _csv_row(

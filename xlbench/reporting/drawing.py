@@ -79,9 +79,13 @@ def encoded(drawn: Figure, kind: str) -> bytes:
     return out.getvalue()
 
 
-def grid(drawn: Figure, rows: int, columns: int) -> list[list[Axes]]:
-    """Panels of a figure that share their scales."""
-    return drawn.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).tolist()
+def panels(drawn: Figure, count: int, across: int) -> list[Axes]:
+    """Panels of a figure that share their scales, so many in a row."""
+    rows = -(-count // across)
+    axes = drawn.subplots(rows, across, squeeze=False, sharex=True, sharey=True).flatten()
+    for one in axes[count:]:
+        one.remove()
+    return axes[:count].tolist()
 
 
 def heat_map(

@@ -7,6 +7,7 @@ not evaluated. Monolingual runs of one model make one system together. Texts are
 language of the input; those of a system that has none of these, from one other language.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -77,32 +78,23 @@ def _systems(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, l
         folder = pick.run.workdir.resolve().name
         name = pick.run.system or folder
         if scenario is not None and not pick.run.system:
-            _check_complete(pick)
+            if lacking := [task for task in scenario.evaluate if task not in pick.results]:
+                raise UserError(
+                    f'{pick.run.workdir} has no predictions of {lacking[0]} on the split '
+                    f'{pick.split} at step {pick.step}; run python -m xlbench.evaluate'
+                )
             pick = board_lib.inside(pick)
             if scenario.name.startswith('mono'):  # The other languages are other runs.
                 name = f'{board_lib.model_of(benchmark, pick.run)}-{scenario.name}'
         groups.setdefault(re.sub(r'[^\w.-]+', '-', name).strip('-.'), []).append(pick)
     for members in groups.values():
-        if len(members) == 1:
-            continue
-        for i, pick in enumerate(members):
-            for other in members[:i]:
-                if shared := sorted(set(pick.results) & set(other.results)):
-                    raise UserError(
-                        f'{other.run.workdir} and {pick.run.workdir} both have texts of '
-                        f'{shared[0]}; the leaderboard takes one run of a system'
-                    )
+        for other, pick in itertools.combinations(members, 2):
+            if shared := sorted(set(pick.results) & set(other.results)):
+                raise UserError(
+                    f'{other.run.workdir} and {pick.run.workdir} both have texts of '
+                    f'{shared[0]}; the leaderboard takes one run of a system'
+                )
     return groups
-
-
-def _check_complete(pick: Pick) -> None:
-    """Raises UserError unless all tasks that a run is evaluated on have results."""
-    for task in pick.run.scenario.evaluate:
-        if task not in pick.results:
-            raise UserError(
-                f'{pick.run.workdir} has no predictions of {task} on the split {pick.split} at '
-                f'step {pick.step}; run python -m xlbench.evaluate'
-            )
 
 
 def _texts(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, dict[str, list[str]]]:

@@ -113,12 +113,7 @@ def gaps(
     heads = [column.path for column in form.columns]
     known = [place for place, of in enumerate(form.columns) if set(of.scores) <= {*lacking}]
     named = (
-        (
-            'rows',
-            [[one for one in of.labels if one] for of in form.rows],
-            list(map(all, empty)),
-            [],
-        ),
+        ('rows', [[*filter(None, of.labels)] for of in form.rows], [*map(all, empty)], []),
         ('columns', heads, [all(one) for one in zip(*empty, strict=True)], known),
     )
     said = []

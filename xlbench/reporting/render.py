@@ -5,7 +5,7 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from xlbench.reporting.tables import Table, clean
 
@@ -20,60 +20,38 @@ _NAME_WIDTH = 24  # Widest name of a row on the screen.
 
 
 def plain(table: Table, max_width: int) -> str:
-    """A table for the screen, the groups of columns below each other where they do not fit."""
-    widths = [
-        max(len(column.label), *(len(str(row.cells[i])) for row in table.rows)) + 1
-        for i, column in enumerate(table.columns)
-    ]
-    names = [row.name for row in table.rows]
-    names.append(_corner(table))
+    """A table for the screen, the groups of columns below each other where they do not fit.
+
+    Groups are set apart by a bar, and named above their columns.
+    """
+    corner = table.title if table.head == 'system' else table.head
+    names = [corner, '', *(row.name for row in table.rows)]
     name_width = min(_NAME_WIDTH, max(map(len, names)))
+    names = [n if len(n) <= name_width else f'{n[: name_width - 2]}..' for n in names]
     blocks, start, room = [[]], 0, max_width - name_width
     for name, span in table.groups:
-        group = list(range(start, start + span))
+        columns = [
+            [table.columns[i].label, *(str(row.cells[i]) for row in table.rows)]
+            for i in range(start, start + span)
+        ]
         start += span
-        widths[group[-1]] += max(0, len(name) + 1 - sum(widths[i] for i in group))
-        needed = 2 + sum(widths[i] for i in group)  # Two for the bar before it.
-        if blocks[-1] and needed > room:
+        widths = [max(map(len, column)) + 1 for column in columns]
+        widths[-1] += max(0, len(name) + 1 - sum(widths))
+        width = sum(widths)
+        if blocks[-1] and width + 2 > room:  # Two for the bar before it.
             blocks.append([])
             room = max_width - name_width
-        room -= needed
-        blocks[-1] += group
-    return '\n\n'.join(_plain_block(table, block, widths, name_width) for block in blocks)
-
-
-def _plain_block(table: Table, block: list[int], widths: list[int], name_width: int) -> str:
-    """The columns of one block; tasks are set apart by a bar, and named above their languages."""
-    part = Table(table.title, tuple(table.columns[i] for i in block))
-    head, start = [], 0
-    for group, span in part.groups:
-        head.append((group, block[start : start + span]))
-        start += span
-
-    def line(name: str, cells: Callable[[str, list[int]], str]) -> str:
-        name = name if len(name) <= name_width else name[: name_width - 2] + '..'
-        bars = [name.ljust(name_width), *(cells(group, columns) for group, columns in head)]
-        return ' |'.join(bars).rstrip()
-
-    def title(group: str, columns: list[int]) -> str:
-        width = sum(widths[i] for i in columns)
-        return f' {group or "all"}'[:width].ljust(width)
-
-    lines = [
-        line(_corner(table), title),
-        line(
-            '', lambda _, columns: ''.join(table.columns[i].label.rjust(widths[i]) for i in columns)
-        ),
-    ]
-    lines.append('-' * max(map(len, lines)))
-    for name, _, cells in table.rows:
-        texts = [str(cell).rjust(width) for cell, width in zip(cells, widths, strict=True)]
-        lines.append(line(name, lambda _, columns, c=texts: ''.join(c[i] for i in columns)))
-    return '\n'.join(lines)
-
-
-def _corner(table: Table) -> str:
-    return table.title if table.head == 'system' else table.head
+        room -= width + 2
+        lines = (map(str.rjust, line, widths) for line in zip(*columns, strict=True))
+        title = f' {name or "all"}'[:width].ljust(width)
+        blocks[-1].append([title, *map(''.join, lines)])
+    made = []
+    for groups in blocks:
+        rows = zip((name.ljust(name_width) for name in names), *groups, strict=True)
+        lines = [' |'.join(row).rstrip() for row in rows]
+        lines.insert(2, '-' * max(map(len, lines[:2])))
+        made.append('\n'.join(lines))
+    return '\n\n'.join(made)
 
 
 def screen(table: Table, max_width: int = 120) -> str:
@@ -142,27 +120,21 @@ def comma_separated(
     """
 
     def text(value: object) -> object:
-        if not isinstance(value, float):
-            return csv_value(value)
-        if math.isnan(value):
-            return ''
-        return value if decimals is None else f'{value:.{decimals}f}'
+        if isinstance(value, float):
+            shown = value if decimals is None else f'{value:.{decimals}f}'
+            return '' if math.isnan(value) else shown
+        if not isinstance(value, str):
+            return value
+        value = clean(value)
+        # A spreadsheet would run it; a number is none.
+        is_formula = value[:1] in ('=', '+', '-', '@') and not _NUMBER.fullmatch(value)
+        return f"'{value}" if is_formula else value
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator='\n')
     writer.writerow(head)
     writer.writerows(map(text, row) for row in rows)
     return out.getvalue()
-
-
-def csv_value(value: object) -> object:
-    """Text that a spreadsheet would run as a formula gets a quote before it; a number is none."""
-    if isinstance(value, str):
-        value = clean(value)
-        if _NUMBER.fullmatch(value):
-            return value
-        return f"'{value}" if value[:1] in ('=', '+', '-', '@') else value
-    return value
 
 
 def latex_document(parts: Iterable[str], mark: str) -> str:

@@ -407,18 +407,14 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
 def _distinct_names(picks: list[Pick]) -> list[str]:
     """Names runs by their folders; those of equal names with the folder above, too."""
     names = [_with_variant(pick, _folder(pick)) for pick in picks]
-    return [
-        _with_place(pick, name) if names.count(name) > 1 else name
-        for pick, name in zip(picks, names, strict=True)
-    ]
-
-
-def _with_place(pick: Pick, name: str) -> str:
-    """Its name with the folder above; of a system, whose name is its owner's, with its folder."""
-    folder = pick.run.workdir.resolve()
-    if pick.run.system:
-        return clean(f'{name} ({folder.name})')
-    return clean(f'{folder.parent.name}/{name}')
+    told = list(names)
+    for place, pick in enumerate(picks):
+        if names.count(names[place]) > 1:
+            folder = pick.run.workdir.resolve()
+            # The name of a system is its owner's.
+            known = (f'{names[place]} ({folder.name})', f'{folder.parent.name}/{names[place]}')
+            told[place] = clean(known[0] if pick.run.system else known[1])
+    return told
 
 
 def _folder(pick: Pick) -> str:

@@ -6,8 +6,11 @@ A figure has its numbers as a table; nothing here loads matplotlib.
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 FIGURE_KINDS = ('svg', 'png', 'pdf')  # Of files.
 
@@ -123,17 +126,27 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """A figure of a paper.
+    """A figure of a paper, or a plot of a page, which is drawn when it is asked for.
 
     Attributes:
         name: Of its files. Example: figure4.
         numbers: What is drawn, as a table, with the title and the notes of the figure.
-        draw: Draws it; the kinds of files that are asked for -> their bytes.
+        size: Width and height in inches.
+        paint: Draws it on an empty figure of matplotlib.
     """
 
     name: str
     numbers: Table
-    draw: Callable[[tuple[str, ...]], Mapping[str, bytes]]
+    size: tuple[float, float]
+    paint: Callable[['Canvas'], None]
+
+    def draw(self, kinds: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of some kinds of files, the same ones each time."""
+        from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
+
+        with drawing.canvas(self.name, *self.size) as canvas:
+            self.paint(canvas)
+            return {kind: drawing.encoded(canvas, kind) for kind in kinds}
 
     def svg(self) -> str:
         """The picture as an SVG element, without the XML declaration, which HTML does not have."""

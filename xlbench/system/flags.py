@@ -1,6 +1,8 @@
 """Flags that several programs share, and types: a text -> a value, or an error on the text."""
 
 import argparse
+import contextlib
+import math
 import os
 from collections.abc import Callable
 
@@ -21,24 +23,19 @@ def whole(least: int) -> Callable[[str], int]:
 
 def share(text: str) -> float:
     """A number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
-    return value
+    return _number(text, 'from 0 to 1', lambda value: 0 <= value <= 1)
 
 
 def positive(text: str) -> float:
     """A number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float('inf'):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
-    return value
+    return _number(text, 'above 0', lambda value: 0 < value < math.inf)
+
+
+def _number(text: str, words: str, fits: Callable[[float], bool]) -> float:
+    with contextlib.suppress(ValueError):
+        if fits(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f'{text!r} is not a number {words}')
 
 
 def engine(text: str) -> str:

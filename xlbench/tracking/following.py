@@ -104,14 +104,13 @@ class Trackers:
 
     def _begin(self, names: Collection[str]) -> None:
         """Starts trackers; the first that each one gets is what it did not take before."""
-        run = dataclasses.replace(self._run, step=self.step)
-        self._workers = []
-        before = self._unsent.rows(self.step, self._notes.put)
-        for name in names:
-            kind, say = self._classes[name], self._notes.put
-            worker = _Worker(name, kind, self._identify, self._unsent, say)
-            worker.begin(run, before.get(name, ()))
-            self._workers.append(worker)
+        run, say = dataclasses.replace(self._run, step=self.step), self._notes.put
+        before = self._unsent.rows(self.step, say)
+        self._workers = [
+            _Worker(name, self._classes[name], run, before.get(name, ()),
+                    self._identify, self._unsent, say)
+            for name in names
+        ]  # fmt: skip
 
     def notes(self) -> list[str]:
         """Returns what the trackers said since the last call: a run's place, or a failure."""
@@ -175,35 +174,27 @@ def send_left(config: ConfigDict, workdir: str) -> None:
 
 
 class _Worker:
-    """One tracker in its thread."""
+    """One tracker in its thread; rows from `before` stay in unsent.jsonl until it has them all."""
 
     def __init__(
         self,
         name: str,
         kind: Callable[[], Tracker],
+        run: Run,
+        before: Sequence[Row],
         identify: Callable[..., str],
         unsent: Unsent,
         say: Callable[[str], None],
     ):
         self.name, self._kind = name, kind
         self._identify, self._unsent, self._say = identify, unsent, say
-        self._rows: collections.deque[Row] = collections.deque()  # The one being written, too.
+        self._rows = collections.deque(before)  # The one being written, too.
         self._changed = threading.Condition()
-        self._before = 0  # How many of the rows are of an earlier process.
+        self._before = len(before)  # How many of the rows are of an earlier process.
         self._ends = self._finished = self._failed = False
-
-    def begin(self, run: Run, before: Sequence[Row]) -> None:
-        """Starts the thread.
-
-        Args:
-          run: that is tracked.
-          before: rows of unsent.jsonl, which stay there until the tracker has them all.
-        """
-        self._rows.extend(before)
-        self._before = len(before)
         # A daemon: what hangs in a network does not keep the process alive.
         self._thread = threading.Thread(
-            target=self._follow, args=(run,), name=f'tracker {self.name}', daemon=True
+            target=self._follow, args=(run,), name=f'tracker {name}', daemon=True
         )
         self._thread.start()
 

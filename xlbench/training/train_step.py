@@ -18,14 +18,13 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.system import machine
 from xlbench.training.objectives.contract import Batch, Objective
-from xlbench.training.rows import Rows
+from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 
 Flat = dict[str, Leaf]  # By 'a/b/c' names.
 Gradients = dict[str, jax.Array]
 Sums = dict[str, jax.Array]
 _Part = TypeVar('_Part')
-_ALL = Rows()  # Of every table.
 
 
 @struct.dataclass
@@ -117,17 +116,8 @@ def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransforma
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def init_opt_state(
-    tx: optax.GradientTransformation, params: Params, mask: Mask, rows: Rows = _ALL
-) -> optax.OptState:
-    """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
-    trainable, _ = split_params(params, mask)
-    shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
-    return jax.jit(lambda x: tx.init(rows.taken(x)), out_shardings=shardings)(trainable)
-
-
 def opt_state_like(
-    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask, rows: Rows = _ALL
+    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask, rows: Rows = ALL_ROWS
 ) -> optax.OptState:
     """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
 
@@ -152,12 +142,15 @@ def init_state(
     params: Params,
     mask: Mask,
     step: int = 0,
-    rows: Rows = _ALL,
+    rows: Rows = ALL_ROWS,
 ) -> TrainState:
-    """The state before the first step of an optimizer."""
+    """The state before the first step of an optimizer, cut as `opt_state_like` says."""
     mesh = jax.tree.leaves(params)[0].sharding.mesh
     count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
-    return TrainState(count, params, init_opt_state(tx, params, mask, rows))
+    trainable, _ = split_params(params, mask)
+    shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
+    opt_state = jax.jit(lambda x: tx.init(rows.taken(x)), out_shardings=shardings)(trainable)
+    return TrainState(count, params, opt_state)
 
 
 def state_like(
@@ -165,7 +158,7 @@ def state_like(
     shapes: Shapes,
     shardings: Shardings,
     mask: Mask,
-    rows: Rows = _ALL,
+    rows: Rows = ALL_ROWS,
 ) -> TrainState:
     """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
@@ -298,7 +291,7 @@ def make_train_step(
     *,
     first_step: int = 0,
     accumulate: int = 1,
-    rows: Rows = _ALL,
+    rows: Rows = ALL_ROWS,
 ) -> StepFunction:
     """The step as a pure function of (state, batch, rng).
 

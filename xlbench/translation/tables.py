@@ -1,6 +1,7 @@
 """Translations that were made elsewhere, in a file."""
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Sequence
 
 from xlbench.data import outputs, readers
 from xlbench.translation.engines import Failure
@@ -22,14 +23,22 @@ class Table:
     def __init__(self, path: str):
         self.name = f'file:{path}'
         self._path = path
-        self._translations: dict[str, str] | None = None
+
+    @functools.cached_property
+    def _translations(self) -> dict[str, str]:
+        fields = ('source', 'translation')
+        if self._path.removesuffix('.gz').endswith('.jsonl'):
+            records = readers.read_jsonl(self._path, {name: name for name in fields})
+        else:
+            records = readers.read_tsv(self._path, fields)
+        found: dict[str, str] = {}
+        for record in readers.good(records):
+            found.setdefault(record['source'], record['translation'])
+        return found
 
     def check(self, source: str, target: str) -> None:
         """Reads the file; raises UserError, with file and line, for what is wrong with it."""
-        if self._translations is None:
-            self._translations = {}
-            for record in readers.good(self._records()):
-                self._translations.setdefault(record['source'], record['translation'])
+        _ = self._translations
 
     def identity(self, source: str, target: str) -> str:
         """The file's SHA-256: its name and place do not matter."""
@@ -37,12 +46,5 @@ class Table:
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
         """See Engine.translate."""
-        self.check(source, target)
         missing = Failure(f'{self._path} has no translation of it')
         return [self._translations.get(text, missing) for text in texts]
-
-    def _records(self) -> Iterator[readers.Record | readers.BadRecord]:
-        fields = ('source', 'translation')
-        if self._path.removesuffix('.gz').endswith('.jsonl'):
-            return readers.read_jsonl(self._path, {name: name for name in fields})
-        return readers.read_tsv(self._path, fields)

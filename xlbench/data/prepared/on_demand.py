@@ -88,7 +88,12 @@ def ensure(
         out = 2 if to_stderr else None
         _end_as(subprocess.run(command, check=False, stdout=out).returncode)
     if missing:
-        _check_made(needed, optional, root, vocabulary)
+        for name, split in optional:
+            if not members(root, vocabulary, name):
+                raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
+        missing, reason, _ = _missing(needed, (), root, vocabulary)
+        if missing:  # Whoever edits a task file does not wait for a run.
+            raise stale_at_once(NotPrepared(reason))
 
 
 def _missing(
@@ -119,23 +124,6 @@ def _missing(
 
 def _say(line: str, to_stderr: bool) -> None:
     print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-
-
-def _check_made(
-    needed: Sequence[tuple[str, str]],
-    optional: Sequence[tuple[str, str]],
-    root: str,
-    vocabulary: str,
-) -> None:
-    """Raises UserError for what is still missing or stale after the child has made it."""
-    for name, split in optional:
-        if not members(root, vocabulary, name):
-            raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
-    for name, split in needed:
-        try:
-            open_mixture(root, vocabulary, name, split)
-        except NotPrepared as error:  # Whoever edits a task file does not wait for a run.
-            raise stale_at_once(error) from None
 
 
 def stale_at_once(error: NotPrepared) -> errors.UserError:

@@ -92,18 +92,9 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
     A folder cannot be renamed onto a full one, so an existing target steps aside first. Whoever is
     killed between the two renames leaves no target at all, which is a preparation to be made.
     """
-    for _ in range(10):
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(target, old)
-        try:
-            os.rename(temporary, target)
-            break
-        except OSError:  # Another writer put its own there in the meantime.
-            if not os.path.isdir(target):
-                raise
-            shutil.rmtree(old, ignore_errors=True)
-    else:
-        raise OSError(f'{target} is replaced by other writers again and again')
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(target, old)
+    os.rename(temporary, target)
     files.sync_folder(os.path.dirname(target))
     shutil.rmtree(old, ignore_errors=True)
 

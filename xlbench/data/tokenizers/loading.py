@@ -319,9 +319,7 @@ def _with_words(files: vocabularies.Files, words: Mapping[str, int]) -> vocabula
     return dataclasses.replace(files, added={**files.added, **words})
 
 
-def write_words(
-    folder: str | os.PathLike, words: Mapping[str, int], special: bool = False
-) -> None:
+def write_words(folder: str | os.PathLike, words: Mapping[str, int], special: bool = False) -> None:
     """Writes words, by their ids, into the files of a folder, where transformers reads them."""
     folder = os.fspath(folder)
     files = vocabularies.Files.read(folder)

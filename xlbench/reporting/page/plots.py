@@ -20,7 +20,7 @@ from xlbench.reporting.results import Run, task_name
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Figure, clean
+from xlbench.reporting.tables import Figure, Table, clean
 
 Series = list[tuple[float, float]]  # Points (step, value).
 _OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
@@ -52,7 +52,8 @@ def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
         axes = canvas.subplots()
         for place, system in enumerate(shown):
             _draw_system(axes, place, system, system.values(score, tasks), style)
-        axes.set_yticks(range(len(shown)), style_lib.labels(system.name for system in shown))
+        names = [style_lib.shortened(system.name) for system in shown]
+        axes.set_yticks(range(len(shown)), names)
         axes.set_ylim(len(shown) - 0.4, -0.6)
         style_lib.scale(axes, score, across=True)
 
@@ -65,7 +66,7 @@ def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
     ]  # fmt: skip
     described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
     size = (style_lib.WIDTH, 0.6 + 0.24 * len(shown))
-    return [style_lib.plot(f'{prefix}_ranking', 'Systems', described, size, draw)]
+    return [Figure(f'{prefix}_ranking', Table('Systems', notes=(described,)), size, draw)]
 
 
 def _draw_system(
@@ -190,8 +191,8 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
 
 
 def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
-    names = max(map(len, style_lib.labels(one.rows)))
-    width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
+    names = list(map(style_lib.shortened, one.rows))
+    width = 0.6 + 0.07 * max(map(len, names)) + 0.5 * len(one.columns)
     size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
     sign = direction(score) or 1
 
@@ -202,7 +203,7 @@ def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, f
         shades = [[sign * x for x in row] for row in table]  # A lower loss has the lighter shade.
         # The same scale on all maps of a section.
         scale = tuple(sorted(sign * x for x in limits))
-        drawing.heat_map(axes, shades, texts, style_lib.labels(one.rows), one.columns, scale)
+        drawing.heat_map(axes, shades, texts, names, one.columns, scale)
         axes.xaxis.tick_top()
         axes.set_xlabel(one.axes[1], color=drawing.SOFT)
         axes.set_ylabel(one.axes[0], color=drawing.SOFT)
@@ -212,7 +213,7 @@ def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, f
         top = max(one.cells, key=lambda place: one.cells[place] * sign)
         value = f'{one.cells[top]:.{decimals}f}'
         described += f' Best: {value} ({top[0]}, {top[1]}). Lighter is better.'
-    return style_lib.plot(name, one.title, described, size, draw)
+    return Figure(name, Table(one.title, notes=(described,)), size, draw)
 
 
 class _Curve(NamedTuple):
@@ -317,7 +318,7 @@ def _curves(
         f'{title} by step of {style_lib.listed([s.name for s in shown])}.{best}{told}{several}'
     )
     size = (style_lib.WIDTH, 2.4 + style_lib.legend_height(shown, style))
-    return style_lib.plot(name, title, described, size, draw)
+    return Figure(name, Table(title, notes=(described,)), size, draw)
 
 
 def _draw_curve(axes: Axes, curve: _Curve, dashes: str, style: Style, sign: int) -> None:

@@ -1,8 +1,8 @@
-"""The order of the systems of a page, their colours and markers, and the plots of a page."""
+"""The order of the systems of a page, their colours and markers, and the axes of plots."""
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from xlbench.reporting import drawing
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Column, Figure, Table
+from xlbench.reporting.tables import Column
 
 WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
 _LONGEST = 22  # Characters of a name in a plot.
@@ -46,27 +46,20 @@ class Style:
 def of_section(section: Section) -> Style:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
     runs = [system for system in section.systems if system.kind == 'run']
-    if not section.scores or not section.columns:
-        return Style(None, tuple(runs), _places(runs))
-    score = section.scores[0]
-    column = _shared(section, runs)
-    sign = direction(score) or 1
-    values = {system.name: system.cell(score, column.tasks).value for system in runs}
-    # Scores of other numbers of examples do not compare: those of the most examples come first.
-    sizes = {system.name: size(system, column.tasks) for system in runs}
-    ranked = sorted(
-        runs,
-        key=lambda s: (
-            values[s.name] is None, -sizes[s.name], s.count(column.tasks),
-            -sign * (values[s.name] or 0.0),
-        ),
-    )  # fmt: skip
-    return Style(column, tuple(ranked), _places(ranked))
+    column = None
+    if section.scores and section.columns:
+        column, sign = _shared(section, runs), direction(section.scores[0]) or 1
 
+        def rank(system: System) -> tuple[bool, int, str, float]:
+            # Scores of other numbers of examples do not compare: the most examples come first.
+            counts = (max(system.examples.get(t, (0,)), default=0) for t in column.tasks)
+            value = system.cell(section.scores[0], column.tasks).value
+            count = system.count(column.tasks)
+            return value is None, -sum(counts), count, -sign * (value or 0.0)
 
-def size(system: System, tasks: Sequence[str]) -> int:
-    """How many examples of tasks a system was scored on; 0 where that is not known."""
-    return sum(max(system.examples.get(task, (0,)), default=0) for task in tasks)
+        runs.sort(key=rank)
+    places = {system.name: i for i, system in enumerate(runs[: len(drawing.SERIES)])}
+    return Style(column, tuple(runs), places)
 
 
 def _shared(section: Section, runs: Sequence[System]) -> Column:
@@ -89,38 +82,9 @@ def _shared(section: Section, runs: Sequence[System]) -> Column:
     return Column(groups.pop() if len(groups) == 1 else '', 'avg', tasks)
 
 
-def _places(ranked: Sequence[System]) -> dict[str, int]:
-    return {system.name: i for i, system in enumerate(ranked[: len(drawing.SERIES)])}
-
-
-def plot(
-    name: str,
-    title: str,
-    description: str,
-    size: tuple[float, float],
-    draw: Callable[[Canvas], None],
-) -> Figure:
-    """A plot of a page, which is drawn when it is asked for.
-
-    Args:
-        name: Of its files.
-        title: What it shows.
-        description: What is to be seen in it, as a sentence or two.
-        size: Width and height in inches.
-        draw: Draws it on an empty figure.
-    """
-
-    def files(kinds: tuple[str, ...]) -> Mapping[str, bytes]:
-        with drawing.canvas(name, *size) as canvas:
-            draw(canvas)
-            return {kind: drawing.encoded(canvas, kind) for kind in kinds}
-
-    return Figure(name, Table(title, notes=(description,)), files)
-
-
 def legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
     """Names the coloured systems of a plot below it, and says what is grey."""
-    styles = {_shortened(s.name): style.of(s) for s in systems if s.name in style.places}
+    styles = {shortened(s.name): style.of(s) for s in systems if s.name in style.places}
     if len(styles) < len(systems):
         styles['other runs'] = (drawing.SOFT, '')
     handles = [
@@ -157,12 +121,8 @@ def scale(axes: Axes, label: str = '', *, across: bool = False) -> None:
     (axes.set_xlabel if across else axes.set_ylabel)(label, color=drawing.SOFT)
 
 
-def labels(names: Iterable[str]) -> list[str]:
-    """Names as they stand beside an axis: the middle of long ones is left out."""
-    return list(map(_shortened, names))
-
-
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """A name as it stands beside an axis: the middle of a long one is left out."""
     half = (_LONGEST - 1) // 2
     return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'
 

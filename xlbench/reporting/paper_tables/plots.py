@@ -18,6 +18,7 @@ from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 _PANELS = 3  # Side by side, where a figure does not say.
 _LETTER = 0.075  # Width in inches.
@@ -90,8 +91,10 @@ def matrices(board: Board, paper_table: PaperTable) -> Figure:
     table = _table(
         board, paper_table, columns, rows, (*said, *scores.missing_runs(board, paper_table))
     )
-    draw = functools.partial(_draw_matrices, _name(paper_table), panels, len(models), score)
-    return Figure(_name(paper_table), table, draw)
+    across, side = max(1, len(models)), 0.5 * len(languages) + 0.55
+    size = side * across + 1.0, (side + 0.25) * -(-len(panels) // across)
+    paint = functools.partial(_draw_matrices, panels, across, score)
+    return Figure(_name(paper_table), table, size, paint)
 
 
 def _matrix(board: Board, task: str, model: str, score: str, kind: str) -> list[list[Cell]]:
@@ -221,32 +224,19 @@ def _bars(
     across: int,
 ) -> Figure:
     """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
-    draw = functools.partial(_draw_bars, _name(paper_table), panels, labels, across)
-    return Figure(_name(paper_table), numbers, draw)
-
-
-def _draw_bars(
-    name: str,
-    panels: Sequence[Bars],
-    labels: tuple[str, str],
-    across: int,
-    kinds: tuple[str, ...],
-) -> dict[str, bytes]:
-    """The files of a figure of bars, with `across` panels in a row."""
-    from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
-
-    if across == 1:  # Of one model: its tasks side by side.
-        across = min(_PANELS, len(panels))
-    down = -(-len(panels) // across)
+    if across < 2:  # Of one model: its tasks side by side.
+        across = max(1, min(_PANELS, len(panels)))
     series = list(dict.fromkeys(s for panel in panels for s in panel.heights))
-    wide = max(len(panel.groups) for panel in panels) * max(len(series), 2)
-    with drawing.canvas(name, across * max(2.6, 0.23 * wide + 0.9), 2.3 * down + 0.5) as figure:
-        axes = [one for row in drawing.grid(figure, down, across) for one in row]
-        for one in axes[len(panels) :]:
-            one.remove()
-        for panel, one in zip(panels, axes, strict=False):
+    wide = max((len(panel.groups) for panel in panels), default=0) * max(len(series), 2)
+    size = across * max(2.6, 0.23 * wide + 0.9), 2.3 * -(-len(panels) // across) + 0.5
+
+    def paint(figure: 'Canvas') -> None:
+        from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
+
+        axes = drawing.panels(figure, len(panels), across)
+        for panel, one in zip(panels, axes, strict=True):
             _draw_panel(one, panel, series)
-        for one in axes[max(0, len(panels) - across) : len(panels)]:
+        for one in axes[-across:]:
             one.set_xlabel(labels[0])  # A label of the whole figure would lie on the legend.
         figure.supylabel(labels[1], fontsize='medium')
         handles, names = axes[0].get_legend_handles_labels()
@@ -256,7 +246,8 @@ def _draw_bars(
             handles, names, loc='outside lower center', ncols=min(len(names), per_row),
             frameon=False,
         )  # fmt: skip
-        return {kind: drawing.encoded(figure, kind) for kind in kinds}
+
+    return Figure(_name(paper_table), numbers, size, paint)
 
 
 def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
@@ -293,28 +284,19 @@ def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
     axes.margins(y=0.1)  # Room for marks above the bars.
 
 
-def _draw_matrices(
-    name: str, panels: Sequence[Matrix], across: int, score: str, kinds: tuple[str, ...]
-) -> dict[str, bytes]:
-    """The files of a figure of matrices, a row for each task; all have one scale of shades."""
+def _draw_matrices(panels: Sequence[Matrix], across: int, score: str, figure: 'Canvas') -> None:
+    """Draws a row of matrices for each task; all have one scale of shades."""
     from xlbench.reporting import drawing
 
-    down = -(-len(panels) // across)
     numbers = [[_numbers(row) for row in panel.cells] for panel in panels]
     known = [x for table in numbers for row in table for x in row if not math.isnan(x)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    size = 0.5 * len(panels[0].languages) + 0.55
-    with drawing.canvas(name, size * across + 1.0, (size + 0.25) * down) as figure:
-        axes = [one for row in drawing.grid(figure, down, across) for one in row]
-        for panel, table, one in zip(panels, numbers, axes, strict=False):
-            texts = [list(map(str, row)) for row in panel.cells]
-            names = panel.languages
-            image = drawing.heat_map(one, table, texts, names, names, (low, high))
-            one.set_aspect('equal')
-            one.set_title(panel.title, fontsize='medium')
-        for one in axes[len(panels) :]:
-            one.remove()
-        figure.supxlabel('target language', fontsize='medium')
-        figure.supylabel('source language', fontsize='medium')
-        figure.colorbar(image, ax=axes[: len(panels)], label=score, shrink=0.6, aspect=30)
-        return {kind: drawing.encoded(figure, kind) for kind in kinds}
+    limits = (min(known), max(known)) if known else (0.0, 1.0)
+    axes = drawing.panels(figure, len(panels), across)
+    for panel, table, one in zip(panels, numbers, axes, strict=True):
+        texts = [list(map(str, row)) for row in panel.cells]
+        image = drawing.heat_map(one, table, texts, panel.languages, panel.languages, limits)
+        one.set_aspect('equal')
+        one.set_title(panel.title, fontsize='medium')
+    figure.supxlabel('target language', fontsize='medium')
+    figure.supylabel('source language', fontsize='medium')
+    figure.colorbar(image, ax=axes, label=score, shrink=0.6, aspect=30)
