@@ -5,6 +5,7 @@ import json
 import pathlib
 import random
 from collections.abc import Sequence
+from unittest import mock
 
 import jax
 import jax.numpy as jnp

@@ -220,11 +220,11 @@ class Generator:
     """
 
     def __init__(self, spec: str, *, batch_size: int = _BATCH):
-        from xlbench.inference import load
+        from xlbench.inference import loading
         from xlbench.inference.generator import Model
 
         self.name, self.batch_size = spec, batch_size
-        self._model = load.load(spec, batch_size=batch_size)
+        self._model = loading.load(spec, batch_size=batch_size)
         if not isinstance(self._model, Model):
             raise UserError(f'{spec} does not write texts, so it answers no prompts')
 
