@@ -47,14 +47,14 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
     """Writes what the data root's dev sets and few shots of one task give.
 
     Args:
-        task: One of TASKS.
-        output: A data root; what it has of the task is replaced.
+      task: one of TASKS.
+      output: a data root; what it has of the task is replaced.
 
     Returns:
-        A line on each set that was written.
+      A line on each set that was written.
 
     Raises:
-        UserError: there is no English dev set, or it is another one than few shots were drawn from.
+      UserError: there is no English dev set, or it is another one than few shots were drawn from.
     """
     if task not in TASKS:
         raise errors.unknown('task with dev sets of the same pairs', task, TASKS)

@@ -47,12 +47,12 @@ class Hosted:
     """Where TFDS has one split of a task.
 
     Attributes:
-        name: Dataset and configuration, with {lang} in it.
-        version: Of the dataset.
-        split: Its name there; '' if it is called as here.
-        first: The key of the first row; None where keys are no numbers of rows.
-        rows: How many rows there must be, so that none was dropped and the keys are without gaps;
-            0 where no row is.
+      name: dataset and configuration, with {lang} in it.
+      version: of the dataset.
+      split: its name there; '' if it is called as here.
+      first: the key of the first row; None where keys are no numbers of rows.
+      rows: how many rows there must be, so that none was dropped and the keys are without gaps;
+        0 where no row is.
     """
 
     name: str
@@ -109,7 +109,7 @@ def read(task: str, lang: str, split: str, data_dir: str) -> Iterator[Record | B
     """The records of a split, in the order of the official file where it is known.
 
     Raises:
-        UserError: TFDS has no such split, or it does not lie below `data_dir`.
+      UserError: TFDS has no such split, or it does not lie below `data_dir`.
     """
     hosted = _known(task, lang, split)
     folder = _folder(hosted, data_dir)
@@ -250,9 +250,9 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
     """Downloads and prepares what `read` reads, and says what.
 
     Args:
-        tasks: Keys of HOSTED.
-        langs: ISO codes; none: all that a task has. English is always among them, for training.
-        data_dir: TFDS's data folder.
+      tasks: keys of HOSTED.
+      langs: ISO codes; none: all that a task has. English is always among them, for training.
+      data_dir: TFDS's data folder.
     """
     tfds = tensorflow_datasets()
     found: dict[str, Hosted] = {}

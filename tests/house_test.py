@@ -138,6 +138,12 @@ def test_docstrings_begin_with_the_thing_itself():
     assert not wrong
 
 
+def test_sections_of_docstrings_have_one_form():
+    """Their items stand two columns deeper."""
+    form = re.compile(r'^( *)(Args|Attributes|Raises|Returns|Yields):\n(?!\1  \S)', re.M)
+    assert not [module for module, path in MODULES.items() if form.search(path.read_text())]
+
+
 def test_tests_lie_as_the_packages_do():
     packages = {name.split('.')[1] for name in PACKAGES} | {'tasks'}
     for folder in (PROJECT / 'tests').iterdir():

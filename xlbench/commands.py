@@ -191,8 +191,8 @@ def check_run(config: ConfigDict, workdir: str) -> None:
     """Raises UserError for a name in a config that nothing has, or for the workdir of another run.
 
     Args:
-        config: of the run.
-        workdir: that it is to have, or has already.
+      config: of the run.
+      workdir: that it is to have, or has already.
     """
     config_lib.check_config(config)
     if not config_lib.check_workdir(workdir, config):  # A run that goes on has all.

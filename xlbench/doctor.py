@@ -42,9 +42,9 @@ class Findings:
     """Facts and problems of this machine.
 
     Attributes:
-        problems: What keeps the default run from working, each with what to do.
-        notes: What is worth knowing and stops nothing.
-        lines: (topic, fact).
+      problems: what keeps the default run from working, each with what to do.
+      notes: what is worth knowing and stops nothing.
+      lines: (topic, fact).
     """
 
     problems: list[str] = dataclasses.field(default_factory=list)

@@ -63,8 +63,8 @@ def make_interviews(
     Beside what the file has, each object has its `triples`.
 
     Args:
-        splits: Those of XMediaSum40k, as `make_splits` gives them.
-        seed: Of the others.
+      splits: those of XMediaSum40k, as `make_splits` gives them.
+      seed: of the others.
     """
     rng = random.Random(f'clidsum/{MONOLINGUAL}/{seed}')
     talked = [(split, example) for split, examples in splits.items() for example in examples]

@@ -36,14 +36,14 @@ class Sample:
     """A sample corpus with a vocabulary of its own, and the program that writes both.
 
     Attributes:
-        name: Of the corpus, and its folder in the root.
-        module: The one of this package that is its program.
-        generator: Raise it when the code of the corpus changes any byte: older samples are then
-            written anew, as they are when one of the texts has changed.
-        texts: The text files whose sentences it has.
-        vocabulary: Name of the vocabulary's file in the root; another one trains it again.
-        fill: Writes the corpus of a seed into an empty folder.
-        train: Given the folder of the corpus, returns the vocabulary.
+      name: of the corpus, and its folder in the root.
+      module: the one of this package that is its program.
+      generator: raise it when the code of the corpus changes any byte: older samples are then
+        written anew, as they are when one of the texts has changed.
+      texts: the text files whose sentences it has.
+      vocabulary: name of the vocabulary's file in the root; another one trains it again.
+      fill: writes the corpus of a seed into an empty folder.
+      train: given the folder of the corpus, returns the vocabulary.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Sample:
         """Writes the corpus and its vocabulary; nothing where they are already.
 
         Args:
-            root: The data root, made if missing. Official files in it are never replaced.
-            seed: Of the corpus.
+          root: the data root, made if missing. Official files in it are never replaced.
+          seed: of the corpus.
 
         Returns:
-            Whether anything was written.
+          Whether anything was written.
         """
         about = self.about(seed)
         if self._is_there(root, about):
@@ -158,11 +158,11 @@ def draw_splits(
     """Draws the examples of every split; what has a key of an earlier one is drawn again.
 
     Args:
-        name: What is drawn: other names, splits and seeds draw other examples.
-        sizes: Of the splits.
-        seed: Of the corpus.
-        make: Draws an example of a split.
-        keys: Those of an example.
+      name: what is drawn: other names, splits and seeds draw other examples.
+      sizes: of the splits.
+      seed: of the corpus.
+      make: draws an example of a split.
+      keys: those of an example.
     """
     seen: set[Hashable] = set()
     splits = {}
@@ -183,9 +183,9 @@ def slip(text: str, rng: random.Random, may_miss: Callable[[str], object]) -> st
     """A slip of a translating machine: words swapped, one missing, or a word doubled.
 
     Args:
-        text: Of three words or more; a shorter one stays as it is.
-        rng: Decides which slip it is, and where.
-        may_miss: Says which words may be missing; if there are none, two are swapped.
+      text: of three words or more; a shorter one stays as it is.
+      rng: decides which slip it is, and where.
+      may_miss: says which words may be missing; if there are none, two are swapped.
 
     Example: 'Nora verlor am Montag einen Hut.' -> 'Nora verlor am Montag Hut.'
     """

@@ -169,9 +169,9 @@ def message(meaning: Meaning, lang: str, beside_lang: str = '') -> str:
     """The message in one language.
 
     Args:
-        meaning: What it says.
-        lang: Its language.
-        beside_lang: The language of the sentences around it, if it is another.
+      meaning: what it says.
+      lang: its language.
+      beside_lang: the language of the sentences around it, if it is another.
     """
     other = beside_lang or lang
     sentences = [_fill(PHRASES[b.kind][other][b.number], b.rows, other) for b in meaning.beside]
@@ -236,10 +236,10 @@ def response_set(pairs: Sequence[tuple[str, tuple]]) -> list[tuple[float, str, s
     """The frequent replies, most frequent first.
 
     Args:
-        pairs: Reply and what it says, of every training pair.
+      pairs: reply and what it says, of every training pair.
 
     Returns:
-        Logarithm of the relative frequency, text and cluster; one cluster says one thing.
+      Logarithm of the relative frequency, text and cluster; one cluster says one thing.
     """
     counts = collections.Counter(text for text, _ in pairs)
     says = dict(pairs)

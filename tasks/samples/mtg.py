@@ -96,9 +96,9 @@ def _told(
     """Four sentences about an event, and the target that it has.
 
     Args:
-      rng: Decides what is said.
-      events: Rows of what somebody did, and the target.
-      sentences: Gives the wordings of the sentences for the row of an event.
+      rng: decides what is said.
+      events: rows of what somebody did, and the target.
+      sentences: gives the wordings of the sentences for the row of an event.
     """
     meanings = lexicon.sample(rng)
     event = rng.randrange(len(events['en']))

@@ -63,9 +63,9 @@ class Talk:
     """A dialogue in the making, and what its summaries say.
 
     Attributes:
-        turns: (who speaks, what they say).
-        summary: The sentences so far, by language.
-        triples: Who does what in the turns, a line each; see xlbench.data.actions.
+      turns: (who speaks, what they say).
+      summary: the sentences so far, by language.
+      triples: who does what in the turns, a line each; see xlbench.data.actions.
     """
 
     def __init__(self, rng: random.Random):

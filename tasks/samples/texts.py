@@ -60,7 +60,7 @@ class Block(NamedTuple):
         """The rows of a block in which every row has all languages.
 
         Args:
-            columns: A regular expression for each column, which its cells match.
+          columns: a regular expression for each column, which its cells match.
         """
         first = self.rows[0].cells
         for line, _, cells in self.rows:
@@ -77,12 +77,12 @@ class Block(NamedTuple):
         """The rows of each language.
 
         Args:
-            langs: The languages that the block has.
-            slots: The names of all slots that its cells may have.
-            alike: Whether a cell has the same slots in all languages.
+          langs: the languages that the block has.
+          slots: the names of all slots that its cells may have.
+          alike: whether a cell has the same slots in all languages.
 
         Returns:
-            Language -> rows, the same number of them with the same numbers of cells.
+          Language -> rows, the same number of them with the same numbers of cells.
         """
         texts: dict[str, list[Row]] = {lang: [] for lang in langs}
         for row in self.rows:

@@ -55,13 +55,13 @@ class Case:
     """One case, and how it ended.
 
     Attributes:
-        reader: Which reads it.
-        seed: Repeats it.
-        refusals: What may be raised; of one line each.
-        seconds: That it may take.
-        rng: Of its seed.
-        said: What was done to the bytes.
-        accepted: Whether nothing was raised.
+      reader: which reads it.
+      seed: repeats it.
+      refusals: what may be raised; of one line each.
+      seconds: that it may take.
+      rng: of its seed.
+      said: what was done to the bytes.
+      accepted: whether nothing was raised.
     """
 
     reader: Reader
@@ -142,10 +142,10 @@ def each(
     """The cases of one reader; AssertionError behind the last one if some failed.
 
     Args:
-        name: For the table.
-        seeded: How many of the suite's cases are its own.
-        refusals: What it may raise; of one line each.
-        seconds: That a case may take; more for a whole command, which compiles programs.
+      name: for the table.
+      seeded: how many of the suite's cases are its own.
+      refusals: what it may raise; of one line each.
+      seconds: that a case may take; more for a whole command, which compiles programs.
     """
     first, reader = mutate.first_seed(), Reader(name)
     COUNTS.append(reader)

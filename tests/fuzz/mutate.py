@@ -239,9 +239,9 @@ def folder(place: pathlib.Path, rng: random.Random, keep: Callable[[str], bool])
     """Harms one of the files of a folder; says which, and what was done.
 
     Args:
-        place: The folder; nothing outside it is touched.
-        rng: Chooses.
-        keep: Whether a file, by its path in the folder, may be harmed.
+      place: the folder; nothing outside it is touched.
+      rng: chooses.
+      keep: whether a file, by its path in the folder, may be harmed.
     """
     files = sorted(str(p.relative_to(place)) for p in place.rglob('*') if p.is_file())
     chosen = rng.choice([name for name in files if keep(name)])

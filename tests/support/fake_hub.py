@@ -11,9 +11,9 @@ class FakeHub:
     """A hub with the files of a folder.
 
     Attributes:
-        asked: (repository, revision) of each call that would have used the network.
-        snapshot: the folder of the cache, with what has been fetched.
-        error: is raised by the next calls, if there is one.
+      asked: (repository, revision) of each call that would have used the network.
+      snapshot: the folder of the cache, with what has been fetched.
+      error: is raised by the next calls, if there is one.
     """
 
     COMMIT = 'a' * 40

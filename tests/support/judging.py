@@ -34,10 +34,10 @@ def answers(study, judge: str, choose) -> dict:
     """What a page saves, all items answered.
 
     Args:
-        study: The study.
-        judge: Whose.
-        choose: Of ratings (system, aspect, item) -> 1 to 5; of choices (systems, aspect, item) ->
-            (best, worst).
+      study: the study.
+      judge: whose.
+      choose: of ratings (system, aspect, item) -> 1 to 5; of choices (systems, aspect, item) ->
+        (best, worst).
     """
     sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
     rows = []

@@ -28,7 +28,7 @@ class Request(http.server.BaseHTTPRequestHandler):
     """A request, and the ways to answer it.
 
     Attributes:
-        body: of the request.
+      body: of the request.
     """
 
     behave = None  # Of the server's own class: called with the request.

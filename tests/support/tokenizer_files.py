@@ -282,15 +282,15 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     """Writes a family's ordinary files.
 
     Args:
-        folder: made if it is not there.
-        family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, unicoder, bert-cased, bert-uncased,
-            bart, roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
-        normalizer: of SentencePiece models.
-        config: content of tokenizer_config.json beside the class.
-        files: further JSON files, `added_tokens={...}`.
+      folder: made if it is not there.
+      family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, unicoder, bert-cased, bert-uncased,
+        bart, roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
+      normalizer: of SentencePiece models.
+      config: content of tokenizer_config.json beside the class.
+      files: further JSON files, `added_tokens={...}`.
 
     Returns:
-        The folder.
+      The folder.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -48,14 +48,14 @@ class Command:
     """A command that writes.
 
     Attributes:
-        program: As `xlbench PROGRAM` names it.
-        argv: What stands behind it, with {0} for the scratch folder.
-        start: Makes what it starts from; nothing where it starts from what another one leaves.
-        after: The command whose outcome it starts from, with what `start` adds.
-        kills: Of 600.
-        once: It refuses what is there already.
-        stand_in: Called before the program, with the scratch folder: puts something small in the
-            place of what is not here. It returns more arguments.
+      program: as `xlbench PROGRAM` names it.
+      argv: what stands behind it, with {0} for the scratch folder.
+      start: makes what it starts from; nothing where it starts from what another one leaves.
+      after: the command whose outcome it starts from, with what `start` adds.
+      kills: of 600.
+      once: it refuses what is there already.
+      stand_in: called before the program, with the scratch folder: puts something small in the
+        place of what is not here. It returns more arguments.
     """
 
     program: str

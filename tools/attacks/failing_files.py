@@ -76,9 +76,9 @@ class Operation:
     """One kind of it, at one place.
 
     Attributes:
-        what: A key of ERRORS.
-        place: The functions that led to it, innermost first.
-        path: Below the scratch folder, without numbers.
+      what: a key of ERRORS.
+      place: the functions that led to it, innermost first.
+      path: below the scratch folder, without numbers.
     """
 
     what: str
@@ -93,8 +93,8 @@ class Faults:
     """Sees the operations on files below a folder, and has one fail.
 
     Attributes:
-        seen: All of them, in order.
-        struck: Whether it has come to the one that fails.
+      seen: all of them, in order.
+      struck: whether it has come to the one that fails.
     """
 
     def __init__(self) -> None:
@@ -116,8 +116,8 @@ class Faults:
         """Inside, operations below the folder are seen.
 
         Args:
-            folder: All that the phase works with.
-            target: An operation, which of its occurrences fails (from 0), and with what errno.
+          folder: all that the phase works with.
+          target: an operation, which of its occurrences fails (from 0), and with what errno.
         """
         self.seen, self.struck, self._target = [], False, target
         self._counts.clear()
@@ -345,8 +345,8 @@ class Attack:
         """Attacks one command.
 
         Args:
-            name: Of it.
-            choose: Of all attempts those that are made.
+          name: of it.
+          choose: of all attempts those that are made.
         """
         command = EVERY[name]
         shutil.rmtree(self.scratch, ignore_errors=True)

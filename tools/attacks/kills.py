@@ -97,8 +97,8 @@ class Campaign:
     """The kills of one command.
 
     Attributes:
-        counts: How often what happened.
-        wrong: What may not happen, in words.
+      counts: how often what happened.
+      wrong: what may not happen, in words.
     """
 
     def __init__(self, name: str, folder: pathlib.Path, seed: int):

@@ -27,10 +27,10 @@ class Added(NamedTuple):
     """Further examples that a scenario trains on, mixed with those of its own mixture.
 
     Attributes:
-        name: Of the block in config.stages.STAGE.added.
-        mixture: Its SeqIO mixture or task.
-        split: The split of it.
-        rate: Its examples for each example of the scenario's mixture.
+      name: of the block in config.stages.STAGE.added.
+      mixture: its SeqIO mixture or task.
+      split: the split of it.
+      rate: its examples for each example of the scenario's mixture.
     """
 
     name: str
@@ -48,20 +48,20 @@ class Scenario:
     """One setting of a benchmark: what is trained on together, and what is evaluated.
 
     Attributes:
-        name: One of the benchmark's `scenario_names`.
-        mixture: The SeqIO mixture (or the task, where it is a single one) to train on.
-        train: The tasks of that mixture.
-        evaluate: The tasks whose test examples are scored.
-        task: The benchmark's task, None where all are trained together.
-        source: The source language it is narrowed to, None where it covers several.
-        target: The target language it is narrowed to, None where it covers several.
-        split: The split to train on.
-        select: The tasks whose validation examples may choose a checkpoint: those that are trained,
-            so that nothing is chosen by what the scenario has never seen.
-        curriculum: Tasks or mixtures that make up `mixture`, in the order in which each epoch has
-            them; empty where examples of all tasks are mixed.
-        added: Further examples, of another split, that are mixed with those of `mixture`.
-        select_split: The split of `select` that may choose a checkpoint.
+      name: one of the benchmark's `scenario_names`.
+      mixture: the SeqIO mixture (or the task, where it is a single one) to train on.
+      train: the tasks of that mixture.
+      evaluate: the tasks whose test examples are scored.
+      task: the benchmark's task, None where all are trained together.
+      source: the source language it is narrowed to, None where it covers several.
+      target: the target language it is narrowed to, None where it covers several.
+      split: the split to train on.
+      select: the tasks whose validation examples may choose a checkpoint: those that are trained,
+        so that nothing is chosen by what the scenario has never seen.
+      curriculum: tasks or mixtures that make up `mixture`, in the order in which each epoch has
+        them; empty where examples of all tasks are mixed.
+      added: further examples, of another split, that are mixed with those of `mixture`.
+      select_split: the split of `select` that may choose a checkpoint.
     """
 
     name: str
@@ -95,9 +95,9 @@ class Scenario:
         """A block of config.stages that trains on this scenario.
 
         Args:
-            num_steps: Length of the stage, in steps or epochs.
-            optimizer: Its block.
-            **options: Further keys, or another split.
+          num_steps: length of the stage, in steps or epochs.
+          optimizer: its block.
+          **options: further keys, or another split.
         """
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
         parts = dict(curriculum=self.curriculum) if self.curriculum else {}
@@ -116,10 +116,10 @@ class Scenario:
         """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
 
         Args:
-            every: Steps (or epochs) between two evaluations of 'dev'.
-            dev: Options of 'dev' alone.
-            test: Options of 'test' alone.
-            **both: Options of both, such as batch_size and lengths.
+          every: steps (or epochs) between two evaluations of 'dev'.
+          dev: options of 'dev' alone.
+          test: options of 'test' alone.
+          **both: options of both, such as batch_size and lengths.
         """
         return dict(
             dev=dict(tasks=self.select, split=self.select_split, every=every)
@@ -134,32 +134,32 @@ class Benchmark:
     """A published benchmark.
 
     Attributes:
-        name: First word of all its task names.
-        tasks: Its tasks, short names.
-        languages: ISO 639-1 codes; every example exists in each of them.
-        task_titles: A readable name per task.
-        scores: The scores the report shows, the main one first.
-        metrics: Score of its tables -> the name of the metric that gives it, where the tasks' own
-            do not; see `xlbench.metrics.suite`.
-        title: Title of the paper.
-        arxiv: Its arXiv identifier.
-        pivot: The language that zero-shot transfer is trained in.
-        paper_models: The systems in the paper's tables.
-        paper_checkpoints: What the paper's models began from: model -> a part of the name of its
-            checkpoint or family.
-        fractions: The scores that the paper prints between 0 and 1; all are 0 to 100 in xlbench.
-        split_sizes: Official number of examples, by task and split (of each language).
-        scenario_names: What `scenario` takes.
-        tables: Scores that share a table with a row a language and a column a setting; none: a
-            table a score, with a row a system and a column a language.
-        decimals: Of the scores in tables.
-        paper_tasks: Tasks with the same texts as one that the paper has scores of -> that one.
-        declare_tables: Declares the tables and figures of the paper, which are `paper_tables`.
-        paper_note: What has to be said where scores of the paper are shown.
-        paper_gaps: What has to be said of scenarios that the paper has no scores of, by (name,
-            whether it is narrowed to a source, whether to a target).
-        doubt_note: Why some of them are marked as doubtful.
-        size_tolerance: How far a split may be from its official size, as a share of it.
+      name: first word of all its task names.
+      tasks: its tasks, short names.
+      languages: ISO 639-1 codes; every example exists in each of them.
+      task_titles: a readable name per task.
+      scores: the scores the report shows, the main one first.
+      metrics: score of its tables -> the name of the metric that gives it, where the tasks' own
+        do not; see `xlbench.metrics.suite`.
+      title: title of the paper.
+      arxiv: its arXiv identifier.
+      pivot: the language that zero-shot transfer is trained in.
+      paper_models: the systems in the paper's tables.
+      paper_checkpoints: what the paper's models began from: model -> a part of the name of its
+        checkpoint or family.
+      fractions: the scores that the paper prints between 0 and 1; all are 0 to 100 in xlbench.
+      split_sizes: official number of examples, by task and split (of each language).
+      scenario_names: what `scenario` takes.
+      tables: scores that share a table with a row a language and a column a setting; none: a
+        table a score, with a row a system and a column a language.
+      decimals: of the scores in tables.
+      paper_tasks: tasks with the same texts as one that the paper has scores of -> that one.
+      declare_tables: declares the tables and figures of the paper, which are `paper_tables`.
+      paper_note: what has to be said where scores of the paper are shown.
+      paper_gaps: what has to be said of scenarios that the paper has no scores of, by (name,
+        whether it is narrowed to a source, whether to a target).
+      doubt_note: why some of them are marked as doubtful.
+      size_tolerance: how far a split may be from its official size, as a share of it.
     """
 
     name: str
@@ -229,13 +229,13 @@ class Benchmark:
         """Returns one scenario, narrowed to a task and languages.
 
         Args:
-            name: One of `scenario_names`; the kind of benchmark says what each narrows.
-            task: One of `tasks`; a benchmark with a single task needs it nowhere.
-            source: A source language.
-            target: A target language.
+          name: one of `scenario_names`; the kind of benchmark says what each narrows.
+          task: one of `tasks`; a benchmark with a single task needs it nowhere.
+          source: a source language.
+          target: a target language.
 
         Raises:
-            UserError: There is no such scenario, task or language, or not together.
+          UserError: there is no such scenario, task or language, or not together.
         """
         if name not in self.scenario_names:
             raise errors.unknown('scenario', name, self.scenario_names)
@@ -268,14 +268,14 @@ class Benchmark:
         """The paper's scores of one model on one language pair; None where it gives none.
 
         Args:
-            model: A name in `paper_models`.
-            scenario: One of `scenario_names`.
-            task: One of `tasks`.
-            source: Source language.
-            target: Target language, by default the source.
+          model: a name in `paper_models`.
+          scenario: one of `scenario_names`.
+          task: one of `tasks`.
+          source: source language.
+          target: target language, by default the source.
 
         Returns:
-            {score: value}; those that xlbench computes as well are 0 to 100.
+          {score: value}; those that xlbench computes as well are 0 to 100.
         """
         return dict(self._paper_row(model, scenario, task, source, target)[0]) or None
 

@@ -38,11 +38,11 @@ class SummaryBenchmark(Benchmark):
     corpus before the others in each epoch (the paper's section 6.1).
 
     Attributes:
-        pairs: Of each task, the (source, target) languages that it has.
-        added: Of each task that has a scenario semi, the tasks whose pairs come before its own;
-            they share its languages among them.
-        pretrained: What a second stage of pre-training may be made of, by short names: the task
-            that it trains on, and the one whose validation examples it is judged by.
+      pairs: of each task, the (source, target) languages that it has.
+      added: of each task that has a scenario semi, the tasks whose pairs come before its own;
+        they share its languages among them.
+      pretrained: what a second stage of pre-training may be made of, by short names: the task
+        that it trains on, and the one whose validation examples it is judged by.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
@@ -130,8 +130,8 @@ class SummaryBenchmark(Benchmark):
         """The tasks of a second stage of pre-training, as a scenario.
 
         Args:
-            tasks: Keys of `pretrained` with + between them, in any order, such as 'aci+mt'.
-            target: The language of tasks that translate; None takes all.
+          tasks: keys of `pretrained` with + between them, in any order, such as 'aci+mt'.
+          target: the language of tasks that translate; None takes all.
         """
         words = tasks.split('+')
         for word in words:

@@ -26,10 +26,10 @@ class LabelBenchmark(MonolingualBenchmark):
     """Texts or words to label, each in one language; not parallel between languages.
 
     Attributes:
-        task_languages: The languages of each task, the pivot first.
-        pivot_only: The tasks whose split 'train' is there in the pivot alone.
-        tagging: The tasks that label words, whose main score is chunk_f1.
-        most_shots: Of a label in a bucket; small corpora have buckets of fewer only.
+      task_languages: the languages of each task, the pivot first.
+      pivot_only: the tasks whose split 'train' is there in the pivot alone.
+      tagging: the tasks that label words, whose main score is chunk_f1.
+      most_shots: of a label in a bucket; small corpora have buckets of fewer only.
     """
 
     scenario_names: tuple[str, ...] = FEWSHOT_SCENARIOS

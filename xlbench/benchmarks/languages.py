@@ -25,15 +25,15 @@ class Language:
     """One language.
 
     Attributes:
-        code: ISO 639-1 code, as in the names of tasks; ISO 639-3 of a language without one.
-        name: English name in lower case.
-        script: ISO 15924 name of the script it is usually written in.
-        family: Language family, and the branch of the Indo-European ones.
-        mbart: Its language token in mBART-50 (arXiv:2008.00401, table 6); None if it has none.
-        alpha3: ISO 639-3 code, of the macrolanguage where there is one; in Marian's tokens.
-        direction: 'ltr' or 'rtl', the direction of its script.
-        spaces: Whether words are separated by spaces.
-        segmenter: Of a language that was registered, see `register`; '' of those of the table.
+      code: ISO 639-1 code, as in the names of tasks; ISO 639-3 of a language without one.
+      name: English name in lower case.
+      script: ISO 15924 name of the script it is usually written in.
+      family: language family, and the branch of the Indo-European ones.
+      mbart: its language token in mBART-50 (arXiv:2008.00401, table 6); None if it has none.
+      alpha3: ISO 639-3 code, of the macrolanguage where there is one; in Marian's tokens.
+      direction: 'ltr' or 'rtl', the direction of its script.
+      spaces: whether words are separated by spaces.
+      segmenter: of a language that was registered, see `register`; '' of those of the table.
     """
 
     code: str
@@ -264,14 +264,14 @@ def register(
     """Adds a language that the table lacks, to be called in a task file; again is harmless.
 
     Args:
-        code: ISO 639-1 or 639-3 code, as in the names of tasks.
-        name: English name in lower case.
-        script: ISO 15924 name of its script in lower case: 'latin', 'arabic', 'lao'.
-        segmenter: What parts a text into words for metrics: 'spaces'; 'characters', each of which
-            is a word then; 'ja', 'th' or 'zh', the segmenter of that language; or a function from a
-            text to its words, at the top of a task file or of a module (see metrics/specs.py).
-        family: Language family.
-        alpha3: ISO 639-3 code, in Marian's tokens.
+      code: ISO 639-1 or 639-3 code, as in the names of tasks.
+      name: English name in lower case.
+      script: ISO 15924 name of its script in lower case: 'latin', 'arabic', 'lao'.
+      segmenter: what parts a text into words for metrics: 'spaces'; 'characters', each of which
+        is a word then; 'ja', 'th' or 'zh', the segmenter of that language; or a function from a
+        text to its words, at the top of a task file or of a module (see metrics/specs.py).
+      family: language family.
+      alpha3: ISO 639-3 code, in Marian's tokens.
     """
     if callable(segmenter):
         module = getattr(segmenter, '__module__', '') or ''

@@ -14,7 +14,7 @@ class MonolingualBenchmark(Benchmark):
     the others, and multi trains the languages `multi` and evaluates all of them.
 
     Attributes:
-        multi: The languages that the multilingual setting trains on; every other one is unseen.
+      multi: the languages that the multilingual setting trains on; every other one is unseen.
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
@@ -35,9 +35,9 @@ class MonolingualBenchmark(Benchmark):
         """The scenario of a task.
 
         Args:
-            name: One of `scenario_names`.
-            task: One of `tasks`.
-            lang: The language that is trained; of others, it narrows what they evaluate to one.
+          name: one of `scenario_names`.
+          task: one of `tasks`.
+          lang: the language that is trained; of others, it narrows what they evaluate to one.
         """
         if name == 'mono':
             self._refuse_other(name, task, lang, self.languages)

@@ -208,7 +208,7 @@ def version_2(root: str) -> ParallelBenchmark:
     published is there: four tasks in five languages.
 
     Args:
-        root: The data root.
+      root: the data root.
     """
     tasks, langs = _there(root, file_pattern('mtg2'))
     return ParallelBenchmark(

@@ -53,26 +53,26 @@ class PaperTable:
     value may refer to the key of the row: '{lang}'. An entry `text` is what stands in the cell.
 
     Attributes:
-        name: 'table 4' or 'figure 2'.
-        title: What it shows.
-        shows: What makes it from runs, such as a key of
-            `xlbench.reporting.paper_tables.making.MAKERS`; '' where its form is enough.
-        printed: The file of paper_scores with its numbers; '' if it has none.
-        labels: The heads of the labels.
-        rows: Its rows.
-        columns: Its other columns.
-        key: The part of the key that all cells share.
-        notes: Lines that are printed below it.
-        leading_zero: Whether numbers below 1 begin with 0.
-        where: Of a figure, the keys of the results that it shows.
-        shown: Our names of its scores; none: those of its columns.
-        models: The paper's models that it is about; none: all of them.
-        experiments: Names of the experiments that it shows; none: those whose key fits a cell.
-        made_by: Functions and figures of the few-shot analysis that set it.
-        instead: Why no runs make it, or what has to follow them.
-        variants: Whether what was evaluated in other ways than a run's config says, and adapters,
-            stand beside the run.
-        is_judged: Whether it shows what judges say of the texts of its runs (--ratings).
+      name: 'table 4' or 'figure 2'.
+      title: what it shows.
+      shows: what makes it from runs, such as a key of
+        `xlbench.reporting.paper_tables.making.MAKERS`; '' where its form is enough.
+      printed: the file of paper_scores with its numbers; '' if it has none.
+      labels: the heads of the labels.
+      rows: its rows.
+      columns: its other columns.
+      key: the part of the key that all cells share.
+      notes: lines that are printed below it.
+      leading_zero: whether numbers below 1 begin with 0.
+      where: of a figure, the keys of the results that it shows.
+      shown: our names of its scores; none: those of its columns.
+      models: the paper's models that it is about; none: all of them.
+      experiments: names of the experiments that it shows; none: those whose key fits a cell.
+      made_by: functions and figures of the few-shot analysis that set it.
+      instead: why no runs make it, or what has to follow them.
+      variants: whether what was evaluated in other ways than a run's config says, and adapters,
+        stand beside the run.
+      is_judged: whether it shows what judges say of the texts of its runs (--ratings).
     """
 
     name: str
@@ -129,7 +129,7 @@ class PaperTable:
         """The texts of all cells, row by row.
 
         Args:
-            value: Gives the text of a score, by the key of its cell and its name; None for none.
+          value: gives the text of a score, by the key of its cell and its name; None for none.
         """
         return [[self._cell(row, head, value) for head in self.columns] for row in self.rows]
 
@@ -148,8 +148,8 @@ class PaperTable:
         """A table in which one translator has the rows of others, under its own name.
 
         Args:
-            replaced: The paper's translators; of their rows that become equal, the first stays.
-            name: The translator that stands in for them.
+          replaced: the paper's translators; of their rows that become equal, the first stays.
+          name: the translator that stands in for them.
         """
         rows: dict[tuple[object, ...], Line] = {}
         for row in self.rows:
@@ -184,12 +184,12 @@ def printed_scores(
     """The scores that the paper of a benchmark prints, from 0 to 100.
 
     Args:
-        name: Of the benchmark.
-        fractions: The scores that it prints between 0 and 1.
+      name: of the benchmark.
+      fractions: the scores that it prints between 0 and 1.
 
     Returns:
-        {(scenario, task, model, source, target): ({score: value}, the scores that are doubtful)};
-        none without a table of it.
+      {(scenario, task, model, source, target): ({score: value}, the scores that are doubtful)};
+      none without a table of it.
     """
     table = {}
     for row in map(dict, printed_rows(name)):
@@ -218,7 +218,7 @@ def printed_rows(name: str) -> tuple[dict[str, str], ...]:
     """The lines of a table of a paper, as texts, by the names of its columns.
 
     Args:
-        name: Of its file, such as mtg_stages; without such a file there are none.
+      name: of its file, such as mtg_stages; without such a file there are none.
     """
     path = _FOLDER / f'{name}.csv'
     if not path.is_file():

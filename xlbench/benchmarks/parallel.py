@@ -30,7 +30,7 @@ class ParallelBenchmark(Benchmark):
     train all tasks and take none, the others one.
 
     Attributes:
-        sources: The languages that there are inputs in; none: all.
+      sources: the languages that there are inputs in; none: all.
     """
 
     scenario_names: tuple[str, ...] = SCENARIOS
@@ -53,8 +53,8 @@ class ParallelBenchmark(Benchmark):
         """The pairs of languages that a scenario evaluates, all its runs together.
 
         Args:
-            name: One of `scenario_names`.
-            sources: Those to take; none: all.
+          name: one of `scenario_names`.
+          sources: those to take; none: all.
 
         Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
         """

@@ -27,11 +27,11 @@ class Model(NamedTuple):
     """How a paper's model is trained here.
 
     Attributes:
-        config: Name of the config file.
-        paper: The size of that file which has the paper's settings.
-        sample: Flags that tell it from another model of the same file where both are the sample's.
-        note: What has to be known of it, such as whose place it takes.
-        small: The size of that file which is a sample's.
+      config: name of the config file.
+      paper: the size of that file which has the paper's settings.
+      sample: flags that tell it from another model of the same file where both are the sample's.
+      note: what has to be known of it, such as whose place it takes.
+      small: the size of that file which is a sample's.
     """
 
     config: str
@@ -54,18 +54,18 @@ class Command:
     """A command of xlbench that a table needs, directly or because another command does.
 
     Attributes:
-        name: That of its folder.
-        program: What stands behind `python -m xlbench.`.
-        configs: What stands behind --config= at each size; nothing for programs without a config.
-        flags: Further ones, and arguments, at every size.
-        sized: Further ones at one size.
-        after: Names of commands that have to be finished before, besides those in its flags.
-        folder: The folder that it writes into, where several commands share one.
-        missing: Size -> why it cannot be run there.
-        sizes: Those at which it is needed at all.
-        seeded: Whether each seed has a run of its own.
-        limited: Whether --num_examples makes it short, for a sample that is scored on few examples;
-            of programs without a config.
+      name: that of its folder.
+      program: what stands behind `python -m xlbench.`.
+      configs: what stands behind --config= at each size; nothing for programs without a config.
+      flags: further ones, and arguments, at every size.
+      sized: further ones at one size.
+      after: names of commands that have to be finished before, besides those in its flags.
+      folder: the folder that it writes into, where several commands share one.
+      missing: size -> why it cannot be run there.
+      sizes: those at which it is needed at all.
+      seeded: whether each seed has a run of its own.
+      limited: whether --num_examples makes it short, for a sample that is scored on few examples;
+        of programs without a config.
     """
 
     name: str
@@ -86,15 +86,15 @@ class Experiment:
     """One experiment, as a paper counts them: a model in one setting, or a system.
 
     Attributes:
-        name: Of the experiment.
-        model: The paper's model, or what else --models chooses by.
-        label: What its row or column is called.
-        commands: Those whose results it has.
-        key: Of which results of the paper it is, such as {'scenario': 'multi', 'task': 'qg'}: the
-            tables with cells of such a key show it.
-        mixture: The scenario that its results are shown in, by the name of its mixture, where the
-            command's config is of another one that trains on the same examples. Only what this one
-            evaluates is shown.
+      name: of the experiment.
+      model: the paper's model, or what else --models chooses by.
+      label: what its row or column is called.
+      commands: those whose results it has.
+      key: of which results of the paper it is, such as {'scenario': 'multi', 'task': 'qg'}: the
+        tables with cells of such a key show it.
+      mixture: the scenario that its results are shown in, by the name of its mixture, where the
+        command's config is of another one that trains on the same examples. Only what this one
+        evaluates is shown.
     """
 
     name: str
@@ -110,14 +110,14 @@ class Recipe:
     """All that a paper's tables need.
 
     Attributes:
-        benchmark: Name of the benchmark.
-        commands: By name.
-        experiments: By name.
-        tables: In the order of the paper, tables before figures.
-        engines: Translator -> size -> engine, in which {lang} is the target language; for those
-            that are no command. What is missing there has to be named on the command line.
-        notes: Model -> what has to be known of it.
-        stand_ins: Translator -> the translator of the paper that it replaces.
+      benchmark: name of the benchmark.
+      commands: by name.
+      experiments: by name.
+      tables: in the order of the paper, tables before figures.
+      engines: translator -> size -> engine, in which {lang} is the target language; for those
+        that are no command. What is missing there has to be named on the command line.
+      notes: model -> what has to be known of it.
+      stand_ins: translator -> the translator of the paper that it replaces.
     """
 
     benchmark: str
@@ -172,8 +172,8 @@ class Recipe:
         Rows and commands that differ in these translators alone become one.
 
         Args:
-            replaced: Names of translators of the recipe.
-            name: The translator that replaces them.
+          replaced: names of translators of the recipe.
+          name: the translator that replaces them.
         """
         words = [(old(one), old(name)) for one in replaced for old in (str, slug)]
         tables = tuple(

@@ -41,10 +41,10 @@ class ReplyBenchmark(MonolingualBenchmark):
     Its tasks are two views of the same pairs: 'retrieval' from a response set, and 'generation'.
 
     Attributes:
-        num_pairs: Official number of pairs of each language, all splits together.
-        shares: Of them in each split.
-        num_responses: Official size of each language's response set.
-        num_mt_pairs: Official number of machine-translated pairs, of each language.
+      num_pairs: official number of pairs of each language, all splits together.
+      shares: of them in each split.
+      num_responses: official size of each language's response set.
+      num_mt_pairs: official number of machine-translated pairs, of each language.
     """
 
     tables: tuple[tuple[str, ...], ...] = (REPLY_SCORES, RANKING_SCORES)
@@ -74,7 +74,7 @@ class ReplyBenchmark(MonolingualBenchmark):
         """The same scenario, whose checkpoint machine-translated validation pairs choose.
 
         Raises:
-            UserError: It trains on no translated pairs.
+          UserError: it trains on no translated pairs.
         """
         if scenario.name not in TRANSLATED:
             raise errors.UserError(

@@ -59,8 +59,8 @@ def find(word: str) -> pathlib.Path | None:
     """The task file WORD.py, one that comes along or one of the user's; None if there is none.
 
     Raises:
-        UserError: A file of the user has the name of one that comes along. Neither may hide the
-            other: one task name has one meaning.
+      UserError: a file of the user has the name of one that comes along. Neither may hide the
+        other: one task name has one meaning.
     """
     ours = REPOSITORY / f'{word}.py'
     theirs = next((path for path in user_paths() if path.stem == word), None)
@@ -78,7 +78,7 @@ def registries(word: str = '') -> list[pathlib.Path]:
     """The user's files that may register tasks of any name, as those written for T5X do.
 
     Args:
-        word: The first word of a task's name, which stands in the file somewhere, maybe before a _.
+      word: the first word of a task's name, which stands in the file somewhere, maybe before a _.
     """
     paths = []
     alone = re.compile(rf'(?<![^\W_]){re.escape(word)}(?![^\W_])')

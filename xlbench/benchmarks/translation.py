@@ -15,7 +15,7 @@ class TranslationBenchmark(Benchmark):
     that it is paired with.
 
     Attributes:
-        test_sizes: Of a task, the official number of test examples by source language.
+      test_sizes: of a task, the official number of test examples by source language.
     """
 
     scenario_names: tuple[str, ...] = ('cross',)

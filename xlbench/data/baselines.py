@@ -149,15 +149,15 @@ def predict(
     """Predictions of one baseline.
 
     Args:
-        name: One of `NAMES`.
-        train_pairs: (input, target) of the same task's training split.
-        inputs: Texts to predict for. Markers such as <de> are not copied.
-        count: Predictions for each input; what repeats the input has only one, and there are no
-            more than different targets.
-        score: of one text as the answer to all training examples; best_constant needs it.
+      name: one of `NAMES`.
+      train_pairs: (input, target) of the same task's training split.
+      inputs: texts to predict for. Markers such as <de> are not copied.
+      count: predictions for each input; what repeats the input has only one, and there are no
+        more than different targets.
+      score: of one text as the answer to all training examples; best_constant needs it.
 
     Returns:
-        The predictions for each input, different ones, best first.
+      The predictions for each input, different ones, best first.
     """
     if name not in NAMES:
         raise errors.unknown('baseline', name, NAMES)

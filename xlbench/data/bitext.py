@@ -117,12 +117,12 @@ class Rules:
     """Limits that a pair must meet to be kept.
 
     Attributes:
-        source_lang: ISO code of the first text.
-        target_lang: ISO code of the second.
-        max_length: Words that a text may have; a language without spaces has 1.6 characters a word.
-        max_ratio: How many times as long as the other one a text may be, when five words are added
-            to both.
-        identify: Whether fastText has to take each text for one in its language.
+      source_lang: ISO code of the first text.
+      target_lang: ISO code of the second.
+      max_length: words that a text may have; a language without spaces has 1.6 characters a word.
+      max_ratio: how many times as long as the other one a text may be, when five words are added
+        to both.
+      identify: whether fastText has to take each text for one in its language.
     """
 
     source_lang: str
@@ -201,8 +201,8 @@ class Input:
     """A corpus: a TMX, a table with TABs, or two files whose lines belong together.
 
     Attributes:
-        paths: The file, or both, the source language first.
-        columns: Of a table, where the texts are, counted from 0.
+      paths: the file, or both, the source language first.
+      columns: of a table, where the texts are, counted from 0.
     """
 
     paths: tuple[str, ...]
@@ -249,10 +249,10 @@ class Report:
     """Numbers of pairs that were read, kept and dropped.
 
     Attributes:
-        read: How many there were.
-        kept: How many are in the output.
-        dropped: Rule -> how many broke it first.
-        unreadable: Some of the records that could not be read.
+      read: how many there were.
+      kept: how many are in the output.
+      dropped: rule -> how many broke it first.
+      unreadable: some of the records that could not be read.
     """
 
     read: int = 0
@@ -314,13 +314,13 @@ def clean(inputs: Sequence[Input], output: str, chosen: Rules, workers: int = 1)
     .about.json, what it was made of and what was dropped.
 
     Args:
-        inputs: What is read.
-        output: The file.
-        chosen: The rules.
-        workers: Processes.
+      inputs: what is read.
+      output: the file.
+      chosen: the rules.
+      workers: processes.
 
     Raises:
-        UserError: a file is not there or is wrong as a whole, or the output is there already.
+      UserError: a file is not there or is wrong as a whole, or the output is there already.
     """
     for path in itertools.chain.from_iterable(source.paths for source in inputs):
         with readers.open_binary(path):  # What is not there is missed before hours have passed.
@@ -368,9 +368,9 @@ class _Result(NamedTuple):
     """Output of a worker for one chunk.
 
     Attributes:
-        pairs: Those that break no rule, normalised.
-        verdicts: The rule that each pair of the chunk breaks first; '' if none.
-        hashes: Of `pairs`, for finding those that were there before, [pairs] uint64.
+      pairs: those that break no rule, normalised.
+      verdicts: the rule that each pair of the chunk breaks first; '' if none.
+      hashes: of `pairs`, for finding those that were there before, [pairs] uint64.
     """
 
     pairs: list[Pair]

@@ -38,8 +38,8 @@ def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord |
     deleted. A sentence without any tag, or of a treebank without its texts, is left out.
 
     Args:
-      path: The file.
-      tag_column: Of the tags, counted from 0: 3 is UPOS, 4 the treebank's own XPOS.
+      path: the file.
+      tag_column: of the tags, counted from 0: 3 is UPOS, 4 the treebank's own XPOS.
 
     Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
       {'words': 'In dem', 'tags': 'ADP DET'}
@@ -67,9 +67,9 @@ def read_conll(
     can be a word; -DOCSTART- lines are left out.
 
     Args:
-      path: The file.
-      word_column: Of the words, counted from 0.
-      tag_column: Of the tags, likewise; -1 is the last.
+      path: the file.
+      word_column: of the words, counted from 0.
+      tag_column: of the tags, likewise; -1 is the last.
 
     Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
     """

@@ -39,10 +39,10 @@ class Uid:
     """Where an example stands: 'german-7053-val'.
 
     Attributes:
-        lang: ISO code.
-        number: As the task counts. XNLI: rows of all languages together, from 0. PAWS-X: rows of
-            the language's file, from 1. MARC and MLDoc: lines of the language's file, from 0.
-        split: 'trn', 'val' or 'tst'.
+      lang: ISO code.
+      number: as the task counts. XNLI: rows of all languages together, from 0. PAWS-X: rows of
+        the language's file, from 1. MARC and MLDoc: lines of the language's file, from 0.
+      split: 'trn', 'val' or 'tst'.
     """
 
     lang: str
@@ -109,9 +109,9 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     in the order of the official rows.
 
     Args:
-        path: The file.
-        lang: The language to read.
-        split: 'trn', 'val' or 'tst', which the uids have; 'val' by default.
+      path: the file.
+      lang: the language to read.
+      split: 'trn', 'val' or 'tst', which the uids have; 'val' by default.
     """
 
     def official(columns: list[str]) -> list[str] | None:
@@ -158,9 +158,9 @@ def _read_pairs(
     """Reads pairs of sentences.
 
     Args:
-        task, path, lang, split: what is read.
-        headers: how official files begin -> text_a, text_b and label of a row there; None of a row
-            in another language.
+      task, path, lang, split: what is read.
+      headers: how official files begin -> text_a, text_b and label of a row there; None of a row
+        in another language.
     """
     split = split or SPLITS[task]
     # The row with which the language begins in a file of all languages.

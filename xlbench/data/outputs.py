@@ -28,11 +28,11 @@ class References:
     """References of predictions.
 
     Attributes:
-        name: For messages.
-        targets: Of each example one text or more.
-        inputs: Of each example; '' where nothing says it.
-        ids: Of each example: those in the records, else '0', '1', ...
-        facts: Where they are from, for metrics.json.
+      name: for messages.
+      targets: of each example one text or more.
+      inputs: of each example; '' where nothing says it.
+      ids: of each example: those in the records, else '0', '1', ...
+      facts: where they are from, for metrics.json.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Outputs:
     """Predictions of a system.
 
     Attributes:
-        path: Of the file.
-        n_best: Of each example the predictions, best first.
-        ids: Of each example, if the file has them.
-        numbered: Whether n_best goes by the numbers of examples, so that the last may be missing.
+      path: of the file.
+      n_best: of each example the predictions, best first.
+      ids: of each example, if the file has them.
+      numbered: whether n_best goes by the numbers of examples, so that the last may be missing.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Outputs:
         """Returns the predictions of each example, in the order of the references.
 
         Raises:
-            UserError: They are not as many, or ids are repeated, missing or unknown.
+          UserError: they are not as many, or ids are repeated, missing or unknown.
         """
         if self.ids is not None:
             return self._by_ids(references)
@@ -126,18 +126,18 @@ def read_outputs(
     """Reads predictions.
 
     Args:
-        path: The file.
-        format: One of FORMATS; default: by the file's name.
-        field: Of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
-            `text`, best first. Default: `prediction`, or else `predictions`.
-        id_field: Of JSONL, if a record has it; '' takes the order.
-        n_best: Lines of text begin with the number of their example, from 1, and a TAB; the best
-            prediction of an example comes first. An example without a line has no prediction.
-        scores: A number and a TAB stand before each text.
-        tags: A list of texts is the tags of a sentence, and no n-best list.
+      path: the file.
+      format: one of FORMATS; default: by the file's name.
+      field: of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
+        `text`, best first. Default: `prediction`, or else `predictions`.
+      id_field: of JSONL, if a record has it; '' takes the order.
+      n_best: lines of text begin with the number of their example, from 1, and a TAB; the best
+        prediction of an example comes first. An example without a line has no prediction.
+      scores: a number and a TAB stand before each text.
+      tags: a list of texts is the tags of a sentence, and no n-best list.
 
     Raises:
-        UserError: The file or a line is not like that.
+      UserError: the file or a line is not like that.
     """
     format = format or format_of(path)
     for name, value, kind in (
@@ -179,7 +179,7 @@ def read_mrs(path: str) -> tuple[References, Outputs]:
     An empty message moves the other columns to the left, as it does there.
 
     Raises:
-        UserError: A line has no TAB.
+      UserError: a line has no TAB.
     """
     rows = []
     for i, line in _lines(path):
@@ -209,13 +209,13 @@ def read_references(
     """Reads references; of several files, line-aligned, each gives a reference for each example.
 
     Args:
-        paths: Text, .jsonl, .conll or .conllu.
-        field: Of JSONL: a text, or a list of several references.
-        id_field: Of JSONL, if a record has it.
-        tags: A list of texts is the tags of a sentence, and not several references.
+      paths: text, .jsonl, .conll or .conllu.
+      field: of JSONL: a text, or a list of several references.
+      id_field: of JSONL, if a record has it.
+      tags: a list of texts is the tags of a sentence, and not several references.
 
     Raises:
-        UserError: A file or a line is not like that, or files are not equally long.
+      UserError: a file or a line is not like that, or files are not equally long.
     """
     targets: list[list[str]] = []
     ids: Sequence[str] | None = None

@@ -38,8 +38,8 @@ class Row(NamedTuple):
     """One row.
 
     Attributes:
-        number: Its line, 1-based; of json, parquet and arrow, its place among the rows.
-        values: Those of the keys that were asked for.
+      number: its line, 1-based; of json, parquet and arrow, its place among the rows.
+      values: those of the keys that were asked for.
     """
 
     number: int
@@ -51,12 +51,12 @@ class Layout:
     """Format of a file, where its name does not say it.
 
     Attributes:
-        format: One of FORMATS; by default what the file's name ends in.
-        columns: Of csv and tsv, the names of all columns if the first line does not have them.
-        separator: Of csv and tsv, what stands between two cells; by default ',' and a TAB.
-        quotes: Of csv and tsv, whether a quote at the start of a cell opens one that may hold
-            separators and line breaks, and "" in it is a quote.
-        where: Key -> the value of the rows that count; others are as if they were not there.
+      format: one of FORMATS; by default what the file's name ends in.
+      columns: of csv and tsv, the names of all columns if the first line does not have them.
+      separator: of csv and tsv, what stands between two cells; by default ',' and a TAB.
+      quotes: of csv and tsv, whether a quote at the start of a cell opens one that may hold
+        separators and line breaks, and "" in it is a quote.
+      where: key -> the value of the rows that count; others are as if they were not there.
     """
 
     format: str | None = None
@@ -95,9 +95,9 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
     """Reads the rows of a file.
 
     Args:
-        path: The file, .gz or not.
-        keys: The values that are needed of each row; one that lacks a key is a BadRecord.
-        layout: How the file is written.
+      path: the file, .gz or not.
+      keys: the values that are needed of each row; one that lacks a key is a BadRecord.
+      layout: how the file is written.
 
     Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
       Row(2, {'label': 'bad', 'text': 'Well, no'})
@@ -136,7 +136,7 @@ def columns(path: str, layout: Layout) -> list[str]:
     """Returns the names of all columns of a csv, tsv, parquet or arrow file, in their order.
 
     Raises:
-        UserError: There are none, or two of one name, or the file cannot be read.
+      UserError: there are none, or two of one name, or the file cannot be read.
     """
     if layout.format_of(path) in _UNPACKED:
         found = _column_names(path)
@@ -218,11 +218,11 @@ def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text
     """Returns a dialogue as one text, a line for each turn; ValueError says what is wrong with it.
 
     Args:
-        value: A text, which stays as it is, or a list of turns. A turn is a text, such as
-            'Anna: Hi!', or an object with speaker and utterance. Line breaks inside a turn
-            become spaces.
-        key: The name of the value, for messages.
-        speaker, words: The keys of a turn that is an object.
+      value: a text, which stays as it is, or a list of turns. A turn is a text, such as
+        'Anna: Hi!', or an object with speaker and utterance. Line breaks inside a turn
+        become spaces.
+      key: the name of the value, for messages.
+      speaker, words: the keys of a turn that is an object.
 
     Example: [{'speaker': 'Anna', 'text': 'Hi!'}, 'Ben: Hello.'] -> 'Anna: Hi!\nBen: Hello.'
     """

@@ -24,13 +24,13 @@ class Statistics:
     """Sums over examples; every mean is one of these divided by `examples`.
 
     Attributes:
-        examples: How many there are.
-        turns: Of their inputs.
-        speakers: Different ones in each input.
-        source: Words or characters of the inputs.
-        target: Those of the targets; of several references the mean.
-        source_tokens: Of a vocabulary, without what a model puts around a text.
-        target_tokens: Those of the targets.
+      examples: how many there are.
+      turns: of their inputs.
+      speakers: different ones in each input.
+      source: words or characters of the inputs.
+      target: those of the targets; of several references the mean.
+      source_tokens: of a vocabulary, without what a model puts around a text.
+      target_tokens: those of the targets.
     """
 
     examples: int = 0
@@ -52,11 +52,11 @@ class Statistics:
         """Counts an example.
 
         Args:
-            source: Its input.
-            source_lang: ISO code; None counts words.
-            targets: All its references.
-            target_lang: ISO code.
-            tokenizer: Of the vocabulary whose tokens are counted, if any.
+          source: its input.
+          source_lang: ISO code; None counts words.
+          targets: all its references.
+          target_lang: ISO code.
+          tokenizer: of the vocabulary whose tokens are counted, if any.
         """
         said = turns(source)
         names = {name for name, _ in said} - {''}
@@ -103,14 +103,14 @@ def of_file(
     """Returns the statistics of a file of JSON, JSONL, CSV, TSV or Parquet.
 
     Args:
-        path: Of the file.
-        keys: The keys or columns of inputs and targets. An input may be a list of turns, see
-            `rows.dialogue`.
-        langs: ISO codes of both.
-        tokenizer: See `Statistics.add`.
+      path: of the file.
+      keys: the keys or columns of inputs and targets. An input may be a list of turns, see
+        `rows.dialogue`.
+      langs: ISO codes of both.
+      tokenizer: see `Statistics.add`.
 
     Raises:
-        UserError: The file is not like that.
+      UserError: the file is not like that.
     """
     counts = Statistics()
     source, target = keys

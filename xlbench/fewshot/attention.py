@@ -52,13 +52,13 @@ class Change:
     """The change of attention to one token.
 
     Attributes:
-        token: Its id.
-        change: Percent points of an example's attention, summed over the token's places, the mean
-            over all examples.
-        each: Percent points at one place, the mean over all places.
-        places: How often it is there, in all examples.
-        examples: How many it is in.
-        name: What it is called.
+      token: its id.
+      change: percent points of an example's attention, summed over the token's places, the mean
+        over all examples.
+      each: percent points at one place, the mean over all places.
+      places: how often it is there, in all examples.
+      examples: how many it is in.
+      name: what it is called.
     """
 
     token: int
@@ -73,9 +73,9 @@ def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[C
     """Returns the change of every token that occurs, the largest increase first.
 
     Args:
-        tokens: [examples, length] ids, -1 on padding.
-        before: [examples, length], the share of attention of each place, 0 to 1.
-        after: [examples, length], likewise.
+      tokens: [examples, length] ids, -1 on padding.
+      before: [examples, length], the share of attention of each place, 0 to 1.
+      after: [examples, length], likewise.
     """
     rows, columns = np.nonzero(tokens >= 0)
     ids, number = np.unique(tokens[rows, columns], return_inverse=True)
@@ -120,7 +120,7 @@ def find(
     """Returns the adaptation of the whole model with the reported learning rate, and its workdir.
 
     Raises:
-        UserError: it was not kept; with those that were.
+      UserError: it was not kept; with those that were.
     """
     rate = sweep.learning_rate(task, Group(language, shots))
     plain = (row for row in sweep.rows if row.task == task and row.group == Group(*row.group[:2]))
@@ -154,14 +154,14 @@ def compare(
     """Returns the changes from the source model to an adapted one, over some test examples.
 
     Args:
-        sweep: Both are from.
-        task: Of the benchmark.
-        language: ISO code.
-        numbers: Of the test examples.
-        adapted: Workdir of the adapted model.
+      sweep: both are from.
+      task: of the benchmark.
+      language: ISO code.
+      numbers: of the test examples.
+      adapted: workdir of the adapted model.
 
     Raises:
-        UserError: the prepared test set is not the one that the sweep predicted.
+      UserError: the prepared test set is not the one that the sweep predicted.
     """
     test = sweep.prepare(topics.task_name(task, language), 'test')
     gold = sweep.gold(task, language)
@@ -202,16 +202,16 @@ def of_bucket(
     """Compares the model of a bucket with the source model, over the test examples that it spoilt.
 
     Args:
-        sweep: With the parameters of this bucket.
-        language: ISO code.
-        shots: K.
-        bucket: Its number.
-        right: The true label of all examples; None: any.
-        wrong: Their label by the adapted model; None: any.
+      sweep: with the parameters of this bucket.
+      language: ISO code.
+      shots: K.
+      bucket: its number.
+      right: the true label of all examples; None: any.
+      wrong: their label by the adapted model; None: any.
 
     Returns:
-        (True label, wrong prediction) -> number of examples, and the changes, the largest increase
-        first; both empty if it spoilt no such example.
+      (True label, wrong prediction) -> number of examples, and the changes, the largest increase
+      first; both empty if it spoilt no such example.
     """
     task = sweep.task
     row, workdir = find(sweep, task, language, shots, bucket)
@@ -249,8 +249,8 @@ def table(made: Sequence[Change], top: int) -> Table:
     """Returns the `top` tokens that gain most attention, and those that lose most.
 
     Args:
-        made: The largest increase first.
-        top: How many of each sign.
+      made: the largest increase first.
+      top: how many of each sign.
     """
     gains = [one for one in made[:top] if one.change > 0]
     losses = [one for one in made[::-1][:top] if one.change < 0]

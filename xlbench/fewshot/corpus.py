@@ -36,10 +36,10 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
     """Lists the pairs of task and split that a `Corpus` is made of.
 
     Args:
-        task: Of the benchmark, or a user's own; see topics.py.
-        lang: ISO code.
-        shots: Numbers of shots.
-        dev: One of DEV_SETS.
+      task: of the benchmark, or a user's own; see topics.py.
+      lang: ISO code.
+      shots: numbers of shots.
+      dev: one of DEV_SETS.
     """
     # The dev set of a number of shots must not depend on which others are asked for.
     numbers = (topics.shots(task) or shots) if dev == 'other_shots' else shots
@@ -52,18 +52,18 @@ class Corpus:
     """Buckets, dev sets and test set of one task in one language.
 
     Args:
-        splits: Those that `needed` names.
-        adapt: What is taken of them. `dev` is 'validation', the split of that name, without the
-            shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
-            'other_shots', the examples of buckets of other K that are in no bucket of this K, each
-            once, for languages without a dev file; or 'none'.
-        view: The objective's, of labels; see `features.VIEWS`.
-        further_labels: Of the model, behind those of the task; no example has one.
+      splits: those that `needed` names.
+      adapt: what is taken of them. `dev` is 'validation', the split of that name, without the
+        shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
+        'other_shots', the examples of buckets of other K that are in no bucket of this K, each
+        once, for languages without a dev file; or 'none'.
+      view: the objective's, of labels; see `features.VIEWS`.
+      further_labels: of the model, behind those of the task; no example has one.
 
     Attributes:
-        name: The SeqIO task.
-        labels: The labels' texts, by id.
-        token_ids: [U] int32, the vocabulary's id of each compact id.
+      name: the SeqIO task.
+      labels: the labels' texts, by id.
+      token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Corpus:
         """Returns the compact ids that adaptations to a number of shots read.
 
         Returns:
-            ids: [N] int32, padding first, then those of its buckets, then those of dev and test
-                sets alone.
-            trained: Number of them, from the first on, that is enough for its buckets; a
-                multiple of 64 unless there are fewer, so that the same programs fit many languages.
+          ids: [N] int32, padding first, then those of its buckets, then those of dev and test
+            sets alone.
+          trained: Number of them, from the first on, that is enough for its buckets; a
+            multiple of 64 unless there are fewer, so that the same programs fit many languages.
         """
         if shots in self._ids_of:
             return self._ids_of[shots]
@@ -280,7 +280,7 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns examples of a bucket side by side in rows of the same width, as few as hold them.
 
     Args:
-        arrays: Features of tagging, [buckets, examples, width].
+      arrays: features of tagging, [buckets, examples, width].
 
     Returns:
       The same features, [buckets, rows, width], as `eval_sets.side_by_side` makes them.

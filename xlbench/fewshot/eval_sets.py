@@ -24,14 +24,14 @@ class EvalSet:
     words that are not scored, because they did not fit or by their tag, are left out.
 
     Attributes:
-        batches: Features of the view, each [rows, ...]; rows without an example are empty.
-        gold: [W] int32, the right labels; -1 at separators.
-        take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
-            for tagging in their [rows * width]; -1 at separators.
-        indices: [W] int32, the number of the example in the prepared split, for dev 'other_shots'
-            among its own examples; -1 at separators.
-        words: [W] int32, tagging: the number of the word in its sentence; else 0; -1 at separators.
-        num_examples: Examples, cut ones included.
+      batches: features of the view, each [rows, ...]; rows without an example are empty.
+      gold: [W] int32, the right labels; -1 at separators.
+      take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
+        for tagging in their [rows * width]; -1 at separators.
+      indices: [W] int32, the number of the example in the prepared split, for dev 'other_shots'
+        among its own examples; -1 at separators.
+      words: [W] int32, tagging: the number of the word in its sentence; else 0; -1 at separators.
+      num_examples: examples, cut ones included.
     """
 
     batches: tuple[dict[str, np.ndarray], ...]
@@ -46,8 +46,8 @@ class Records:
     """Examples of a prepared split in memory, as EvalBatches reads the split itself.
 
     Args:
-        of: The split.
-        records: Some of its examples, or examples like them.
+      of: the split.
+      records: some of its examples, or examples like them.
     """
 
     def __init__(self, of: prepared.Prepared, records: Sequence[features.Example]):
@@ -77,12 +77,12 @@ def build(
     """Makes batches of an EvalSet: of sentences in shared rows, or of texts in rows of their own.
 
     Args:
-        examples: What to evaluate.
-        numbers: What `EvalSet.indices` says of each.
-        view: The objective's, of labels; see `features.VIEWS`.
-        limit: Most tokens; longer examples are cut.
-        batch_size: Most rows of a batch.
-        compact: [vocabulary], the number that a token gets in place of its id.
+      examples: what to evaluate.
+      numbers: what `EvalSet.indices` says of each.
+      view: the objective's, of labels; see `features.VIEWS`.
+      limit: most tokens; longer examples are cut.
+      batch_size: most rows of a batch.
+      compact: [vocabulary], the number that a token gets in place of its id.
     """
     of_words = features.VIEWS[view].labels == 'word'
     make, columns = (_packed, _word_columns) if of_words else (_apart, _text_columns)
@@ -146,8 +146,8 @@ def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
     """Returns the examples of each row, as few rows as hold them; those of length 0 are in none.
 
     Args:
-        lengths: [examples], tokens, `width` at most.
-        width: Of a row.
+      lengths: [examples], tokens, `width` at most.
+      width: of a row.
     """
     [real] = np.nonzero(lengths)
     sizes = np.stack([lengths[real], np.ones_like(real)], axis=-1)
@@ -161,14 +161,14 @@ def side_by_side(
     """Returns examples in rows that they share.
 
     Args:
-        arrays: Features of tagging, [examples, width], an example in each row.
-        rows: The examples of each row, see `plan_rows`.
-        num_rows: Rows to make; those behind `rows` are empty.
+      arrays: features of tagging, [examples, width], an example in each row.
+      rows: the examples of each row, see `plan_rows`.
+      num_rows: rows to make; those behind `rows` are empty.
 
     Returns:
-        The same features [num_rows, width], where `encoder_segment_ids` number the examples of a
-        row from 1, and 'encoder_positions' count the tokens of each from 0; and [examples], where
-        each begins in the rows one after another.
+      The same features [num_rows, width], where `encoder_segment_ids` number the examples of a
+      row from 1, and 'encoder_positions' count the tokens of each from 0; and [examples], where
+      each begins in the rows one after another.
     """
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)
     width = arrays['encoder_segment_ids'].shape[-1]

@@ -41,8 +41,8 @@ def table(workdir: str, max_width: int = 120) -> str:
     """Returns the tables of one sweep that need nothing but its results, for its end.
 
     Args:
-        workdir: The sweep's folder.
-        max_width: Of the screen, in characters.
+      workdir: the sweep's folder.
+      max_width: of the screen, in characters.
     """
     blocks = []
     for system in systems_lib.systems([Sweep.read(workdir)]):
@@ -66,12 +66,12 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
     """Writes the whole report; gives the lines that say what was written, and what was not.
 
     Args:
-        sweeps: What it is about.
-        output: The folder.
-        searched: Workdirs of further source training, for table 7.
+      sweeps: what it is about.
+      output: the folder.
+      searched: workdirs of further source training, for table 7.
 
     Raises:
-        UserError: the folder is somebody's.
+      UserError: the folder is somebody's.
     """
     folder = pathlib.Path(output)
     _refuse_foreign(folder)

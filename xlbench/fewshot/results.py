@@ -58,22 +58,22 @@ class Row:
     """One adaptation, or with shots 0 the score of a model without any.
 
     Attributes:
-        task: Of the benchmark: 'udpos'.
-        language: ISO code.
-        shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
-        bucket: Number of the bucket.
-        method: One of settings.METHODS, or ZERO_SHOT.
-        start: 'source', or 'none' for a model without source training.
-        learning_rate: Of Adam.
-        seed: Of dropout, of the order of examples and of fresh heads.
-        score: On the test set, 0 to 100.
-        metric: The name of that score.
-        dev_score: The best on the dev set, 0 to 100; None without one.
-        best_epoch: The epoch whose parameters were scored, counted from 1.
-        epochs: How many were run.
-        examples: Of the bucket.
-        status: 'done', or 'empty' for a bucket without an example, which has no score.
-        curve: Score on the dev set after each epoch.
+      task: of the benchmark: 'udpos'.
+      language: ISO code.
+      shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
+      bucket: number of the bucket.
+      method: one of settings.METHODS, or ZERO_SHOT.
+      start: 'source', or 'none' for a model without source training.
+      learning_rate: of Adam.
+      seed: of dropout, of the order of examples and of fresh heads.
+      score: on the test set, 0 to 100.
+      metric: the name of that score.
+      dev_score: the best on the dev set, 0 to 100; None without one.
+      best_epoch: the epoch whose parameters were scored, counted from 1.
+      epochs: how many were run.
+      examples: of the bucket.
+      status: 'done', or 'empty' for a bucket without an example, which has no score.
+      curve: score on the dev set after each epoch.
     """
 
     task: str
@@ -130,11 +130,11 @@ class Journal:
     """The file results.jsonl, continued: what is there, and what is added.
 
     Args:
-        workdir: Of the sweep. The next `add` overwrites a line that was cut short.
+      workdir: of the sweep. The next `add` overwrites a line that was cut short.
 
     Attributes:
-        rows: All rows, in the order of the file.
-        dropped: A sentence if the last line was cut short, and therefore dropped; else ''.
+      rows: all rows, in the order of the file.
+      dropped: a sentence if the last line was cut short, and therefore dropped; else ''.
     """
 
     def __init__(self, workdir: str | pathlib.Path):
@@ -156,9 +156,9 @@ class Journal:
         """Writes a row, and before it what the model predicts on the test set.
 
         Args:
-            row: One that is not there yet.
-            predicted: [W] numbers of labels, -1 at separators; None for an empty bucket.
-            num_buckets: How many buckets the group's data has, whichever the sweep asks for.
+          row: one that is not there yet.
+          predicted: [W] numbers of labels, -1 at separators; None for an empty bucket.
+          num_buckets: how many buckets the group's data has, whichever the sweep asks for.
         """
         if self.has(row.key):
             raise ValueError(f'results.jsonl already has {row.key}')
@@ -184,14 +184,14 @@ class Journal:
         """Writes the right labels of a test set, or compares them with those that are there.
 
         Args:
-            task: Of the benchmark.
-            language: ISO code.
-            gold: [W] numbers of labels, -1 at separators.
-            labels: Name of each number.
-            num_examples: Of the test set.
+          task: of the benchmark.
+          language: ISO code.
+          gold: [W] numbers of labels, -1 at separators.
+          labels: name of each number.
+          num_examples: of the test set.
 
         Raises:
-            UserError: there are others.
+          UserError: there are others.
         """
         path = path_of(self._workdir, task, language, 'gold')
         test_set = TestSet(list(labels), num_examples)
@@ -232,8 +232,8 @@ def drawn(size: int, most: int) -> Sequence[int]:
     """Draws `most` examples of a set, always the same: their numbers, rising.
 
     Args:
-        size: examples of the set.
-        most: examples to draw; 0, or a number above the size, takes all.
+      size: examples of the set.
+      most: examples to draw; 0, or a number above the size, takes all.
     """
     if not 0 < most < size:
         return range(size)
@@ -252,8 +252,8 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
     """Reads results.jsonl.
 
     Returns:
-        The rows, each with its place among the predictions of its group, which earlier versions
-        noted; the bytes that they take; and a sentence if the last line was cut short, else ''.
+      The rows, each with its place among the predictions of its group, which earlier versions
+      noted; the bytes that they take; and a sentence if the last line was cut short, else ''.
     """
     data = path.read_bytes() if path.is_file() else b''
     size = data.rfind(b'\n') + 1
@@ -305,8 +305,8 @@ class TestSet(msgspec.Struct):
     """The labels and the size of a test set.
 
     Attributes:
-        labels: The name of each label.
-        num_examples: How many there are; 0 if it is not known.
+      labels: the name of each label.
+      num_examples: how many there are; 0 if it is not known.
     """
 
     labels: list[str] = []

@@ -92,11 +92,11 @@ def frame(rows: Iterable[Mapping[str, Cell]], index: Sequence[str] = ()) -> 'pd.
     """Makes a frame of rows; a row without a column of the others has NaN there.
 
     Args:
-        rows: Column to value.
-        index: The columns that name a row.
+      rows: column to value.
+      index: the columns that name a row.
 
     Raises:
-        UserError: pandas is not installed.
+      UserError: pandas is not installed.
     """
     try:  # Here alone, when the first frame is made.
         import pandas as pd
@@ -120,12 +120,12 @@ def load_config(
     Example: load_config('mtg_mt5:sample', {'stages.stage1.num_steps': 50, 'seed': 1})
 
     Args:
-        name: As --config takes it: a file or the name of a config that comes with xlbench, and
-            behind a colon its variant.
-        changes: Key with dots, or nested, to value.
+      name: as --config takes it: a file or the name of a config that comes with xlbench, and
+        behind a colon its variant.
+      changes: key with dots, or nested, to value.
 
     Raises:
-        UserError: There is no such config, variant or key, or it does not take the value.
+      UserError: there is no such config, variant or key, or it does not take the value.
     """
     argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
     config, *_ = config_lib.parse_command(argv)

@@ -25,14 +25,14 @@ def list_tasks(benchmark: str = '') -> 'pd.DataFrame':
     """Lists the tasks of the benchmarks, a row each.
 
     Args:
-        benchmark: The name of one; '' is all of them.
+      benchmark: the name of one; '' is all of them.
 
     Returns:
-        A frame by task: benchmark, what the task is about, source and target language, and the
-        published numbers of examples of its splits, where the paper has them.
+      A frame by task: benchmark, what the task is about, source and target language, and the
+      published numbers of examples of its splits, where the paper has them.
 
     Raises:
-        UserError: There is no such benchmark.
+      UserError: there is no such benchmark.
     """
     chosen = [benchmarks.get(benchmark)] if benchmark else benchmarks.BENCHMARKS.values()
     rows = [_about(one, task) for one in chosen for task in one.task_names()]
@@ -61,18 +61,18 @@ def read_examples(
     What is not prepared yet is prepared, as a run with this config would do it.
 
     Args:
-        config: Of a run; its block `data` says where the task is, and the vocabulary.
-        task: A task or a mixture, also one of your own.
-        split: Of the task.
-        count: How many examples, at most, of each task.
+      config: of a run; its block `data` says where the task is, and the vocabulary.
+      task: a task or a mixture, also one of your own.
+      split: of the task.
+      count: how many examples, at most, of each task.
 
     Returns:
-        A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
-        `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
-        its words are numbers. Those of a mixture have a column `task`.
+      A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
+      `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
+      its words are numbers. Those of a mixture have a column `task`.
 
     Raises:
-        UserError: There is no such task or split, or its data cannot be read.
+      UserError: there is no such task or split, or its data cannot be read.
     """
     data = config.data
     config_lib.check_task(task, 'task', data.root, data.vocabulary)
@@ -121,15 +121,15 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     """Reads the first batch that a stage of a run trains on.
 
     Args:
-        config: Of a run.
-        stage: The stage's name; '' is the first.
+      config: of a run.
+      stage: the stage's name; '' is the first.
 
     Returns:
-        Feature to array [rows, length]. Where rows hold several examples, segment ids tell them
-        apart; see the page How it works.
+      Feature to array [rows, length]. Where rows hold several examples, segment ids tell them
+      apart; see the page How it works.
 
     Raises:
-        UserError: There is no such stage, or its data cannot be read.
+      UserError: there is no such stage, or its data cannot be read.
     """
     from xlbench import runs  # It loads jax, which lists and texts do not need.
     from xlbench.parallel import partitioning

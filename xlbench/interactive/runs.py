@@ -30,10 +30,10 @@ class _Workdir:
     """A folder of something that is trained, which may not be there yet.
 
     Args:
-        workdir: The folder.
+      workdir: the folder.
 
     Attributes:
-        workdir: The same, as a text.
+      workdir: the same, as a text.
     """
 
     def __init__(self, workdir: str | os.PathLike):
@@ -55,7 +55,7 @@ class Run(_Workdir):
     """A run of xlbench.train: one that is there, or one that `train` is to begin.
 
     Args:
-        workdir: Its folder.
+      workdir: its folder.
     """
 
     def __init__(self, workdir: str | os.PathLike):
@@ -69,10 +69,10 @@ class Run(_Workdir):
         To interrupt the kernel saves the step that the run is at.
 
         Args:
-            config: Of `load_config`, or made in Python; None goes on with the run's own.
+          config: of `load_config`, or made in Python; None goes on with the run's own.
 
         Raises:
-            UserError: As xlbench.train says it.
+          UserError: as xlbench.train says it.
         """
         config = self.config if config is None else config
         commands.check_run(config, self.workdir)
@@ -87,13 +87,13 @@ class Run(_Workdir):
         Example: run.evaluate(tasks=['mtg_qg_en_de'], num_beams=4, num_examples=100)
 
         Args:
-            **options: The flags of that program, but for --workdir.
+          **options: the flags of that program, but for --workdir.
 
         Returns:
-            The scores of these tasks, as `scores` gives them.
+          The scores of these tasks, as `scores` gives them.
 
         Raises:
-            UserError: As xlbench.evaluate says it.
+          UserError: as xlbench.evaluate says it.
         """
         argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
         args = commands.evaluate(argv, evaluate.__doc__)
@@ -106,15 +106,15 @@ class Run(_Workdir):
         """Reads the scores of the run and of its baselines.
 
         Args:
-            split: '' is the test split if it was scored, else validation.
-            step: 'last', 'best', the name of a stage, or a step.
+          split: '' is the test split if it was scored, else validation.
+          step: 'last', 'best', the name of a stage, or a step.
 
         Returns:
-            A frame by system and task: the number of examples, and each score. Its `attrs` have the
-            split and the step.
+          A frame by system and task: the number of examples, and each score. Its `attrs` have the
+          split and the step.
 
         Raises:
-            UserError: Nothing was scored there yet.
+          UserError: nothing was scored there yet.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
@@ -136,11 +136,11 @@ class Run(_Workdir):
         """Reads what was logged: a row for each step, and kind and name of what was logged.
 
         Returns:
-            A frame with the columns step, kind ('train' or 'eval'), name (of a stage or a task),
-            and a column for each value, such as loss and learning_rate.
+          A frame with the columns step, kind ('train' or 'eval'), name (of a stage or a task),
+          and a column for each value, such as loss and learning_rate.
 
         Raises:
-            UserError: There is no such run, or it has no results yet.
+          UserError: there is no such run, or it has no results yet.
         """
         lines = read_run(self.workdir).log
         rows = ({'step': x.step, 'kind': x.kind, 'name': x.name} | x.values for x in lines)
@@ -151,15 +151,15 @@ class Run(_Workdir):
         """Reads what the run wrote for the examples of a task that was scored.
 
         Args:
-            task: Its name.
-            split: As in `scores`.
-            step: As in `scores`.
+          task: its name.
+          split: as in `scores`.
+          step: as in `scores`.
 
         Returns:
-            A frame by the examples' ids: input, target, prediction, and the scores of each.
+          A frame by the examples' ids: input, target, prediction, and the scores of each.
 
         Raises:
-            UserError: The task was not scored there.
+          UserError: the task was not scored there.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
@@ -182,17 +182,17 @@ class Run(_Workdir):
         Example: run.predict(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
 
         Args:
-            texts: What a task calls inputs; pairs of texts for a classifier of pairs.
-            step: 'best', 'last' or a step.
-            **options: `target_lang` and `num_return`; of a model that writes texts, the other
-                arguments of its `generate`, too.
+          texts: what a task calls inputs; pairs of texts for a classifier of pairs.
+          step: 'best', 'last' or a step.
+          **options: `target_lang` and `num_return`; of a model that writes texts, the other
+            arguments of its `generate`, too.
 
         Returns:
-            A frame with a row for each answer: the text as `input`, `prediction`, and the answer's
-            `score` or `probability`.
+          A frame with a row for each answer: the text as `input`, `prediction`, and the answer's
+          `score` or `probability`.
 
         Raises:
-            UserError: There is no such checkpoint, or the model does not take an option.
+          UserError: there is no such checkpoint, or the model does not take an option.
         """
         return frame(_answers(self.model(step), texts, options))
 
@@ -201,10 +201,10 @@ class Run(_Workdir):
         """Opens the model once; see `xlbench.predict.load`.
 
         Args:
-            step: 'best', 'last' or a step.
+          step: 'best', 'last' or a step.
 
         Raises:
-            UserError: There is no such checkpoint.
+          UserError: there is no such checkpoint.
         """
         if step not in self._models:
             _begin()
@@ -216,11 +216,11 @@ class Run(_Workdir):
         """Gives the benchmark's own table of the run as a text to print.
 
         Args:
-            split: As in `scores`.
-            step: As in `scores`.
+          split: as in `scores`.
+          step: as in `scores`.
 
         Raises:
-            UserError: Nothing was scored there yet.
+          UserError: nothing was scored there yet.
         """
         return screen.table(self.workdir, step, split or None)
 
@@ -267,7 +267,7 @@ class Sweep(_Workdir):
     """A sweep of few-shot transfer: one that is there, or one that `train` is to begin.
 
     Args:
-        workdir: Its folder.
+      workdir: its folder.
     """
 
     @plainly
@@ -275,10 +275,10 @@ class Sweep(_Workdir):
         """Trains and adapts as `python -m xlbench.fewshot` does; what was begun goes on.
 
         Args:
-            config: Of `load_config`; None goes on with the sweep's own.
+          config: of `load_config`; None goes on with the sweep's own.
 
         Raises:
-            UserError: As xlbench.fewshot says it.
+          UserError: as xlbench.fewshot says it.
         """
         config = self.config if config is None else config
         command_lines.check_sweep(config, self.workdir)
@@ -290,10 +290,10 @@ class Sweep(_Workdir):
         """Reads the results: a row for each adaptation, and one for each score without shots.
 
         Returns:
-            A frame with the columns of results.csv, as docs/fewshot.md lists them.
+          A frame with the columns of results.csv, as docs/fewshot.md lists them.
 
         Raises:
-            UserError: There is no such sweep, or nothing of it is finished.
+          UserError: there is no such sweep, or nothing of it is finished.
         """
         rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
         return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
@@ -303,7 +303,7 @@ class Sweep(_Workdir):
         """Gives the tables of the sweep as a text to print.
 
         Raises:
-            UserError: There is no such sweep, or nothing of it is finished.
+          UserError: there is no such sweep, or nothing of it is finished.
         """
         return sweep_report.table(self.workdir)
 
@@ -315,12 +315,12 @@ def write_report(
     """Writes the report of runs, as `python -m xlbench.report` does, or of sweeps.
 
     Args:
-        runs: Runs alone, or sweeps alone.
-        output: The folder that it is written into.
-        **options: Of runs, the other flags of that program.
+      runs: runs alone, or sweeps alone.
+      output: the folder that it is written into.
+      **options: of runs, the other flags of that program.
 
     Raises:
-        UserError: The runs have no results yet, or the folder is not ours to write into.
+      UserError: the runs have no results yet, or the folder is not ours to write into.
     """
     folders = [run.workdir for run in runs]
     if any(isinstance(run, Sweep) for run in runs):

@@ -26,14 +26,14 @@ def begin(
     """Checks that a work folder is of these settings, or makes it so.
 
     Args:
-        folder: Of the work; the caller holds its lock.
-        settings: Of all steps.
-        redo: Throws away what was made with other settings.
-        affected: Gives the steps that are redone, if a step has other settings: that one, and
-            those that read its files.
+      folder: of the work; the caller holds its lock.
+      settings: of all steps.
+      redo: throws away what was made with other settings.
+      affected: gives the steps that are redone, if a step has other settings: that one, and
+        those that read its files.
 
     Raises:
-        UserError: The folder holds something else, or the work of other settings and not `redo`.
+      UserError: the folder holds something else, or the work of other settings and not `redo`.
     """
     path = os.path.join(folder, 'settings.json')
     try:

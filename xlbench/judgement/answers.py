@@ -26,11 +26,11 @@ class Answer(msgspec.Struct, frozen=True):
     """One answer of a page.
 
     Attributes:
-        item: Its number on the page, from 1.
-        aspect: That it is about.
-        text: The letter of the text that is rated or chosen.
-        rating: From 1; None where texts are chosen.
-        choice: 'best' or 'worst'; None where texts are rated.
+      item: its number on the page, from 1.
+      aspect: that it is about.
+      text: the letter of the text that is rated or chosen.
+      rating: from 1; None where texts are chosen.
+      choice: 'best' or 'worst'; None where texts are rated.
     """
 
     item: Annotated[int, msgspec.Meta(ge=1, lt=10**7)]
@@ -57,10 +57,10 @@ class Judged:
     """Answers of a study's judges.
 
     Attributes:
-        judges: Those whose answers are there.
-        ratings: (item of the study, system, aspect) -> judge -> rating.
-        choices: (item of the study, aspect) -> judge -> (best, worst).
-        notes: What has to be said beside the numbers.
+      judges: those whose answers are there.
+      ratings: (item of the study, system, aspect) -> judge -> rating.
+      choices: (item of the study, aspect) -> judge -> (best, worst).
+      notes: what has to be said beside the numbers.
     """
 
     judges: tuple[str, ...]
@@ -73,11 +73,11 @@ def read(paths: Sequence[str], study: Study) -> Judged:
     """Reads the files of answers to a study.
 
     Args:
-        paths: One for each judge.
-        study: That they answer.
+      paths: one for each judge.
+      study: that they answer.
 
     Raises:
-        UserError: A file is not what a page of this study saved, or a judge has two different ones.
+      UserError: a file is not what a page of this study saved, or a judge has two different ones.
     """
     sheets = {sheet.judge: sheet for sheet in study.sheets}
     answers: dict[str, tuple[str, list[Answer]]] = {}

@@ -23,14 +23,14 @@ class Sheet(msgspec.Struct, frozen=True):
     """Some examples, and what a machine made of them.
 
     Attributes:
-        name: Of the sheet, and its file: 'qg-es-001'.
-        title: At the top of the page.
-        source_lang: ISO code of the originals.
-        lang: Of the translations.
-        fields: What the texts of an example are.
-        rules: Paragraphs that tell the person what to do.
-        sources: The texts of each example.
-        texts: Their translations.
+      name: of the sheet, and its file: 'qg-es-001'.
+      title: at the top of the page.
+      source_lang: ISO code of the originals.
+      lang: of the translations.
+      fields: what the texts of an example are.
+      rules: paragraphs that tell the person what to do.
+      sources: the texts of each example.
+      texts: their translations.
     """
 
     name: str
@@ -69,10 +69,10 @@ class Corrections(msgspec.Struct, frozen=True):
     """Corrections of one sheet by one person.
 
     Attributes:
-        path: Of the file.
-        name: Of the sheet, as the file says it.
-        sheet: Its id.
-        texts: Example of the sheet, from 0 -> its corrected texts, None where it is left out.
+      path: of the file.
+      name: of the sheet, as the file says it.
+      sheet: its id.
+      texts: example of the sheet, from 0 -> its corrected texts, None where it is left out.
     """
 
     path: str
@@ -107,7 +107,7 @@ def read(path: str) -> Corrections:
     """Reads a file that a page saved.
 
     Raises:
-        UserError: It is none, or was changed since.
+      UserError: it is none, or was changed since.
     """
     file = files.read_json(path, _File, untrusted.ANSWERS_BYTES)
     if file.format != _FORMAT:
@@ -147,7 +147,7 @@ def merged(several: Sequence[Corrections]) -> dict[str, Corrections]:
     """The corrections of each sheet, by its id.
 
     Raises:
-        UserError: Two files say different things about one sheet.
+      UserError: two files say different things about one sheet.
     """
     by_sheet: dict[str, Corrections] = {}
     for one in several:

@@ -33,14 +33,14 @@ class Data(NamedTuple):
     """Rated texts as arrays, and what they are.
 
     Attributes:
-        x: [text, feature].
-        ratings: Target -> [text].
-        groups: Of each text its example: one example stands on one side of a split only.
-        features: Names.
-        langs: Of the texts.
-        about: In a few words.
-        sha256: Of the lines.
-        is_sample: Whether examples are made up.
+      x: [text, feature].
+      ratings: target -> [text].
+      groups: of each text its example: one example stands on one side of a split only.
+      features: names.
+      langs: of the texts.
+      about: in a few words.
+      sha256: of the lines.
+      is_sample: whether examples are made up.
     """
 
     x: np.ndarray
@@ -57,12 +57,12 @@ def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
     """Reads files of rated texts, and scores the texts.
 
     Args:
-        paths: Files that `python -m xlbench.annotate score` wrote.
-        metrics: Names of metrics.
-        lang: ISO code of the texts that do not say theirs.
+      paths: files that `python -m xlbench.annotate score` wrote.
+      metrics: names of metrics.
+      lang: ISO code of the texts that do not say theirs.
 
     Raises:
-        UserError: A line is no rated text, or lines differ in their aspects.
+      UserError: a line is no rated text, or lines differ in their aspects.
     """
     texts, sha256 = read_texts(paths, lang)
     features, rows = [], np.empty(0)
@@ -93,17 +93,17 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     """Fits all regressors to all targets, and keeps the best one for one of them.
 
     Args:
-        data: Rated texts.
-        target: An aspect, or 'mean'.
-        metrics: Whose scores the features are.
-        seed: Of the split and the regressors.
+      data: rated texts.
+      target: an aspect, or 'mean'.
+      metrics: whose scores the features are.
+      seed: of the split and the regressors.
 
     Returns:
-        What is kept, and the tables: each regressor's correlation with the ratings that choose,
-        and each score's with those that test.
+      What is kept, and the tables: each regressor's correlation with the ratings that choose,
+      and each score's with those that test.
 
     Raises:
-        UserError: There is no such target, or too few texts.
+      UserError: there is no such target, or too few texts.
     """
     if target not in data.ratings:
         raise UserError(f'--target={target}; the texts are rated for {", ".join(data.ratings)}')
@@ -158,11 +158,11 @@ def correlations(data: Data, seed: int) -> Fits:
     """Correlates regressors and scores with the ratings of each target.
 
     Args:
-        data: Rated texts.
-        seed: Of the split and the regressors.
+      data: rated texts.
+      seed: of the split and the regressors.
 
     Raises:
-        UserError: There are too few texts.
+      UserError: there are too few texts.
     """
     sides = _split(data, seed)
     found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
@@ -181,10 +181,10 @@ class _Best(NamedTuple):
     """The regressor whose predictions correlate best with the ratings of a target.
 
     Attributes:
-        regressor: Its name; '' where no correlation is defined.
-        pearson: Its correlation with the ratings that choose; NaN likewise.
-        pearsons: Those of all regressors.
-        tested: Of each score, and of `fitted_rating` last, with the ratings that test.
+      regressor: its name; '' where no correlation is defined.
+      pearson: its correlation with the ratings that choose; NaN likewise.
+      pearsons: those of all regressors.
+      tested: of each score, and of `fitted_rating` last, with the ratings that test.
     """
 
     regressor: str

@@ -24,10 +24,10 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
     """A page that loads nothing and sends nothing.
 
     Args:
-        script_name: The file of its script, behind that which all pages share.
-        data: What the script shows, as JSON.
-        title: At its top.
-        name: Whose it is, beside the title.
+      script_name: the file of its script, behind that which all pages share.
+      data: what the script shows, as JSON.
+      title: at its top.
+      name: whose it is, beside the title.
     """
     scripts = ('page.common.js', script_name)
     return template.render(__package__, scripts, data, title=title, judge=name)

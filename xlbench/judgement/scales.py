@@ -15,10 +15,10 @@ class Aspect(msgspec.Struct, forbid_unknown_fields=True):
     """One aspect of a text.
 
     Attributes:
-        name: As pages and tables have it.
-        question: What judges ask themselves.
-        levels: What each rating means, the lowest first; none where the best and the worst text
-            are chosen.
+      name: as pages and tables have it.
+      question: what judges ask themselves.
+      levels: what each rating means, the lowest first; none where the best and the worst text
+        are chosen.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -30,9 +30,9 @@ class Scale(msgspec.Struct, forbid_unknown_fields=True):
     """Aspects, and how they are judged.
 
     Attributes:
-        kind: 'ratings' of each text, or 'best_worst': the best and the worst of several.
-        aspects: In the order of the page.
-        instructions: Paragraphs at the top of the guidelines.
+      kind: 'ratings' of each text, or 'best_worst': the best and the worst of several.
+      aspects: in the order of the page.
+      instructions: paragraphs at the top of the guidelines.
     """
 
     kind: Literal['ratings', 'best_worst']
@@ -119,7 +119,7 @@ def load(name: str) -> Scale:
     """A scale by its name, or from a JSON file of that form.
 
     Raises:
-        UserError: There is no such scale, or the file is not one.
+      UserError: there is no such scale, or the file is not one.
     """
     if name in SCALES:
         return SCALES[name]

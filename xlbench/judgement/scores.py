@@ -200,11 +200,11 @@ def _agreement_row(
     """The agreement on units, each of which has the answers of some judges.
 
     Args:
-        name: Of the row.
-        units: For each, judge -> answer.
-        judges: All of them.
-        level: Of Krippendorff's alpha.
-        categories: Answers that a judge can choose from.
+      name: of the row.
+      units: for each, judge -> answer.
+      judges: all of them.
+      level: of Krippendorff's alpha.
+      categories: answers that a judge can choose from.
     """
     labels = sorted({value for unit in units for value in unit.values()})
     number = {label: i for i, label in enumerate(labels)}
@@ -245,7 +245,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:
     """Agreement beyond chance on categories (Fleiss 1971), at most 1; 0 is chance.
 
     Args:
-        counts: [unit, category], how many judges chose it; equally many judged every unit.
+      counts: [unit, category], how many judges chose it; equally many judged every unit.
     """
     table = np.asarray(counts, float)
     return _beyond(_observed(table), np.square(table.sum(axis=0) / table.sum()).sum())
@@ -255,8 +255,8 @@ def randolph_kappa(counts: Sequence[Sequence[int]], categories: int = 0) -> floa
     """Agreement beyond chance where each category is as likely (Randolph 2005, eq. 6), at most 1.
 
     Args:
-        counts: [unit, category], as for `fleiss_kappa`.
-        categories: that a judge can choose from; 0 takes those of the table.
+      counts: [unit, category], as for `fleiss_kappa`.
+      categories: that a judge can choose from; 0 takes those of the table.
     """
     table = np.asarray(counts, float)
     return _beyond(_observed(table), 1 / (categories or table.shape[1]))
@@ -279,8 +279,8 @@ def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: str) ->
     """Agreement beyond chance for any number of judges, with gaps (Krippendorff 2011).
 
     Args:
-        ratings: [judge, unit]; None where a judge did not rate.
-        level: 'nominal' for categories, 'ordinal' for ratings on a scale, 'interval' or 'ratio'.
+      ratings: [judge, unit]; None where a judge did not rate.
+      level: 'nominal' for categories, 'ordinal' for ratings on a scale, 'interval' or 'ratio'.
     """
     table = np.array(ratings, float)  # None becomes NaN, which is a gap.
     pairable = table[:, np.isfinite(table).sum(axis=0) > 1]
@@ -306,7 +306,7 @@ def best_worst(choices: Iterable[tuple[Iterable[str], str, str]]) -> dict[str, B
     """Counts choices (Kiritchenko and Mohammad 2017), as table 6 of arXiv:2202.05599 scores them.
 
     Args:
-        choices: (what was shown, the best of it, the worst).
+      choices: (what was shown, the best of it, the worst).
 
     Example: [('AB', 'A', 'B'), ('AB', 'A', 'B')] -> A: 2, 0, 2, score 1; B: 0, 2, 2, score -1
     """

@@ -18,10 +18,10 @@ class Source:
     """The predictions of one system.
 
     Attributes:
-        name: Of the system.
-        place: Where they come from.
-        tasks: Task -> id of the example -> prediction.
-        data: 'sample' where the examples are made up.
+      name: of the system.
+      place: where they come from.
+      tasks: task -> id of the example -> prediction.
+      data: 'sample' where the examples are made up.
     """
 
     name: str
@@ -41,16 +41,16 @@ def read(
     """The systems that are to be judged.
 
     Args:
-        places: Workdirs, or files of predictions; `NAME=PLACE` names the system.
-        step: Of runs: 'last', 'best' or a number.
-        split: Of runs; '' is the one that a report shows.
-        tasks: Of runs; none are all that every system has.
-        task: What the examples of files are called.
-        sets: Above 0, a text is the list of the first texts of an example, and
-            generators and retrievers of replies have the same tasks.
+      places: workdirs, or files of predictions; `NAME=PLACE` names the system.
+      step: of runs: 'last', 'best' or a number.
+      split: of runs; '' is the one that a report shows.
+      tasks: of runs; none are all that every system has.
+      task: what the examples of files are called.
+      sets: above 0, a text is the list of the first texts of an example, and
+        generators and retrievers of replies have the same tasks.
 
     Raises:
-        UserError: One cannot be read, two have the same name, or tasks of files are chosen.
+      UserError: one cannot be read, two have the same name, or tasks of files are chosen.
     """
     sources: list[Source] = []
     for place in places:

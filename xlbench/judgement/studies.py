@@ -32,15 +32,15 @@ class Item(msgspec.Struct):
     """One example, and what the systems wrote for it.
 
     Attributes:
-        task: Its task.
-        id: Of the example in the predictions.
-        source_lang: ISO code of the input; '' if nobody knows.
-        lang: ISO code of the texts.
-        input: What was to be answered.
-        references: What it should have been.
-        shown: The systems whose texts are shown.
-        texts: System -> what it wrote.
-        scores: System -> its automatic scores.
+      task: its task.
+      id: of the example in the predictions.
+      source_lang: ISO code of the input; '' if nobody knows.
+      lang: ISO code of the texts.
+      input: what was to be answered.
+      references: what it should have been.
+      shown: the systems whose texts are shown.
+      texts: system -> what it wrote.
+      scores: system -> its automatic scores.
     """
 
     task: str
@@ -58,10 +58,10 @@ class Sheet(msgspec.Struct):
     """Items of one judge.
 
     Attributes:
-        judge: The judge's name.
-        page: Hash of what the page shows, so that answers of another page are told apart.
-        order: The items' numbers in the order of the page.
-        slots: For each of them the systems behind the letters A, B, ...
+      judge: the judge's name.
+      page: hash of what the page shows, so that answers of another page are told apart.
+      order: the items' numbers in the order of the page.
+      slots: for each of them the systems behind the letters A, B, ...
     """
 
     judge: str
@@ -74,16 +74,16 @@ class Study(msgspec.Struct):
     """All of a study, as its key.json has it.
 
     Attributes:
-        format: `FORMAT`.
-        id: Hash of the items and the scale.
-        title: As the pages have it.
-        seed: Of samples and orders.
-        scale: What is asked.
-        systems: Their names.
-        items: In the order of tasks.
-        sheets: One for each judge.
-        data: 'sample' where the texts are about made-up examples.
-        places: System -> where its predictions were read from.
+      format: `FORMAT`.
+      id: hash of the items and the scale.
+      title: as the pages have it.
+      seed: of samples and orders.
+      scale: what is asked.
+      systems: their names.
+      items: in the order of tasks.
+      sheets: one for each judge.
+      data: 'sample' where the texts are about made-up examples.
+      places: system -> where its predictions were read from.
     """
 
     format: str
@@ -112,17 +112,17 @@ def make(
     """Chooses the items, and puts them and the systems of each into a random order.
 
     Args:
-        sources: Two systems or more for best and worst, else one or more.
-        scale: What is asked.
-        judges: Their names.
-        items: How many of each task; 0 is all.
-        shown: How many systems an item shows; 0 is all.
-        seed: Of samples and orders.
-        title: As the pages have it.
-        langs: Of input and texts where the name of the task does not say them.
+      sources: two systems or more for best and worst, else one or more.
+      scale: what is asked.
+      judges: their names.
+      items: how many of each task; 0 is all.
+      shown: how many systems an item shows; 0 is all.
+      seed: of samples and orders.
+      title: as the pages have it.
+      langs: of input and texts where the name of the task does not say them.
 
     Raises:
-        UserError: The systems have no example in common, or different inputs for one.
+      UserError: the systems have no example in common, or different inputs for one.
     """
     if items < 0:
         raise UserError(f'--items={items}; 0 or more is allowed')
@@ -161,7 +161,7 @@ def read(path: str) -> Study:
     """A key.json.
 
     Raises:
-        UserError: It is none, or what it says does not fit together.
+      UserError: it is none, or what it says does not fit together.
     """
     study = files.read_json(path, Study)
     if study.format != FORMAT:

@@ -67,7 +67,7 @@ class SacreBleu(_OfSacreBleu):
     but shorter than four words. Of a sentence n-grams are only as long as the sentence has.
 
     Attributes:
-        tokenize: sacrebleu's tokenizer: 13a (default), zh, char, intl or none.
+      tokenize: sacrebleu's tokenizer: 13a (default), zh, char, intl or none.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.BLEU
@@ -101,12 +101,12 @@ class ChrF(_OfSacreBleu):
     A target may be several references, as for SacreBleu; the best one counts.
 
     Attributes:
-        char_order: longest n-grams of characters.
-        word_order: longest n-grams of words; 0 counts none.
-        beta: how often recall counts as much as precision.
-        lowercase: whether case is ignored.
-        whitespace: whether n-grams of characters have white space in them.
-        eps_smoothing: as NLTK and Moses have it, in place of the effective order.
+      char_order: longest n-grams of characters.
+      word_order: longest n-grams of words; 0 counts none.
+      beta: how often recall counts as much as precision.
+      lowercase: whether case is ignored.
+      whitespace: whether n-grams of characters have white space in them.
+      eps_smoothing: as NLTK and Moses have it, in place of the effective order.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.CHRF
@@ -139,11 +139,11 @@ class Ter(_OfSacreBleu):
     the one with the fewest edits counts.
 
     Attributes:
-        normalized: whether Tercom's tokenisation splits off punctuation.
-        no_punct: whether punctuation is removed.
-        asian_support: whether `normalized` cuts Chinese and Japanese into characters, and
-            `no_punct` removes full-width punctuation.
-        case_sensitive: whether case counts.
+      normalized: whether Tercom's tokenisation splits off punctuation.
+      no_punct: whether punctuation is removed.
+      asian_support: whether `normalized` cuts Chinese and Japanese into characters, and
+        `no_punct` removes full-width punctuation.
+      case_sensitive: whether case counts.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.TER

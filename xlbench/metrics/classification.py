@@ -18,9 +18,9 @@ class Classification:
     """Accuracy, the metric of arXiv:2012.15682, and the mean F1 of the labels, 0 to 100.
 
     Attributes:
-        labels: The labels that macro_f1 averages over. One that is neither right nor predicted
-            anywhere counts as 0. By default those that are right or predicted somewhere, as
-            scikit-learn does; then a rare label can be missing from the mean of a small split.
+      labels: the labels that macro_f1 averages over. One that is neither right nor predicted
+        anywhere counts as 0. By default those that are right or predicted somewhere, as
+        scikit-learn does; then a rare label can be missing from the mean of a small split.
     """
 
     labels: tuple[str, ...] = ()
@@ -64,12 +64,12 @@ def confusion(
     """Counts the predicted labels of each true label (arXiv:2012.15682, figure 5).
 
     Args:
-        targets: Right labels.
-        predictions: As many predicted ones.
-        labels: All labels, in the order of the table.
+      targets: right labels.
+      predictions: as many predicted ones.
+      labels: all labels, in the order of the table.
 
     Returns:
-        [labels, labels] integers: a row for each right label, a column for each predicted one.
+      [labels, labels] integers: a row for each right label, a column for each predicted one.
     """
     contract.check(targets, predictions)
     numbers = {label: i for i, label in enumerate(labels)}

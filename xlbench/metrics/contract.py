@@ -144,9 +144,9 @@ def about_targets(place: str, count: int, seen: Collection[str]) -> str:
     The labels of hidden test sets are published so: one label for all, or none.
 
     Args:
-        place: Where the targets stand, such as news_topic_de/test.
-        count: How many examples there are; of a single one nothing is said.
-        seen: The different targets, of tagging the different tags.
+      place: where the targets stand, such as news_topic_de/test.
+      count: how many examples there are; of a single one nothing is said.
+      seen: the different targets, of tagging the different tags.
     """
     if count < 2 or len(seen) > 1:
         return ''

@@ -31,7 +31,7 @@ class Distinct:
     mean over hypotheses: leaving it out would let a system gain by saying nothing.
 
     Attributes:
-        tokenize: 'words' splits at whitespace; 'characters' takes every character but whitespace.
+      tokenize: 'words' splits at whitespace; 'characters' takes every character but whitespace.
     """
 
     tokenize: str = 'words'

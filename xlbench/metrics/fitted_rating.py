@@ -50,19 +50,19 @@ class Fit(msgspec.Struct):
     """A file of a fitted regressor.
 
     Attributes:
-        format: `FORMAT`.
-        target: The aspect that it predicts, or 'mean' of all.
-        regressor: Its name in scikit-learn.
-        metrics: Names of the metrics whose scores it takes.
-        features: Their scores, in order.
-        fitted_on: The data: studies, tasks, numbers of texts and examples.
-        sha256: Hash of the rated texts.
-        pearson: Correlation with held-out ratings: on those that chose it, and on others.
-        langs: ISO codes of the texts.
-        versions: Of what fitted it.
-        seed: Of the split and the regressor.
-        x: [text, feature], the scores of the texts that it is fitted to.
-        y: [text], their ratings.
+      format: `FORMAT`.
+      target: the aspect that it predicts, or 'mean' of all.
+      regressor: its name in scikit-learn.
+      metrics: names of the metrics whose scores it takes.
+      features: their scores, in order.
+      fitted_on: the data: studies, tasks, numbers of texts and examples.
+      sha256: hash of the rated texts.
+      pearson: correlation with held-out ratings: on those that chose it, and on others.
+      langs: ISO codes of the texts.
+      versions: of what fitted it.
+      seed: of the split and the regressor.
+      x: [text, feature], the scores of the texts that it is fitted to.
+      y: [text], their ratings.
     """
 
     format: str
@@ -85,7 +85,7 @@ def load(path: str) -> Fit:
     """A file of a fitted regressor.
 
     Raises:
-        UserError: It is none, or its numbers do not fit together.
+      UserError: it is none, or its numbers do not fit together.
     """
     fit = files.read_json(path, Fit, untrusted.JSON_BYTES)
     if fit.format != FORMAT:
@@ -104,13 +104,13 @@ def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> 'RegressorMixi
     """Fits one of `REGRESSORS`.
 
     Args:
-        name: Which one.
-        x: [text, feature], not scaled.
-        y: [text], ratings.
-        seed: Of those that draw.
+      name: which one.
+      x: [text, feature], not scaled.
+      y: [text], ratings.
+      seed: of those that draw.
 
     Raises:
-        UserError: scikit-learn is not installed, or cannot fit these numbers.
+      UserError: scikit-learn is not installed, or cannot fit these numbers.
     """
     place, kind = REGRESSORS[name]
     try:
@@ -142,13 +142,13 @@ def features(
     """The scores of each text: their names, and numbers [n, score].
 
     Args:
-        metrics: Names of metrics.
-        lang: ISO code of the texts.
-        targets: References, one or several for each text.
-        predictions: The texts.
+      metrics: names of metrics.
+      lang: ISO code of the texts.
+      targets: references, one or several for each text.
+      predictions: the texts.
 
     Raises:
-        UserError: A metric gives no scores of single texts, or needs what is not here.
+      UserError: a metric gives no scores of single texts, or needs what is not here.
     """
     suite = _suite(metrics, lang)
     suite.require()
@@ -172,8 +172,8 @@ class FittedRating(contract.OfTexts):
     """The mean rating that a fitted regressor predicts, in the units of the ratings.
 
     Attributes:
-        path: The file of `python -m xlbench.annotate fit`.
-        lang: ISO code of the texts.
+      path: the file of `python -m xlbench.annotate fit`.
+      lang: ISO code of the texts.
     """
 
     path: str

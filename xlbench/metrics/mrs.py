@@ -48,9 +48,9 @@ class Best(NamedTuple):
     """The prediction of an example that counts.
 
     Attributes:
-        reference: In words with spaces between them.
-        prediction: In words, as far as it is scored.
-        rouge: By name: rouge-1, rouge-2, rouge-3, rouge-l and their sum rouge-weighted.
+      reference: in words with spaces between them.
+      prediction: in words, as far as it is scored.
+      rouge: by name: rouge-1, rouge-2, rouge-3, rouge-l and their sum rouge-weighted.
     """
 
     reference: str
@@ -66,15 +66,15 @@ class MrsRouge(contract.OfTexts):
     dots or not within the limits is left out, as are empty predictions behind the last other one.
 
     Attributes:
-        lang: ISO code; decides how words are split.
-        nbest: Number of predictions to score; the first with the highest score counts.
-        max_hyp_len: Words that are kept of a prediction.
-        min_tgt_len: Shorter references, in words, are left out.
-        max_tgt_len: Longer references are left out.
-        ngrams: 'set' or 'multiset', whether an n-gram that is repeated counts once or as often as
-            it occurs. (ROUGE-L is of sets either way.)
-        dist2_denominator: dist_2 is distinct bigrams over all 'words' (arXiv:1510.03055), or over
-            all 'bigrams'. eval.py divides by a name it never defines.
+      lang: ISO code; decides how words are split.
+      nbest: number of predictions to score; the first with the highest score counts.
+      max_hyp_len: words that are kept of a prediction.
+      min_tgt_len: shorter references, in words, are left out.
+      max_tgt_len: longer references are left out.
+      ngrams: 'set' or 'multiset', whether an n-gram that is repeated counts once or as often as
+        it occurs. (ROUGE-L is of sets either way.)
+      dist2_denominator: dist_2 is distinct bigrams over all 'words' (arXiv:1510.03055), or over
+        all 'bigrams'. eval.py divides by a name it never defines.
     """
 
     lang: str
@@ -123,12 +123,12 @@ class MrsRouge(contract.OfTexts):
         """Means over the examples that count, and distinct-n of the corpus; ROUGE of each example.
 
         Args:
-            targets: References.
-            predictions: For each a list of predictions, best first; a string is a list of one.
+          targets: references.
+          predictions: for each a list of predictions, best first; a string is a list of one.
 
         Returns:
-            mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2; and for
-            each example the first five, {} where it is left out.
+          mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2; and for
+          each example the first five, {} where it is left out.
         """
         best = self.choose(targets, predictions)
         fractions = self.summarise(best)
@@ -153,8 +153,8 @@ class MrsRouge(contract.OfTexts):
         """Computes what eval.py prints, 0 to 1.
 
         Returns:
-            {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
-            'rouge-weighted', 'n_examples': 7, 'distinct-1': 0.8, 'distinct-2': 0.9}
+          {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
+          'rouge-weighted', 'n_examples': 7, 'distinct-1': 0.8, 'distinct-2': 0.9}
         """
         kept = [row for row in best if row]
         if not kept:

@@ -30,11 +30,11 @@ def textbook(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
     """Scores all examples whose reply is in the response set.
 
     Args:
-        ranks: [n], of each example's own reply among all responses; 1 is best.
-        gold: [n], its response id.
+      ranks: [n], of each example's own reply among all responses; 1 is best.
+      gold: [n], its response id.
 
     Returns:
-        set_mrr, set_p_at_1, and set_macro_mrr: the mean over different replies of their means.
+      set_mrr, set_p_at_1, and set_macro_mrr: the mean over different replies of their means.
     """
     ranks = np.asarray(ranks)
     reciprocal = 1.0 / ranks
@@ -51,15 +51,15 @@ def official(
     """Names the scores as microsoft/MRS logs them.
 
     Args:
-        gold: [n], response ids of the right replies.
-        suggestions: [n], response ids of the suggestions, best first. Examples with fewer than
-            `count` of them are left out.
-        set_size: How many responses the set has.
-        count: Suggestions to a message.
+      gold: [n], response ids of the right replies.
+      suggestions: [n], response ids of the suggestions, best first. Examples with fewer than
+        `count` of them are left out.
+      set_size: how many responses the set has.
+      count: suggestions to a message.
 
     Returns:
-        mrr_code, p_at_3_code, macro_mrr_code, and mrr_f1_code: the harmonic mean of mrr_code and
-        macro_mrr_code. Nothing if no example counts.
+      mrr_code, p_at_3_code, macro_mrr_code, and mrr_f1_code: the harmonic mean of mrr_code and
+      macro_mrr_code. Nothing if no example counts.
     """
     kept = [i for i, ids in enumerate(suggestions) if len(ids) == count]
     if not kept:

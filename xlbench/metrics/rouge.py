@@ -75,9 +75,9 @@ class Tokenizer:
     """Text to the tokens that ROUGE counts.
 
     Attributes:
-        language: The scorer's English name, such as 'german'. None stands for plain English ROUGE;
-            a name it does not know has neither segmenter nor stemmer.
-        stem: Whether words are stemmed.
+      language: the scorer's English name, such as 'german'. None stands for plain English ROUGE;
+        a name it does not know has neither segmenter nor stemmer.
+      stem: whether words are stemmed.
     """
 
     language: str | None
@@ -150,9 +150,9 @@ class MultilingualRouge(contract.OfTexts):
     (The official command line prints the median of bootstrap means instead: see `official_csv`.)
 
     Attributes:
-        lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
-            words like any language with spaces, and the Porter stemmer.
-        stem: Whether words are stemmed. Languages without a stemmer, such as zh, ignore it.
+      lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
+        words like any language with spaces, and the Porter stemmer.
+      stem: whether words are stemmed. Languages without a stemmer, such as zh, ignore it.
     """
 
     lang: str | None = None
@@ -213,12 +213,12 @@ class MultilingualRouge(contract.OfTexts):
         """Computes all numbers of each example, 0 to 1.
 
         Args:
-            targets: References, one text or several for each prediction.
-            predictions: As many hypotheses.
-            types: Of rouge1 to rouge9, rougeL and rougeLsum (sentences are lines).
+          targets: references, one text or several for each prediction.
+          predictions: as many hypotheses.
+          types: of rouge1 to rouge9, rougeL and rougeLsum (sentences are lines).
 
         Returns:
-            Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
+          Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
         """
         rows = contract.check_references(targets, predictions)
         allowed = [*(f'rouge{n}' for n in range(1, 10)), 'rougeL', 'rougeLsum']
@@ -258,10 +258,10 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
     """The CSV that the official command line writes.
 
     Args:
-        scores: Of each example, see `MultilingualRouge.score_pairs`.
-        aggregate: As its --aggregate: low, mid and high of 1,000 bootstrap means, mid being their
-            median; else a line for each example.
-        seed: Of NumPy's generator, which the command leaves unseeded.
+      scores: of each example, see `MultilingualRouge.score_pairs`.
+      aggregate: as its --aggregate: low, mid and high of 1,000 bootstrap means, mid being their
+        median; else a line for each example.
+      seed: of NumPy's generator, which the command leaves unseeded.
     """
     fields = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}
     if not aggregate:

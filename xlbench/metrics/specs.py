@@ -75,12 +75,12 @@ def from_spec(spec: Spec, allow: Sequence[str] = ()) -> Metric:
     A spec is read from a file, so it must not be able to import or call just anything.
 
     Args:
-        spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
-        allow: Names of modules that may be imported, with what is inside them, beside
-            xlbench.metrics and the user's own task files; see `trusted`.
+      spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
+      allow: names of modules that may be imported, with what is inside them, beside
+        xlbench.metrics and the user's own task files; see `trusted`.
 
     Returns:
-        An instance of a class; a function, or a partial of one where there are arguments.
+      An instance of a class; a function, or a partial of one where there are arguments.
     """
     if not isinstance(spec, Mapping) or not isinstance(spec.get('metric'), str):
         raise errors.UserError(
@@ -132,9 +132,9 @@ def defined(path: str, what: str, allow: Sequence[str] = ()) -> types.FunctionTy
     """A user's own function or class that is not a metric, by the same rules as a metric.
 
     Args:
-        path: 'module:name' or 'tasks/FILE.py:name'.
-        what: it is to be, for messages: 'function'.
-        allow: as for `from_spec`.
+      path: 'module:name' or 'tasks/FILE.py:name'.
+      what: it is to be, for messages: 'function'.
+      allow: as for `from_spec`.
     """
     parts = _SPEC.fullmatch(path)
     if parts is None:
@@ -150,13 +150,13 @@ def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Bas
     """A class of a package, or of the user's own by the same rules as a metric.
 
     Args:
-        name: Of a file of the package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the user's own.
-        base: The class is one of its subclasses; its name ends those of the package's classes.
-        package: Where the files are, 'xlbench.evaluators', and where users import `base` from.
-        what: It is, for messages: 'type of evaluator'.
+      name: of a file of the package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the user's own.
+      base: the class is one of its subclasses; its name ends those of the package's classes.
+      package: where the files are, 'xlbench.evaluators', and where users import `base` from.
+      what: it is, for messages: 'type of evaluator'.
 
     Raises:
-        UserError: There is none, it may not be imported, or it is not a subclass.
+      UserError: there is none, it may not be imported, or it is not a subclass.
     """
     from xlbench.settings import source  # Metrics alone load without it.
 

@@ -78,10 +78,10 @@ def load(language: str | None) -> Callable[[str], str] | None:
     """A stemmer with a memory for words, or None where the official scorer does not stem.
 
     Args:
-        language: English name in lower case; None stands for the Porter stemmer of plain ROUGE.
+      language: English name in lower case; None stands for the Porter stemmer of plain ROUGE.
 
     Returns:
-        A function from a word to its stem.
+      A function from a word to its stem.
     """
     if language is None:
         nltk_loading.load()

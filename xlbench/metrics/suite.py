@@ -36,13 +36,13 @@ class _Member:
     """One metric of a suite.
 
     Attributes:
-        metric: What is called.
-        spec: As the task's manifest has it.
-        suffix: Stands behind the names of its scores.
-        is_further: It is not of the task's own.
-        source: Where it is defined.
-        label: What its signature is filed under.
-        is_foreign: It is not one of xlbench's.
+      metric: what is called.
+      spec: as the task's manifest has it.
+      suffix: stands behind the names of its scores.
+      is_further: it is not of the task's own.
+      source: where it is defined.
+      label: what its signature is filed under.
+      is_foreign: it is not one of xlbench's.
     """
 
     metric: Metric
@@ -75,13 +75,13 @@ class Suite:
     SacreBleu('char'); mrs_rouge, and mrs_rouge_nbest1 of MrsRouge('en', nbest=1).
 
     Args:
-        task: Its name, for messages.
-        written: The metrics as the task's manifest has them; with `further`, an attribute, too.
-        further: Others, whose scores keep their plain names; one that is among `written` is left
-            out.
+      task: its name, for messages.
+      written: the metrics as the task's manifest has them; with `further`, an attribute, too.
+      further: others, whose scores keep their plain names; one that is among `written` is left
+        out.
 
     Raises:
-        UserError: A metric cannot be loaded, may not be, or is there twice.
+      UserError: a metric cannot be loaded, may not be, or is there twice.
     """
 
     def __init__(self, task: str, written: Sequence[Spec], further: Sequence[Spec] = ()):
@@ -173,13 +173,13 @@ class Suite:
         """The scores of all metrics, of the corpus and of each example.
 
         Args:
-            targets: References.
-            n_best: For each target the predictions, best first.
-            taken: Names of scores that there are already. A metric that has one of them, or one of
-                another metric, gets its label behind it.
+          targets: references.
+          n_best: for each target the predictions, best first.
+          taken: names of scores that there are already. A metric that has one of them, or one of
+            another metric, gets its label behind it.
 
         Raises:
-            UserError: A metric that is not xlbench's ended with an error, which is said in a line.
+          UserError: a metric that is not xlbench's ended with an error, which is said in a line.
         """
         scores: Scores = {}
         examples: list[Scores] = [{} for _ in targets]
@@ -199,13 +199,13 @@ class Suite:
         """Finds the function of targets and predictions that gives a score; None if nothing does.
 
         Args:
-            score: Its name, as `score` gives it.
-            targets: References to try the metrics with.
-            n_best: For each of them the predictions, best first.
-            taken: See `score`.
+          score: its name, as `score` gives it.
+          targets: references to try the metrics with.
+          n_best: for each of them the predictions, best first.
+          taken: see `score`.
 
         Raises:
-            UserError: A metric that is not xlbench's ended with an error, here or in the function.
+          UserError: a metric that is not xlbench's ended with an error, here or in the function.
         """
         for member, names, values, _ in self._scored(targets, n_best, taken):
             for name in values:
@@ -237,14 +237,14 @@ class Suite:
         """Scores two examples, so that an error is met before a run and not behind it.
 
         Args:
-            read: Number of examples -> references of at most this number.
-            num_predictions: How many predictions of an example there will be.
-            taken: Names of scores that the evaluation itself has.
-            any_text: Whether a model may predict any text. Metrics that are not xlbench's are then
-                called with an empty and a meaningless one, too, as an untrained model gives them.
+          read: number of examples -> references of at most this number.
+          num_predictions: how many predictions of an example there will be.
+          taken: names of scores that the evaluation itself has.
+          any_text: whether a model may predict any text. Metrics that are not xlbench's are then
+            called with an empty and a meaningless one, too, as an untrained model gives them.
 
         Raises:
-            UserError: Which metric of which task ended how, or lacks what; or two give one score.
+          UserError: which metric of which task ended how, or lacks what; or two give one score.
         """
         self.require()
         used = dict.fromkeys(taken, 'the evaluation itself')
@@ -331,13 +331,13 @@ def score(
     """The scores of a corpus, and of each example.
 
     Args:
-        metric: Any metric. `per_example(targets, predictions)`, a dictionary for each example, is
-            used if it is there, and so is `with_examples`, which gives both at once.
-        targets: References.
-        n_best: For each target the predictions, best first. A metric of one prediction gets the
-            first, or an empty text where there is none.
-        name: Of the metric, for messages.
-        rows: Whether the examples are scored, too; without, they have no scores.
+      metric: any metric. `per_example(targets, predictions)`, a dictionary for each example, is
+        used if it is there, and so is `with_examples`, which gives both at once.
+      targets: references.
+      n_best: for each target the predictions, best first. A metric of one prediction gets the
+        first, or an empty text where there is none.
+      name: of the metric, for messages.
+      rows: whether the examples are scored, too; without, they have no scores.
     """
     count = num_predictions(metric)
     if count > 1:
@@ -435,11 +435,11 @@ def named(name: str, lang: str | None) -> Spec:
     """Returns the metric of a name, as manifests keep it.
 
     Args:
-        name: See the head of this file.
-        lang: ISO code of the texts, for metrics that cut them into words.
+      name: see the head of this file.
+      lang: ISO code of the texts, for metrics that cut them into words.
 
     Raises:
-        errors.UserError: An unknown name, or no language where one is needed.
+      errors.UserError: an unknown name, or no language where one is needed.
     """
     base, value = check_name(name)
     if ':' in base:

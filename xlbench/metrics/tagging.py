@@ -73,13 +73,13 @@ class Chunks:
         """Says which chunks are right, at the places where chunks end.
 
         Args:
-            gold: [..., words] tag numbers, sentence behind sentence with a -1 after each. Words
-                that do not count must be taken out: a -1 in their place would part a chunk.
-            predicted: [..., words], likewise; leading axes are broadcast.
+          gold: [..., words] tag numbers, sentence behind sentence with a -1 after each. Words
+            that do not count must be taken out: a -1 in their place would part a chunk.
+          predicted: [..., words], likewise; leading axes are broadcast.
 
         Returns:
-            Booleans [..., words]: a chunk ends here that both have; predicted has; gold has. Their
-            sums over the words are what `f1` takes.
+          Booleans [..., words]: a chunk ends here that both have; predicted has; gold has. Their
+          sums over the words are what `f1` takes.
         """
         gold_begins, gold_ends = self._spans(gold)
         begins, ends = self._spans(predicted)
@@ -125,9 +125,9 @@ def f1(
     """F1, precision and recall, 0 to 1, from numbers of chunks; 0 where there are none.
 
     Args:
-        correct: [...], chunks that are right.
-        predicted: [...], chunks of the predictions.
-        gold: [...], chunks of the targets.
+      correct: [...], chunks that are right.
+      predicted: [...], chunks of the predictions.
+      gold: [...], chunks of the targets.
     """
     precision = correct / np.maximum(predicted, 1)
     recall = correct / np.maximum(gold, 1)
@@ -143,7 +143,7 @@ class ChunkF1(contract.OfTexts):
     No chunk on either side gives 0.
 
     Attributes:
-        seqeval: The version of the package whose chunks are counted, as manifests have it.
+      seqeval: the version of the package whose chunks are counted, as manifests have it.
     """
 
     seqeval: str = _SEQEVAL
@@ -196,8 +196,8 @@ class TagAccuracy:
     """The share of words with the right tag, 0 to 100, over all words together.
 
     Attributes:
-        per_tag: Whether the share among the words of each tag is given as well, under names such as
-            tag_accuracy_NOUN.
+      per_tag: whether the share among the words of each tag is given as well, under names such as
+        tag_accuracy_NOUN.
     """
 
     per_tag: bool = True

@@ -61,7 +61,7 @@ class Watch:
           seconds: of silence that are too many; None: as XLBENCH_HANG has it.
 
         Raises:
-          UserError: XLBENCH_HANG is no number of seconds.
+          UserError: xLBENCH_HANG is no number of seconds.
         """
         self.workdir = pathlib.Path(workdir)
         self.seconds = _seconds(os.environ.get(HANG)) if seconds is None else seconds

@@ -68,7 +68,7 @@ class Gpu(NamedTuple):
       cores: streaming multiprocessors.
       shared: bytes of shared memory of a multiprocessor.
       cache: bytes of the second level.
-      clock: GHz, at most.
+      clock: gHz, at most.
     """
 
     kind: str

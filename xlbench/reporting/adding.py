@@ -33,19 +33,19 @@ def add(
     """Adds scores to all evaluations of a split, at every step, and of the baselines.
 
     Args:
-        workdir: Of a run, of xlbench.score or of a chain.
-        names: Of metrics; see `xlbench.metrics.suite`.
-        split: Results filed under it and, as SPLIT-beam-num_beams4, beside it.
-        task: The only one; '' takes all.
-        lang: ISO code of the texts; '' takes each task's.
-        say: Takes the line that another writer is waited for.
+      workdir: of a run, of xlbench.score or of a chain.
+      names: of metrics; see `xlbench.metrics.suite`.
+      split: results filed under it and, as SPLIT-beam-num_beams4, beside it.
+      task: the only one; '' takes all.
+      lang: ISO code of the texts; '' takes each task's.
+      say: takes the line that another writer is waited for.
 
     Returns:
-        The folders that have changed.
+      The folders that have changed.
 
     Raises:
-        UserError: There is no such evaluation, a metric lacks a model or a table, or a score of its
-            name has another signature. Nothing has been written then.
+      UserError: there is no such evaluation, a metric lacks a model or a table, or a score of its
+        name has another signature. Nothing has been written then.
     """
     for name in names:
         suite_lib.check_name(name)
@@ -80,7 +80,7 @@ def _suite(
     """Returns the metrics that a result lacks; None if it has all.
 
     Raises:
-        UserError: A score is there from another signature, or a metric cannot score.
+      UserError: a score is there from another signature, or a metric cannot score.
     """
     specs = suite_lib.all_named(names, lang or _lang(workdir, result.task))
     targets, _ = _texts(_lines(result))

@@ -19,8 +19,8 @@ def command(argv: Sequence[str], cwd: str = '') -> str:
     as it is seen from there; of any other absolute path the last name is left.
 
     Args:
-        argv: The program and its arguments, as config.json has them; empty gives ''.
-        cwd: Where it was started.
+      argv: the program and its arguments, as config.json has them; empty gives ''.
+      cwd: where it was started.
 
     Example: ['/home/anna/code/xlbench/train.py', '--config=configs/mtg_mt5.py'] ->
       python -m xlbench.train --config=configs/mtg_mt5.py

@@ -56,8 +56,8 @@ class Texts:
     """Holds the predictions of all runs of a system for one task.
 
     Attributes:
-        results: One for each seed.
-        rows: For each seed the predictions by id.
+      results: one for each seed.
+      rows: for each seed the predictions by id.
     """
 
     results: Sequence[Result]
@@ -88,14 +88,14 @@ def beside(
     """The sections, each with a table of differences for each score that is compared.
 
     Args:
-        sections: What is shown.
-        test: One of `statistics.TESTS`.
-        earlier: The same runs at another step, to compare each run with itself.
-        label: Of that step.
-        scores: What is compared; none: of each section the main score.
+      sections: what is shown.
+      test: one of `statistics.TESTS`.
+      earlier: the same runs at another step, to compare each run with itself.
+      label: of that step.
+      scores: what is compared; none: of each section the main score.
 
     Raises:
-        UserError: No section has one of the scores.
+      UserError: no section has one of the scores.
     """
     known = dict.fromkeys(score for section in sections for score in scores_of(section))
     for score in scores:
@@ -124,12 +124,12 @@ def table(
     """The differences of a score between the runs of a section.
 
     Args:
-        section: What is shown.
-        score: What is compared.
-        test: One of `statistics.TESTS`.
-        other: The same runs at another step, to compare each run with itself; else every two runs
-            are compared.
-        label: Of that step.
+      section: what is shown.
+      score: what is compared.
+      test: one of `statistics.TESTS`.
+      other: the same runs at another step, to compare each run with itself; else every two runs
+        are compared.
+      label: of that step.
     """
     runs = [system for system in section.systems if system.kind == 'run']
     if other is None:
@@ -159,12 +159,12 @@ def of_pairs(
     """The differences of a score between pairs of systems.
 
     Args:
-        title: Of the table.
-        score: What is compared.
-        test: One of `statistics.TESTS`.
-        pairs: What a row is called, and two systems: the second is subtracted.
-        columns: Tasks, or averages over tasks.
-        decimals: Of the differences.
+      title: of the table.
+      score: what is compared.
+      test: one of `statistics.TESTS`.
+      pairs: what a row is called, and two systems: the second is subtracted.
+      columns: tasks, or averages over tasks.
+      decimals: of the differences.
     """
     tested = _Pairs(score, test, len(pairs) * len(columns))
     rows = {

@@ -13,11 +13,11 @@ def facts(workdirs: Sequence[pathlib.Path]) -> dict[str, str]:
     """Says what runs took, all their sessions together, and what they ran on.
 
     Args:
-        workdirs: Of one config; each is a run.
+      workdirs: of one config; each is a run.
 
     Returns:
-        {'wall time': '12m30s', 'processor time': ..., 'hardware': ..., 'peak memory': ...}; of
-        several runs means with standard deviations. What is not recorded is said to be so.
+      {'wall time': '12m30s', 'processor time': ..., 'hardware': ..., 'peak memory': ...}; of
+      several runs means with standard deviations. What is not recorded is said to be so.
     """
     recorded = {workdir: sessions.read(workdir) for workdir in workdirs}
     lacking = [workdir.resolve().name for workdir, of_run in recorded.items() if not of_run]

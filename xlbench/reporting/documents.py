@@ -92,13 +92,13 @@ def write(
     """Writes the report into a folder, each file whole or not at all.
 
     Args:
-        sections: What is shown.
-        output: The folder.
-        formats: Of `FORMATS`.
-        with_plots: Whether the plots of scores, logs and predictions become files, too.
+      sections: what is shown.
+      output: the folder.
+      formats: of `FORMATS`.
+      with_plots: whether the plots of scores, logs and predictions become files, too.
 
     Returns:
-        The paths. Raises UserError, before anything is written, if one of them is another's file.
+      The paths. Raises UserError, before anything is written, if one of them is another's file.
     """
     folder = pathlib.Path(output)
     heads = (','.join(_CSV_FIELDS[:10]), ','.join(making.CSV_FIELDS))
@@ -129,11 +129,11 @@ def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
     """Writes the files that MTG's leaderboard takes into a folder.
 
     Args:
-        contents: By name, as leaderboard.submissions gives them.
-        output: The folder.
+      contents: by name, as leaderboard.submissions gives them.
+      output: the folder.
 
     Returns:
-        The paths. Raises UserError, before anything is written, if one of them is another's file.
+      The paths. Raises UserError, before anything is written, if one of them is another's file.
     """
     folder = pathlib.Path(output)
     with _writing(folder):

@@ -50,9 +50,9 @@ def canvas(name: str, width: float, height: float) -> Iterator[Figure]:
     """An empty figure, in inches, that has the house's style while it is drawn and written.
 
     Args:
-        name: The parts of an SVG have names; this makes them the same each time.
-        width: Of the figure.
-        height: Of the figure.
+      name: the parts of an SVG have names; this makes them the same each time.
+      width: of the figure.
+      height: of the figure.
     """
     with matplotlib.rc_context(_STYLE | {'svg.hashsalt': name}):
         yield Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
@@ -99,12 +99,12 @@ def heat_map(
     """Draws a table of shades with a text in each cell; gives the image.
 
     Args:
-        axes: Where it is drawn.
-        values: [rows][columns], the light ones high; NaN has no shade.
-        texts: [rows][columns].
-        rows: Their names.
-        columns: Likewise.
-        limits: The lowest and the highest value of the scale.
+      axes: where it is drawn.
+      values: [rows][columns], the light ones high; NaN has no shade.
+      texts: [rows][columns].
+      rows: their names.
+      columns: likewise.
+      limits: the lowest and the highest value of the scale.
     """
     low, high = limits
     image = axes.imshow(values, cmap=SHADES, vmin=low, vmax=high, aspect='auto')

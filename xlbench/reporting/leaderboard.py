@@ -34,8 +34,8 @@ def submissions(
     """The files of all systems: name -> content.
 
     Raises:
-        UserError: A run lacks predictions of what it was trained for, or has more or fewer than
-            there are examples.
+      UserError: a run lacks predictions of what it was trained for, or has more or fewer than
+        there are examples.
     """
     contents: dict[str, str] = {}
     for section in sections_lib.sections(runs, step, split):

@@ -23,9 +23,9 @@ def table(
     """Means over examples.
 
     Args:
-        rows: Name of a split or a file -> its statistics and languages.
-        has_tokens: Whether tokens were counted.
-        has_turns: Whether inputs are dialogues.
+      rows: name of a split or a file -> its statistics and languages.
+      has_tokens: whether tokens were counted.
+      has_turns: whether inputs are dialogues.
     """
     names = [name for name in _TITLES if has_tokens or not name.endswith('_tokens')]
     names = names if has_turns else [n for n in names if n not in ('turns', 'speakers')]

@@ -90,9 +90,9 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
     Signatures that differ in the language alone share a line: lang:{de,en}.
 
     Args:
-        picks: Whose scores.
-        scores: Their names.
-        shared: Whether the scores share a table; those of no metric then have no signature to show.
+      picks: whose scores.
+      scores: their names.
+      shared: whether the scores share a table; those of no metric then have no signature to show.
     """
     families = {score.split('_')[0] for score in scores}
     tasks_of: dict[tuple[str, str], set[str]] = {}

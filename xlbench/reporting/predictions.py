@@ -13,14 +13,14 @@ class Prediction(msgspec.Struct):
     """A line of predictions.jsonl.
 
     Attributes:
-        prediction: What the system wrote; None where it writes no text.
-        id: Of the example; without it the number of the line, from 0.
-        input: What was to be answered.
-        target: The reference.
-        references: All references, where there are several.
-        scores: Automatic scores of this text.
-        n_best: All texts of a generator, as JSON.
-        suggestions: Those of a retriever, likewise.
+      prediction: what the system wrote; None where it writes no text.
+      id: of the example; without it the number of the line, from 0.
+      input: what was to be answered.
+      target: the reference.
+      references: all references, where there are several.
+      scores: automatic scores of this text.
+      n_best: all texts of a generator, as JSON.
+      suggestions: those of a retriever, likewise.
     """
 
     prediction: str | None = None
@@ -36,7 +36,7 @@ class Prediction(msgspec.Struct):
         """The first texts of the example, or all, best first; one where there are no others.
 
         Raises:
-            UserError: `n_best` or `suggestions` is not what an evaluation writes.
+          UserError: `n_best` or `suggestions` is not what an evaluation writes.
         """
         try:
             written = [one.prediction for one in msgspec.json.decode(self.n_best, type=list[_Text])]
@@ -58,13 +58,13 @@ def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction
     """Adds a line to those before it.
 
     Args:
-        line: JSON.
-        place: File and line, for messages.
-        number: Of the line, from 0.
-        seen: The lines before it, by their ids.
+      line: JSON.
+      place: file and line, for messages.
+      number: of the line, from 0.
+      seen: the lines before it, by their ids.
 
     Raises:
-        UserError: It is not a prediction, or its id is there already.
+      UserError: it is not a prediction, or its id is there already.
     """
     row = files.parse_json(line, Prediction, place)
     key = str(number if row.id is None else row.id)
@@ -77,7 +77,7 @@ def of_result(result: Result) -> dict[str, Prediction]:
     """All predictions beside a result, by the ids of their examples; none if the file is missing.
 
     Raises:
-        UserError: A line is not like that.
+      UserError: a line is not like that.
     """
     path = untrusted.file(result.folder, 'predictions.jsonl')
     rows: dict[str, Prediction] = {}

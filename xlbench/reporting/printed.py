@@ -18,11 +18,11 @@ class Sheet(NamedTuple):
     """A table of a paper with its cells.
 
     Attributes:
-        benchmark: Name of the benchmark.
-        form: Its heads, labels and order.
-        cells: Texts, row by row.
-        notes: Sentences that stand below it.
-        whose: What the caption ends with. Example: as printed in arXiv:2202.05599
+      benchmark: name of the benchmark.
+      form: its heads, labels and order.
+      cells: texts, row by row.
+      notes: sentences that stand below it.
+      whose: what the caption ends with. Example: as printed in arXiv:2202.05599
     """
 
     benchmark: str
@@ -41,11 +41,11 @@ def of_paper(benchmark: Benchmark, number: str) -> list[Sheet]:
     """Tables with the numbers that a paper prints.
 
     Args:
-        benchmark: Whose paper.
-        number: Such as 4, or 'all'.
+      benchmark: whose paper.
+      number: such as 4, or 'all'.
 
     Raises:
-        UserError: The paper prints no scores in such a table.
+      UserError: the paper prints no scores in such a table.
     """
     forms = {t.number: t for t in benchmark.paper_tables if t.printed and t.rows}
     if number != 'all' and number not in forms:
@@ -67,10 +67,10 @@ def of_systems(
     """A table with the scores of runs; a cell without any has a '-'.
 
     Args:
-        benchmark: Whose paper has the table.
-        form: Its heads, labels and order.
-        systems: By the paper's name of the model and the scenario, or '' for all scenarios.
-        notes: What has to be known of the data and the scores.
+      benchmark: whose paper has the table.
+      form: its heads, labels and order.
+      systems: by the paper's name of the model and the scenario, or '' for all scenarios.
+      notes: what has to be known of the data and the scores.
     """
 
     def value(key: Key, score: str) -> str | None:
@@ -103,9 +103,9 @@ def gaps(
     """Names the rows and the columns of a table in which there is nothing, each group once.
 
     Args:
-        form: Of the table.
-        cells: Its texts, row by row.
-        lacking: Scores whose columns are named elsewhere.
+      form: of the table.
+      cells: its texts, row by row.
+      lacking: scores whose columns are named elsewhere.
     """
     empty = [[not cell.strip('- /') for cell in row] for row in cells]
     if all(map(all, empty)):

@@ -99,8 +99,8 @@ def code_block(text: str, language: str = '') -> list[str]:
     """Lines of a block of code in Markdown, which nothing inside can close.
 
     Args:
-        text: The code, maybe of others.
-        language: Stands behind the first fence, such as sh.
+      text: the code, maybe of others.
+      language: stands behind the first fence, such as sh.
     """
     lines = [clean(line) for line in text.split('\n')]
     longest = max((len(run) for run in re.findall('`+', text)), default=0)
@@ -114,9 +114,9 @@ def comma_separated(
     """Writes rows as CSV whose cells no spreadsheet takes for formulas; None and NaN are empty.
 
     Args:
-        head: Names of the columns.
-        rows: Their values.
-        decimals: Of floats; without it they have as many as it takes to read the same number.
+      head: names of the columns.
+      rows: their values.
+      decimals: of floats; without it they have as many as it takes to read the same number.
     """
 
     def text(value: object) -> object:
@@ -166,11 +166,11 @@ def environment(
     """A table with its caption.
 
     Args:
-        name: Of the environment.
-        shapes: Of its columns.
-        lines: Its heads and rows.
-        caption: As plain text.
-        more: Lines below the caption.
+      name: of the environment.
+      shapes: of its columns.
+      lines: its heads and rows.
+      caption: as plain text.
+      more: lines below the caption.
     """
     return '\n'.join([
         rf'\begin{{{name}}}',
@@ -190,8 +190,8 @@ def latex_heads(labels: Sequence[str], paths: Sequence[Sequence[str]]) -> list[s
     """Lines of heads: groups over their columns, where some have a name, then the columns.
 
     Args:
-        labels: Heads of the columns of labels, which stand at the left.
-        paths: For each other column the names of its groups, the widest first, and its own.
+      labels: heads of the columns of labels, which stand at the left.
+      paths: for each other column the names of its groups, the widest first, and its own.
     """
     whole, lines = whole_paths(paths), []
     for level in range(1, len(whole[0]) if whole else 1):

@@ -50,10 +50,10 @@ class LogLine(msgspec.Struct, frozen=True):
     """A line of metrics.jsonl.
 
     Attributes:
-        step: The global step.
-        kind: 'train' or 'eval'.
-        name: Of the stage or of the task.
-        values: Name to number; None for one that is not finite.
+      step: the global step.
+      kind: 'train' or 'eval'.
+      name: of the stage or of the task.
+      values: name to number; None for one that is not finite.
     """
 
     step: _Count
@@ -90,21 +90,21 @@ class Result(_Metrics, frozen=True, kw_only=True):
     """The scores of one system on one split of one task.
 
     Attributes:
-        task: SeqIO task name.
-        split: The split that was scored.
-        num_examples: How many examples were scored.
-        scores: Score name to value, 0 to 100.
-        signatures: Metric name to the line that identifies its variant and version.
-        data: 'sample' for the embedded corpora, 'files' for the user's.
-        manifest: Hash of the prepared data's manifest.
-        decoding: Of a model that writes texts.
-        folder: Where the metrics.json is; predictions.jsonl lies beside it.
-        dropped: How many more there are, that were left out as the official code leaves them out.
-        candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
-        headline: The score that stands for the task; '' if none was named.
-        note: What has to be said beside the scores.
-        metrics: The specs of what has scored; empty in results of earlier versions.
-        added: Scores of examples that predictions.jsonl lacks: score -> id -> value.
+      task: SeqIO task name.
+      split: the split that was scored.
+      num_examples: how many examples were scored.
+      scores: score name to value, 0 to 100.
+      signatures: metric name to the line that identifies its variant and version.
+      data: 'sample' for the embedded corpora, 'files' for the user's.
+      manifest: hash of the prepared data's manifest.
+      decoding: of a model that writes texts.
+      folder: where the metrics.json is; predictions.jsonl lies beside it.
+      dropped: how many more there are, that were left out as the official code leaves them out.
+      candidates: how many replies the own one was ranked among; 0 where nothing was ranked.
+      headline: the score that stands for the task; '' if none was named.
+      note: what has to be said beside the scores.
+      metrics: the specs of what has scored; empty in results of earlier versions.
+      added: scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
     folder: pathlib.Path
@@ -121,12 +121,12 @@ class Run:
     """One workdir.
 
     Attributes:
-        workdir: The folder.
-        info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
-        evaluations: Results by step, then by (task, split).
-        baselines: Results by name of the baseline, then by (task, split).
-        log: Lines of metrics.jsonl, in order of steps, without repetitions.
-        bad_log_lines: Number of its lines that could not be read.
+      workdir: the folder.
+      info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
+      evaluations: results by step, then by (task, split).
+      baselines: results by name of the baseline, then by (task, split).
+      log: lines of metrics.jsonl, in order of steps, without repetitions.
+      bad_log_lines: number of its lines that could not be read.
     """
 
     workdir: pathlib.Path
@@ -203,13 +203,13 @@ class Run:
         """The step to report.
 
         Args:
-            step: 'last', a step, the name of a stage (its last step), or 'best': of the last
-                stage the highest mean of `score` (or, without it, the lowest loss) on the
-                `judging_split`.
-                Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
-                choose.
-            split: Only steps with results on this split are taken.
-            score: The score that 'best' compares.
+          step: 'last', a step, the name of a stage (its last step), or 'best': of the last
+            stage the highest mean of `score` (or, without it, the lowest loss) on the
+            `judging_split`.
+            Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
+            choose.
+          split: only steps with results on this split are taken.
+          score: the score that 'best' compares.
         """
         steps = [number for number in sorted(self.evaluations) if self.at(number, split)]
         if not steps:
@@ -312,16 +312,16 @@ def write_result(
     """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
 
     Args:
-        workdir: Of the run.
-        step: Its step, or 'baselines/<name>'.
-        task: SeqIO task name.
-        split: That the result is filed under.
-        facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `Result`.
-        predictions: The lines of predictions.jsonl, which is not written if there are none.
+      workdir: of the run.
+      step: its step, or 'baselines/<name>'.
+      task: SeqIO task name.
+      split: that the result is filed under.
+      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `Result`.
+      predictions: the lines of predictions.jsonl, which is not written if there are none.
 
     Returns:
-        The folder of the files. Scores that `xlbench.reporting.adding` has added to the result of
-        an earlier call stay, if the texts are the same; otherwise a warning names them.
+      The folder of the files. Scores that `xlbench.reporting.adding` has added to the result of
+      an earlier call stay, if the texts are the same; otherwise a warning names them.
     """
     folder = pathlib.Path(workdir) / 'eval' / step / split / task
     folder.mkdir(parents=True, exist_ok=True)

@@ -62,17 +62,17 @@ def write(
     """Writes a result, and config.json: what was scored so far.
 
     Args:
-        workdir: Of the system, which the caller has locked.
-        task: That was scored.
-        split: Of the task.
-        result: The facts of metrics.json: the step, and what `results.Result` has.
-        lines: Of predictions.jsonl.
-        system: Its name.
-        seed: Of the system.
-        origin: The file that has the predictions, and its SHA-256.
+      workdir: of the system, which the caller has locked.
+      task: that was scored.
+      split: of the task.
+      result: the facts of metrics.json: the step, and what `results.Result` has.
+      lines: of predictions.jsonl.
+      system: its name.
+      seed: of the system.
+      origin: the file that has the predictions, and its SHA-256.
 
     Returns:
-        The result's folder.
+      The result's folder.
     """
     path = pathlib.Path(workdir) / 'config.json'
     before: dict[str, Json] = files.read_json(path, dict) if path.is_file() else {}

@@ -13,10 +13,10 @@ def table(
     """The benchmark's own table of one run as plain text, for the end of a training run.
 
     Args:
-        workdir: The run's folder.
-        step: 'last', 'best', the name of a stage, or a step.
-        split: By default the test split if it was scored, else validation.
-        max_width: Tables are split between tasks where they would be wider, in characters.
+      workdir: the run's folder.
+      step: 'last', 'best', the name of a stage, or a step.
+      split: by default the test split if it was scored, else validation.
+      max_width: tables are split between tasks where they would be wider, in characters.
     """
     blocks = []
     for section in sections_lib.sections([read_run(workdir)], step, split):

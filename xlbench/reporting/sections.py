@@ -27,24 +27,24 @@ class Section:
     """The tables of one benchmark and split.
 
     Attributes:
-        title: Name of the benchmark, and its paper.
-        split: The split that was scored.
-        columns: Task and language pairs with their averages.
-        systems: Runs, then baselines, then the paper's systems.
-        scores: Scores to show, the main one first.
-        counts: The numbers of examples of each column, with whose they are: one line called 'n'
-            where all systems agree, else a line for those that do.
-        notes: Sentences that belong beside the tables, about the data first.
-        data_note: The one about the data, which stands first; '' for a user's own.
-        paper_notes: Those of them that belong to the paper's scores.
-        data: 'sample', 'official' or 'other'.
-        tables: Scores that share a table with a row a language; none: a table a score.
-        decimals: Of the cells.
-        loss_unit: Of the losses that were logged.
-        model: What the systems are settings of, where the section is about one model.
-        benchmark: Of the tasks; None for those of a user's own.
-        besides: Tables that follow those of the scores.
-        figures: Of a paper, whose numbers are among those tables.
+      title: name of the benchmark, and its paper.
+      split: the split that was scored.
+      columns: task and language pairs with their averages.
+      systems: runs, then baselines, then the paper's systems.
+      scores: scores to show, the main one first.
+      counts: the numbers of examples of each column, with whose they are: one line called 'n'
+        where all systems agree, else a line for those that do.
+      notes: sentences that belong beside the tables, about the data first.
+      data_note: the one about the data, which stands first; '' for a user's own.
+      paper_notes: those of them that belong to the paper's scores.
+      data: 'sample', 'official' or 'other'.
+      tables: scores that share a table with a row a language; none: a table a score.
+      decimals: of the cells.
+      loss_unit: of the losses that were logged.
+      model: what the systems are settings of, where the section is about one model.
+      benchmark: of the tasks; None for those of a user's own.
+      besides: tables that follow those of the scores.
+      figures: of a paper, whose numbers are among those tables.
     """
 
     title: str
@@ -90,11 +90,11 @@ def sections(
     """Sorts runs into sections.
 
     Args:
-        runs: Any number of runs; those that differ in the seed only become one row.
-        step: 'last', 'best', the name of a stage, or a step.
-        split: The split to report; by default each run's test split, else validation.
-        variants: Whether what was evaluated in other ways, and filed as SPLIT-WORDS, stands beside
-            it as systems of its own, and so do adapters beside the run that they are of.
+      runs: any number of runs; those that differ in the seed only become one row.
+      step: 'last', 'best', the name of a stage, or a step.
+      split: the split to report; by default each run's test split, else validation.
+      variants: whether what was evaluated in other ways, and filed as SPLIT-WORDS, stands beside
+        it as systems of its own, and so do adapters beside the run that they are of.
     """
     by_name = {run.workdir.resolve().name: run for run in runs}
     groups: dict[tuple[str, ...], list[Pick]] = {}

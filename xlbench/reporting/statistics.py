@@ -42,10 +42,10 @@ class Resamples(NamedTuple):
     """Scores of resamples, [resamples] each.
 
     Attributes:
-        baseline: The baseline's under the hypothesis of the test.
-        system: Those of the other system.
-        baseline_spread: The baseline's where examples are drawn with replacement, for intervals.
-        system_spread: Those of the other system.
+      baseline: the baseline's under the hypothesis of the test.
+      system: those of the other system.
+      baseline_spread: the baseline's where examples are drawn with replacement, for intervals.
+      system_spread: those of the other system.
     """
 
     baseline: np.ndarray
@@ -60,14 +60,14 @@ def resamples(
     """Scores resamples of the examples of two systems.
 
     Args:
-        scorer: Scores them.
-        count: How many examples there are.
-        test: 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
-        samples: How many; 0 is sacreBLEU's number, 1,000 or 10,000.
-        spread: How many are drawn for intervals beside a randomization, after its own; 0 is 1,000.
+      scorer: scores them.
+      count: how many examples there are.
+      test: 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
+      samples: how many; 0 is sacreBLEU's number, 1,000 or 10,000.
+      spread: how many are drawn for intervals beside a randomization, after its own; 0 is 1,000.
 
     Raises:
-        UserError: The environment has a seed that makes no test repeatable.
+      UserError: the environment has a seed that makes no test repeatable.
     """
     rng = np.random.default_rng(_seed())
     samples = samples or SAMPLES[test]
@@ -108,9 +108,9 @@ def p_value(difference: float, drawn: Resamples, test: str) -> tuple[float, bool
     the tail of a normal distribution that is as wide as the resamples.
 
     Args:
-        difference: The system's score minus the baseline's.
-        drawn: Of both.
-        test: 'bootstrap' or 'randomization'.
+      difference: the system's score minus the baseline's.
+      drawn: of both.
+      test: 'bootstrap' or 'randomization'.
     """
     sizes, real = np.abs(drawn.system - drawn.baseline), abs(difference)
     if test == 'bootstrap':
@@ -188,11 +188,11 @@ class Difference(NamedTuple):
     """The difference of two systems in a score.
 
     Attributes:
-        value: One system's score minus the other's.
-        p_value: NaN where the systems are equal in every example.
-        half: Half of the 95 % interval of the difference; None where there is none.
-        drawn: How many resamples decided the p-value; 0 for a t-test.
-        is_tail: The p-value is that of the tail of a normal distribution.
+      value: one system's score minus the other's.
+      p_value: NaN where the systems are equal in every example.
+      half: half of the 95 % interval of the difference; None where there is none.
+      drawn: how many resamples decided the p-value; 0 for a t-test.
+      is_tail: the p-value is that of the tail of a normal distribution.
     """
 
     value: float
@@ -208,8 +208,8 @@ def t_test(x: Mapping[str, float], y: Mapping[str, float]) -> Difference | None:
     The test is the two-sided one of paired numbers, as table 7 of arXiv:2108.07140 has it.
 
     Args:
-        x: Example -> number, of the first system.
-        y: Those of the system that is subtracted.
+      x: example -> number, of the first system.
+      y: those of the system that is subtracted.
     """
     shared = [key for key in x if key in y]
     if len(shared) < 2:
@@ -230,9 +230,9 @@ def resampled(value: float, drawn: Resamples, test: str) -> Difference:
     """The difference of two systems whose scores were resampled.
 
     Args:
-        value: Of the examples as they are.
-        drawn: Their resamples.
-        test: 'bootstrap' or 'randomization'.
+      value: of the examples as they are.
+      drawn: their resamples.
+      test: 'bootstrap' or 'randomization'.
     """
     if not value and not (drawn.system - drawn.baseline).any():
         return Difference(0.0, math.nan)
@@ -252,13 +252,13 @@ def table(
     """The table, with the p-values corrected for all comparisons in it.
 
     Args:
-        title: What the differences are of.
-        columns: Their heads.
-        differences: 'A minus B' -> for each column the difference, or why it was not tested; None
-            says that the two have fewer than two examples in common.
-        test: One of `TESTS`.
-        decimals: Of the differences.
-        notes: What has to be said besides.
+      title: what the differences are of.
+      columns: their heads.
+      differences: 'A minus B' -> for each column the difference, or why it was not tested; None
+        says that the two have fewer than two examples in common.
+      test: one of `TESTS`.
+      decimals: of the differences.
+      notes: what has to be said besides.
     """
     cells = [cell for row in differences.values() for cell in row]
     tested = [cell for cell in cells if isinstance(cell, Difference)]

@@ -49,15 +49,15 @@ class System:
     """One row of a table, or one setting of a table with a row a language.
 
     Attributes:
-        name: What it is called.
-        kind: 'run', 'baseline' or 'paper'.
-        scores: For each seed the scores by task: task -> score -> value.
-        picks: The runs, for the kind 'run'.
-        doubtful: (task, score) of what is printed in a paper but can hardly be meant.
-        examples: Task -> the numbers of examples that its scores are of, one where all runs agree;
-            nothing for a paper.
-        has_intervals: Whether what follows ± is half of the 95 % interval over seeds, and not their
-            standard deviation.
+      name: what it is called.
+      kind: 'run', 'baseline' or 'paper'.
+      scores: for each seed the scores by task: task -> score -> value.
+      picks: the runs, for the kind 'run'.
+      doubtful: (task, score) of what is printed in a paper but can hardly be meant.
+      examples: task -> the numbers of examples that its scores are of, one where all runs agree;
+        nothing for a paper.
+      has_intervals: whether what follows ± is half of the 95 % interval over seeds, and not their
+        standard deviation.
     """
 
     name: str
@@ -136,12 +136,12 @@ def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]
     """Puts runs of one kind together, as long as they score different tasks.
 
     Args:
-        name: Of the kind. Where the runs make up several systems, each has the folder of its first
-            run behind the name.
-        picks: The runs; those that differ in the seed only count as one.
+      name: of the kind. Where the runs make up several systems, each has the folder of its first
+        run behind the name.
+      picks: the runs; those that differ in the seed only count as one.
 
     Returns:
-        Systems, each with its runs and the seeds of each.
+      Systems, each with its runs and the seeds of each.
     """
     made = []
     shared = _share_columns(_seeds(picks)[0])

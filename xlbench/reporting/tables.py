@@ -19,14 +19,14 @@ class Cell(NamedTuple):
     """One cell: a number with its spread, or what stands in its place.
 
     Attributes:
-        value: None where there is no number.
-        spread: Standard deviation of the sample, or what the table's notes say that it is; None for
-            a single value.
-        decimals: Of both.
-        sign: '+' writes the sign of positive numbers, too.
-        mark: Behind the number; a ? says that it is doubtful.
-        text: What stands where there is no number, such as '-', or a number as a paper prints it.
-        best: Whether it is the best of its column.
+      value: None where there is no number.
+      spread: standard deviation of the sample, or what the table's notes say that it is; None for
+        a single value.
+      decimals: of both.
+      sign: '+' writes the sign of positive numbers, too.
+      mark: behind the number; a ? says that it is doubtful.
+      text: what stands where there is no number, such as '-', or a number as a paper prints it.
+      best: whether it is the best of its column.
     """
 
     value: float | None = None
@@ -61,9 +61,9 @@ class Column(NamedTuple):
     """The head of one column; neighbours of one group stand under its name.
 
     Attributes:
-        group: A task, a setting, or a number of shots.
-        label: A language pair, or a score.
-        tasks: Those that its numbers are of, or averages over.
+      group: a task, a setting, or a number of shots.
+      label: a language pair, or a score.
+      tasks: those that its numbers are of, or averages over.
     """
 
     group: str
@@ -89,13 +89,13 @@ class Table:
     """One table, or why there is none.
 
     Attributes:
-        title: What it shows.
-        columns: Their heads.
-        rows: A line separates rows of different kinds, where there is room for one.
-        head: What the names of the rows are.
-        notes: Sentences under it, that about the data first.
-        about: What its caption begins with in place of the title.
-        missing: Why it cannot be made; '' for a table.
+      title: what it shows.
+      columns: their heads.
+      rows: a line separates rows of different kinds, where there is room for one.
+      head: what the names of the rows are.
+      notes: sentences under it, that about the data first.
+      about: what its caption begins with in place of the title.
+      missing: why it cannot be made; '' for a table.
     """
 
     title: str
@@ -129,10 +129,10 @@ class Figure:
     """A figure of a paper, or a plot of a page, which is drawn when it is asked for.
 
     Attributes:
-        name: Of its files. Example: figure4.
-        numbers: What is drawn, as a table, with the title and the notes of the figure.
-        size: Width and height in inches.
-        paint: Draws it on an empty figure of matplotlib.
+      name: of its files. Example: figure4.
+      numbers: what is drawn, as a table, with the title and the notes of the figure.
+      size: width and height in inches.
+      paint: draws it on an empty figure of matplotlib.
     """
 
     name: str

@@ -39,9 +39,9 @@ class AddedSystem(NamedTuple):
     """A system as the command line names it.
 
     Attributes:
-        name: In the table.
-        source: A config with its variant, a file of a chain, or a folder.
-        kind: The function that the file defines; '' for a folder; 'prompt:' for an engine.
+      name: in the table.
+      source: a config with its variant, a file of a chain, or a folder.
+      kind: the function that the file defines; '' for a folder; 'prompt:' for an engine.
     """
 
     name: str
@@ -97,13 +97,13 @@ def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: st
     """A recipe with the commands and the experiments of a system, whose model is its name.
 
     Args:
-        recipe: Of the benchmark.
-        table: Whose experiments the system is to have.
-        system: The new one.
-        size: 'sample' or 'paper'.
+      recipe: of the benchmark.
+      table: whose experiments the system is to have.
+      system: the new one.
+      size: 'sample' or 'paper'.
 
     Raises:
-        UserError: The table has no such experiments, or the system nothing for it.
+      UserError: the table has no such experiments, or the system nothing for it.
     """
     if not table.rows or not table.printed or table.is_judged:
         raise UserError(f'{table.name} of {recipe.benchmark} has no rows of scores to add to')

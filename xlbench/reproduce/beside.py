@@ -31,11 +31,11 @@ def shown(
     """The table of new systems, one sheet; tables of differences; notes on tests.
 
     Args:
-        recipe: With their experiments.
-        table: Of the paper.
-        names: Of the systems; those of rows of the paper have its released outputs.
-        made: Their experiments.
-        own: Finished experiments of other systems of the table.
+      recipe: with their experiments.
+      table: of the paper.
+      names: of the systems; those of rows of the paper have its released outputs.
+      made: their experiments.
+      own: finished experiments of other systems of the table.
     """
     released = [name for name in names if name in models(table)]
     names = [name for name in names if name not in released]
@@ -81,8 +81,8 @@ def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
     """The line of what the commands of new systems took.
 
     Args:
-        folders: Of their runs.
-        seconds: Of all commands, as far as they were started from here.
+      folders: of their runs.
+      seconds: of all commands, as far as they were started from here.
     """
     timed = [folder for folder in folders if (folder / 'sessions.jsonl').is_file()]
     facts = costs.facts(timed) if timed else {}
@@ -182,10 +182,10 @@ def sheet(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Sheet) 
     """The paper's numbers with new systems among them.
 
     Args:
-        recipe: Of the benchmark.
-        table: Of the paper.
-        names: Of the new systems.
-        made: The cells of their rows alone, in the order of `form`.
+      recipe: of the benchmark.
+      table: of the paper.
+      names: of the new systems.
+      made: the cells of their rows alone, in the order of `form`.
     """
     whole, new = form(table, names)
     cells, theirs = iter(made.cells), whole.cells(whole.printed_value)
@@ -227,10 +227,10 @@ def differences(
     """Tests each new system against the paper's best row, or else against all of our own.
 
     Args:
-        table: Of the paper.
-        names: Of the new systems.
-        systems: The new ones, those with released outputs, and our own of the table.
-        released: Names of rows of the paper whose outputs there are.
+      table: of the paper.
+      names: of the new systems.
+      systems: the new ones, those with released outputs, and our own of the table.
+      released: names of rows of the paper whose outputs there are.
     """
     best = best_row(table)
     against = [best[0]] if best and best[0] in released else []

@@ -52,15 +52,15 @@ class Contents(msgspec.Struct, kw_only=True):
     """The content of bundle.json.
 
     Attributes:
-        format: 1.
-        benchmark: Whose table.
-        table: Its number.
-        size: 'sample' or 'paper'.
-        systems: Names of the new systems.
-        cost: The line of what they took.
-        code: 'version', and 'hash' of the source; see `code`.
-        experiments: Of the systems, by name.
-        hashes: Of all other members.
+      format: 1.
+      benchmark: whose table.
+      table: its number.
+      size: 'sample' or 'paper'.
+      systems: names of the new systems.
+      cost: the line of what they took.
+      code: 'version', and 'hash' of the source; see `code`.
+      experiments: of the systems, by name.
+      hashes: of all other members.
     """
 
     format: int
@@ -95,10 +95,10 @@ def write(
     """Writes a bundle; nothing may be at its path.
 
     Args:
-        path: Of the file.
-        manifest: All but the hashes.
-        folders: Of the runs.
-        texts: Further members: name -> content.
+      path: of the file.
+      manifest: all but the hashes.
+      folders: of the runs.
+      texts: further members: name -> content.
     """
     files.check_new(path)
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -159,8 +159,8 @@ def unpack(path: str | pathlib.Path, target: pathlib.Path) -> Contents:
     """Writes the members of a stranger's bundle into an empty folder of ours.
 
     Raises:
-        UserError: It is no bundle; a member has a name that may lead elsewhere or is no regular
-            file of a known kind; or there are too many, or too much comes out of them.
+      UserError: it is no bundle; a member has a name that may lead elsewhere or is no regular
+        file of a known kind; or there are too many, or too much comes out of them.
     """
     expansion = untrusted.Expansion(str(path))
     try:

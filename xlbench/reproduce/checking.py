@@ -51,9 +51,9 @@ class Checked:
     """The findings of a check.
 
     Attributes:
-        manifest: Of the bundle; None if it cannot be read.
-        lines: In the order of the check.
-        scores: Our own, of each run: 'RUN TASK' -> (name of its main score, value).
+      manifest: of the bundle; None if it cannot be read.
+      lines: in the order of the check.
+      scores: our own, of each run: 'RUN TASK' -> (name of its main score, value).
     """
 
     manifest: Contents | None
@@ -320,9 +320,9 @@ def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> 
     """Writes a leaderboard: one page that loads nothing, a row for each bundle with its check.
 
     Args:
-        path: Of the page.
-        names: Of the files.
-        checked: What their checks found.
+      path: of the page.
+      names: of the files.
+      checked: what their checks found.
     """
     if len(names) != len(checked):
         raise UserError('each bundle has one check')

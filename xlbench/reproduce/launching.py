@@ -46,7 +46,7 @@ def levels(steps: Sequence[Step]) -> list[list[Step]]:
     """Puts steps behind all that they need of the others; steps that are done are left out before.
 
     Args:
-        steps: In an order in which they can be run.
+      steps: in an order in which they can be run.
     """
     depth: dict[str, int] = {}
     for step in steps:
@@ -63,15 +63,15 @@ def write(
     """Writes the files of a cluster; gives their paths, the one to begin with last.
 
     Args:
-        kind: One of KINDS.
-        steps: Those that are not done, in an order in which they can be run.
-        folder: For the files.
-        title: What they are for.
-        again: The command that prints the table.
+      kind: one of KINDS.
+      steps: those that are not done, in an order in which they can be run.
+      folder: for the files.
+      title: what they are for.
+      again: the command that prints the table.
 
     Raises:
-        UserError: The launchers are not here, there is nothing to run, or an argument has a line
-            break or another control character, which would end a comment or a block of YAML.
+      UserError: the launchers are not here, there is nothing to run, or an argument has a line
+        break or another control character, which would end a comment or a block of YAML.
     """
     if not steps:
         raise UserError(f'all runs for {title} are finished; leave out --launch to print it')

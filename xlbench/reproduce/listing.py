@@ -67,10 +67,10 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
     """Lists steps with what is done, and what the others would cost.
 
     Args:
-        steps: In their order.
-        state: What is done.
-        topology: GPUs to plan with; '' plans nothing.
-        size: 'sample' or 'paper'.
+      steps: in their order.
+      state: what is done.
+      topology: GPUs to plan with; '' plans nothing.
+      size: 'sample' or 'paper'.
     """
     planned = _hours(steps, topology) if topology else {}
     gaps: dict[str, str] = {}

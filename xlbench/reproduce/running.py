@@ -55,8 +55,8 @@ class State:
     """The records of a workdir.
 
     Args:
-        workdir: Of all commands.
-        steps: Those that are looked after.
+      workdir: of all commands.
+      steps: those that are looked after.
     """
 
     def __init__(self, workdir: str, steps: Sequence[Step]):
@@ -87,10 +87,10 @@ class State:
         """Keeps what a start of a step came to.
 
         Args:
-            step: That ended.
-            seconds: How long it took; starts add up.
-            finished: Whether it has its result.
-            failed: Why not, if it failed.
+          step: that ended.
+          seconds: how long it took; starts add up.
+          finished: whether it has its result.
+          failed: why not, if it failed.
         """
         before = self._read(step)
         record = {
@@ -152,16 +152,16 @@ def run(
     """Runs every step that is not done, in their order.
 
     Args:
-        steps: In an order in which they can be run.
-        state: What is done, and is kept.
-        say: Takes a line on how far it is.
-        runner: Of a command; by default a child process.
+      steps: in an order in which they can be run.
+      state: what is done, and is kept.
+      say: takes a line on how far it is.
+      runner: of a command; by default a child process.
 
     Returns:
-        Name of a step -> why it has no result, for those that have none.
+      Name of a step -> why it has no result, for those that have none.
 
     Raises:
-        Interrupted: The process was told to end.
+      Interrupted: the process was told to end.
     """
     runner = runner or start
     gaps: dict[str, str] = {}
@@ -224,7 +224,7 @@ def start(step: Step, log: pathlib.Path) -> int:
     """Runs a step's command as a child process, and hands on what tells this one to end.
 
     Raises:
-        Interrupted: It was told to end, and so was the child, which has ended.
+      Interrupted: it was told to end, and so was the child, which has ended.
     """
     line = [sys.executable, '-m', step.module, *step.arguments]
     signals: list[int] = []

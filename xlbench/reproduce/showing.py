@@ -57,10 +57,10 @@ class Shown:
     """Holds the results that exist for a table.
 
     Attributes:
-        tables: With their notes; those that cannot be made say why.
-        files: Pictures that were drawn.
-        sheets: The tables in the paper's own form, which stand in their place.
-        notes: What stands below all of them.
+      tables: with their notes; those that cannot be made say why.
+      files: pictures that were drawn.
+      sheets: the tables in the paper's own form, which stand in their place.
+      notes: what stands below all of them.
     """
 
     tables: tuple[Table, ...] = ()
@@ -79,11 +79,11 @@ def of_runs(
     """The tables of a report of these runs, in the form of the paper.
 
     Args:
-        recipe: Of the benchmark.
-        table: Of the paper.
-        made: Experiment -> the folders of its runs, without those that are not finished.
-        output: A folder for figures.
-        rated: Texts of the runs, with the ratings of judges.
+      recipe: of the benchmark.
+      table: of the paper.
+      made: experiment -> the folders of its runs, without those that are not finished.
+      output: a folder for figures.
+      rated: texts of the runs, with the ratings of judges.
     """
     benchmark = benchmarks.get(recipe.benchmark)
     runs, labels, places = read(recipe, table, made)
@@ -260,8 +260,8 @@ def as_model(run: Run, model: str) -> Run:
     """A run under the name of the paper's model whose place it takes in the sample.
 
     Args:
-        run: One that began from a public model keeps its name.
-        model: As the paper calls it.
+      run: one that began from a public model keeps its name.
+      model: as the paper calls it.
     """
     if run.system or run.config.get('init_from'):
         return run
@@ -273,8 +273,8 @@ def as_scenario(run: Run, mixture: str) -> Run:
     """A run as if it followed another scenario that trains on the same examples.
 
     Args:
-        run: Its results that this scenario does not evaluate are left out.
-        mixture: The scenario's.
+      run: its results that this scenario does not evaluate are left out.
+      mixture: the scenario's.
     """
     scenario = benchmarks.parse_mixture(mixture)
 
@@ -329,8 +329,8 @@ def merged(section: Section, labels: Mapping[_Key, str]) -> Section:
     """A section in which runs of one label are one row.
 
     Args:
-        section: Its systems are runs, baselines, and the paper's.
-        labels: Of the runs, by `_key`; others stay as they are.
+      section: its systems are runs, baselines, and the paper's.
+      labels: of the runs, by `_key`; others stay as they are.
     """
     groups: dict[str, list[System]] = {}
     others = []
@@ -359,9 +359,9 @@ def of_sweeps(
     """The tables and figures of sweeps of few-shot transfer.
 
     Args:
-        table: Of the paper.
-        made: Experiment -> the folders of sweeps, or of other source models.
-        output: A folder for figures.
+      table: of the paper.
+      made: experiment -> the folders of sweeps, or of other source models.
+      output: a folder for figures.
     """
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
@@ -412,14 +412,14 @@ def fill(
     """Adds scores to the test results of all runs of a table.
 
     Args:
-        recipe: Of the benchmark.
-        table: Of the paper.
-        made: Experiment -> the folders of its runs, without those that are not finished.
-        metrics: Names that the user gives, each for the scores of the metric that it begins with.
-        say: Takes a line on each run that has more scores now.
+      recipe: of the benchmark.
+      table: of the paper.
+      made: experiment -> the folders of its runs, without those that are not finished.
+      metrics: names that the user gives, each for the scores of the metric that it begins with.
+      say: takes a line on each run that has more scores now.
 
     Returns:
-        A line for each score that stays away, with what to type for it.
+      A line for each score that stays away, with what to type for it.
     """
     if recipe.benchmark == 'fewshot':
         return []

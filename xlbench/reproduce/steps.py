@@ -25,16 +25,16 @@ class Settings:
     """Holds the flags that all commands of a table share.
 
     Attributes:
-        workdir: The folder of all of them.
-        size: 'sample' or 'paper'.
-        seeds: Those of trainings; none: each config's own.
-        root: Of the data; '' for each config's own.
-        steps: Share of the steps of the sample's trainings.
-        examples: Test examples of each task that are scored; 0 for as many as the config has.
-        engines: Translator -> engine, for those that the user names.
-        overrides: Flags --config.KEY=VALUE of all trainings.
-        tagger: A tagger of the user's, a folder or a hub name, in place of the one trained here.
-        rated: Texts with the ratings of judges.
+      workdir: the folder of all of them.
+      size: 'sample' or 'paper'.
+      seeds: those of trainings; none: each config's own.
+      root: of the data; '' for each config's own.
+      steps: share of the steps of the sample's trainings.
+      examples: test examples of each task that are scored; 0 for as many as the config has.
+      engines: translator -> engine, for those that the user names.
+      overrides: flags --config.KEY=VALUE of all trainings.
+      tagger: a tagger of the user's, a folder or a hub name, in place of the one trained here.
+      rated: texts with the ratings of judges.
     """
 
     workdir: str
@@ -60,12 +60,12 @@ class Step:
     """A command line with all of its places filled.
 
     Attributes:
-        name: Of the command, and its seed.
-        command: That it is made of.
-        folder: The workdir that it writes.
-        arguments: What stands behind `python -m xlbench.PROGRAM`.
-        needs: Names of the steps that have to be finished before.
-        missing: Why it cannot be run; '' if it can.
+      name: of the command, and its seed.
+      command: that it is made of.
+      folder: the workdir that it writes.
+      arguments: what stands behind `python -m xlbench.PROGRAM`.
+      needs: names of the steps that have to be finished before.
+      missing: why it cannot be run; '' if it can.
     """
 
     name: str
@@ -91,7 +91,7 @@ def chosen(recipe: Recipe, tables: Iterable[PaperTable], models: Iterable[str]) 
     """Names the experiments of tables, of some models or of all; each once.
 
     Raises:
-        UserError: No table has such a model.
+      UserError: no table has such a model.
     """
     tables, models = list(tables), tuple(models)
     every = dict.fromkeys(name for table in tables for name in table.experiments)

@@ -55,7 +55,7 @@ class UserError(Exception):
     """A mistake of the user: one line that says what came, what is allowed, what to try.
 
     Attributes:
-        exit_code: What the program ends with; see xlbench/parallel/cluster.py for those there are.
+      exit_code: what the program ends with; see xlbench/parallel/cluster.py for those there are.
     """
 
     exit_code = 2
@@ -114,8 +114,8 @@ def check_path(name: str, path: object) -> None:
     """Raises UserError for a path with a scheme, which would become a folder named `gs:` here.
 
     Args:
-        name: Of the option that it comes from.
-        path: Anything; what is not a text, or does not begin like `gs://`, passes.
+      name: of the option that it comes from.
+      path: anything; what is not a text, or does not begin like `gs://`, passes.
     """
     if isinstance(path, str) and (match := re.match(r'([A-Za-z][\w+.-]*)://', path)):
         raise UserError(
@@ -129,9 +129,9 @@ class Trouble:
     """A failure of a disk or a file system.
 
     Attributes:
-        reason: 'No space left on device (PATH)'.
-        advice: 'make room'.
-        number: of the error, as the module errno has it; 0 if it has none.
+      reason: 'No space left on device (PATH)'.
+      advice: 'make room'.
+      number: of the error, as the module errno has it; 0 if it has none.
     """
 
     reason: str
@@ -143,11 +143,11 @@ def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | N
     """Finds the failure of a disk or a file system that an error tells of.
 
     Args:
-        error: an OSError, or what tensorstore raises in its place, or what either has caused.
-        place: a path to name where the error names none, as a full disk by itself does not.
+      error: an OSError, or what tensorstore raises in its place, or what either has caused.
+      place: a path to name where the error names none, as a full disk by itself does not.
 
     Returns:
-        None if that is not what the error is about.
+      None if that is not what the error is about.
     """
     if error is None:
         return None
@@ -182,10 +182,10 @@ def shortage(error: BaseException | None) -> Trouble | None:
     """Finds the shortage that an error tells of: of memory, threads or processes.
 
     Args:
-        error: what Python, numpy or jax raise then, or what that has caused.
+      error: what Python, numpy or jax raise then, or what that has caused.
 
     Returns:
-        None if that is not what the error is about.
+      None if that is not what the error is about.
     """
     if error is None:
         return None

@@ -36,11 +36,11 @@ def write(path: str | os.PathLike, data: str | bytes) -> None:
     """Writes a file whole or not at all; what was there stays until the new one is on the disk.
 
     Args:
-        path: Of the file; its folder must be there.
-        data: What it shall hold; a text is written as UTF-8, with its line ends as they are.
+      path: of the file; its folder must be there.
+      data: what it shall hold; a text is written as UTF-8, with its line ends as they are.
 
     Raises:
-        OSError: It cannot be written; `path` is its `filename`.
+      OSError: it cannot be written; `path` is its `filename`.
     """
     with replacing(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
@@ -51,10 +51,10 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """A binary file to write in a `with` block, which takes its place at the end, if all went well.
 
     Args:
-        path: Of the file; its folder must be there, and what was there stays until the end.
+      path: of the file; its folder must be there, and what was there stays until the end.
 
     Raises:
-        OSError: It cannot be written; `path` is its `filename`.
+      OSError: it cannot be written; `path` is its `filename`.
     """
     path = pathlib.Path(path)
     # Threads, processes and machines that write the same file at the same time have one each.
@@ -143,13 +143,13 @@ def check_own(
     """Checks that a path is free, or has a file of ours that may be replaced; or an empty one.
 
     Args:
-        path: That is to be written.
-        what: Our file is, such as 'a report of xlbench'.
-        marks: One of them stands in the first 300 characters of a file of ours.
-        heads: Or the file begins with one of these.
+      path: that is to be written.
+      what: our file is, such as 'a report of xlbench'.
+      marks: one of them stands in the first 300 characters of a file of ours.
+      heads: or the file begins with one of these.
 
     Raises:
-        UserError: It is taken by something else.
+      UserError: it is taken by something else.
     """
     path = pathlib.Path(path)
     if path.is_file() and not path.is_symlink():
@@ -184,7 +184,7 @@ def names(folder: str | os.PathLike) -> list[str]:
     """Lists the names in a folder, in order; none if there is no such folder.
 
     Raises:
-        OSError: It may not be listed; `pathlib.Path.glob` would give nothing then.
+      OSError: it may not be listed; `pathlib.Path.glob` would give nothing then.
     """
     try:
         return sorted(os.listdir(folder))
@@ -196,7 +196,7 @@ def below(folder: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Gives all files below a folder, in no order; none if it is a file or not there.
 
     Raises:
-        OSError: A folder may not be listed; `pathlib.Path.rglob` would leave it out.
+      OSError: a folder may not be listed; `pathlib.Path.rglob` would leave it out.
     """
     for name in names(folder):
         path = pathlib.Path(folder, name)
@@ -218,13 +218,13 @@ def read_json(
     """Reads a JSON file, and checks its content against a type.
 
     Args:
-        path: Of the file.
-        kind: What it shall hold: `dict[str, float]`, a dataclass, a msgspec.Struct or any other
-            type that msgspec knows. Keys that a dataclass lacks are left out.
-        limit: On the bytes that it may have.
+      path: of the file.
+      kind: what it shall hold: `dict[str, float]`, a dataclass, a msgspec.Struct or any other
+        type that msgspec knows. Keys that a dataclass lacks are left out.
+      limit: on the bytes that it may have.
 
     Raises:
-        UserError: It is not there or too large, it is not JSON, or it holds something else.
+      UserError: it is not there or too large, it is not JSON, or it holds something else.
     """
     return parse_json(untrusted.read_bytes(path, limit), kind, os.fspath(path))
 
@@ -241,12 +241,12 @@ def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
     """Parses a JSON text, and checks its value against a type.
 
     Args:
-        data: The text.
-        kind: See `read_json`.
-        name: Of the text, for the message: a file, or a file and a line.
+      data: the text.
+      kind: see `read_json`.
+      name: of the text, for the message: a file, or a file and a line.
 
     Raises:
-        UserError: It is no JSON, is nested too deeply, or holds something else.
+      UserError: it is no JSON, is nested too deeply, or holds something else.
 
     Example: parse_json('{"step": "3"}', dict[str, int], 'about.json') ->
       about.json: Expected `int`, got `str` - at `$[...]`

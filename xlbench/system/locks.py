@@ -77,15 +77,15 @@ def folder(
     A folder that is not there is made, and goes again if nothing was put into it.
 
     Args:
-        path: Of the folder.
-        wait: Says the line that somebody else is waited for; None refuses at once.
-        active: False does nothing, as in all processes of a run but the first.
-        owned: False for a folder of the user's, in which whole files are replaced: it may have
-            folders full of links, and nothing is written into those.
+      path: of the folder.
+      wait: says the line that somebody else is waited for; None refuses at once.
+      active: False does nothing, as in all processes of a run but the first.
+      owned: False for a folder of the user's, in which whole files are replaced: it may have
+        folders full of links, and nothing is written into those.
 
     Raises:
-        InUse: Another process holds it.
-        OSError, UserError: It cannot be written, or has a link that leads out of it.
+      InUse: another process holds it.
+      OSError, UserError: it cannot be written, or has a link that leads out of it.
     """
     if not active:
         yield
@@ -106,15 +106,15 @@ def file(
     which some of them go on.
 
     Args:
-        path: Of the file; its folder is made if it is missing, and goes again if it stays empty.
-        wait: See `folder`.
+      path: of the file; its folder is made if it is missing, and goes again if it stays empty.
+      wait: see `folder`.
 
     Yields:
-        Whether another process was waited for, who may have written it.
+      Whether another process was waited for, who may have written it.
 
     Raises:
-        InUse: Another process holds it.
-        OSError, UserError: Its folder cannot be written, or PATH.part leads out of it.
+      InUse: another process holds it.
+      OSError, UserError: its folder cannot be written, or PATH.part leads out of it.
     """
     place = pathlib.Path(os.path.abspath(path))
     untrusted.file(place.parent, f'{place.name}.part')
@@ -130,12 +130,12 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     Folders that killed processes of this machine were filling beside it are removed, too.
 
     Args:
-        path: Of the folder that shall be there, and is not yet; its parents are made.
+      path: of the folder that shall be there, and is not yet; its parents are made.
 
     Raises:
-        UserError: It is there already.
-        InUse: Another process is making it.
-        OSError: It cannot be written.
+      UserError: it is there already.
+      InUse: another process is making it.
+      OSError: it cannot be written.
     """
     place = pathlib.Path(os.path.abspath(path))
     with file(path):

@@ -28,17 +28,17 @@ class Session(msgspec.Struct):
     """One process that worked for a run.
 
     Attributes:
-        began: When, in UTC.
-        wall_seconds: From its start to its end, or to when it was last heard of.
-        processor_seconds: Of all cores, with the processes that it started and waited for; of a
-            run of several processes those of the first one.
-        processor: The processor's name; '' where the machine does not say.
-        cores: That the process may use.
-        memory_bytes: That the process may use; None where that is not known.
-        peak_bytes: Most memory that the process has had in use; None where that is not known.
-        devices: That the arrays are on, in words.
-        processes: Of the run.
-        command: What was typed: the program and its arguments.
+      began: when, in UTC.
+      wall_seconds: from its start to its end, or to when it was last heard of.
+      processor_seconds: of all cores, with the processes that it started and waited for; of a
+        run of several processes those of the first one.
+      processor: the processor's name; '' where the machine does not say.
+      cores: that the process may use.
+      memory_bytes: that the process may use; None where that is not known.
+      peak_bytes: most memory that the process has had in use; None where that is not known.
+      devices: that the arrays are on, in words.
+      processes: of the run.
+      command: what was typed: the program and its arguments.
     """
 
     began: str
@@ -118,8 +118,8 @@ def recorded(workdir: str | os.PathLike, *, active: bool = True) -> Iterator[Rec
     """Records the session in a `with` block, however that ends; its time begins here.
 
     Args:
-        workdir: Of the run; the caller holds its lock.
-        active: False writes nothing, as in all processes of a run but the first.
+      workdir: of the run; the caller holds its lock.
+      active: False writes nothing, as in all processes of a run but the first.
     """
     recorder = Recorder(workdir, active)
     if not active:
@@ -151,7 +151,7 @@ def read(workdir: str | os.PathLike) -> list[Session]:
     """Reads the sessions of a workdir; none of one that was made before they were recorded.
 
     Raises:
-        UserError: sessions.jsonl is a link that leads out of the workdir, or holds something else.
+      UserError: sessions.jsonl is a link that leads out of the workdir, or holds something else.
     """
     path = untrusted.file(workdir, FILE)
     if not path:

@@ -47,14 +47,14 @@ def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | N
     """The path of a regular file inside a folder.
 
     Args:
-        folder: That somebody has named; it may itself be a link.
-        name: Of the file in it, also 'left/config.json'; it does not begin with the folder.
+      folder: that somebody has named; it may itself be a link.
+      name: of the file in it, also 'left/config.json'; it does not begin with the folder.
 
     Returns:
-        folder/name; None if nothing is there.
+      folder/name; None if nothing is there.
 
     Raises:
-        UserError: What is there is a link that leads out of the folder or nowhere, or no file.
+      UserError: what is there is a link that leads out of the folder or nowhere, or no file.
     """
     path = pathlib.Path(folder, name)
     status = _status(path, pathlib.Path(folder))
@@ -70,8 +70,8 @@ def check_tree(folder: str | os.PathLike, tree: str | os.PathLike) -> None:
     Whoever locks a folder to write into it asks it, too; see locks.py.
 
     Args:
-        folder: That somebody has named.
-        tree: Below it. Nothing is wrong with one that is not there.
+      folder: that somebody has named.
+      tree: below it. Nothing is wrong with one that is not there.
     """
     folder, rest, seen = pathlib.Path(folder), [pathlib.Path(tree)], set()
     while rest:
@@ -92,8 +92,8 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
     """Opens a regular file to read bytes; nothing else is waited for.
 
     Raises:
-        UserError: It is a FIFO, a device, a socket or a folder.
-        OSError: It cannot be opened.
+      UserError: it is a FIFO, a device, a socket or a folder.
+      OSError: it cannot be opened.
     """
     # Without O_NONBLOCK, opening a FIFO lasts until somebody writes into it.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -162,8 +162,8 @@ class Limit:
     """One limit.
 
     Attributes:
-        variable: The environment variable that changes it.
-        default: What holds without it.
+      variable: the environment variable that changes it.
+      default: what holds without it.
     """
 
     variable: str
@@ -183,8 +183,8 @@ class Limit:
         """The error for what is over this limit.
 
         Args:
-            what: Subject and verb, with the amount if that is known: 'a.json has 600 bytes'.
-            unit: Of the limit.
+          what: subject and verb, with the amount if that is known: 'a.json has 600 bytes'.
+          unit: of the limit.
 
         Example: LINE_BYTES.exceeded('the line is too long') -> the line is too long: at most
           16,777,216 bytes are allowed; if you trust the file, set XLBENCH_MAX_LINE_BYTES to more
@@ -214,8 +214,8 @@ def read_bytes(path: str | os.PathLike, limit: Limit = CONFIG_BYTES) -> bytes:
     """The content of a file that is held in memory as a whole.
 
     Raises:
-        UserError: It cannot be read, or it has more bytes than the limit allows; Unreadable if it
-            is there, and the disk or the system does not give it.
+      UserError: it cannot be read, or it has more bytes than the limit allows; Unreadable if it
+        is there, and the disk or the system does not give it.
     """
     try:
         with open_regular(path) as file:
@@ -261,9 +261,9 @@ class Expansion:
     """Counts what comes out of a packed file.
 
     Args:
-        name: Of the file, for the message.
-        has_end: Whether the limit on the whole size holds. It does not for dumps, which are read
-            block by block and are truly large.
+      name: of the file, for the message.
+      has_end: whether the limit on the whole size holds. It does not for dumps, which are read
+        block by block and are truly large.
     """
 
     def __init__(self, name: str, has_end: bool = True):
@@ -276,11 +276,11 @@ class Expansion:
         """Takes note of more bytes.
 
         Args:
-            unpacked: How many have come out.
-            position: How many bytes of the packed file have been read by now.
+          unpacked: how many have come out.
+          position: how many bytes of the packed file have been read by now.
 
         Raises:
-            Exceeded: It is too many.
+          Exceeded: it is too many.
         """
         self.size += unpacked
         if self.size > self._ratio * position + _FREE:
@@ -324,8 +324,8 @@ def open_packed(file: _Unpacking, packed: IO[bytes], name: str) -> IO[bytes]:
     """A packed file of which too much cannot come out; it is read from the front to the end.
 
     Args:
-        file: What unpacks, with `read1`: gzip.GzipFile(fileobj=packed), and the like.
-        packed: What it reads from.
-        name: Of the file, for messages.
+      file: what unpacks, with `read1`: gzip.GzipFile(fileobj=packed), and the like.
+      packed: what it reads from.
+      name: of the file, for messages.
     """
     return io.BufferedReader(_Counted(file, packed, name), _BLOCK)

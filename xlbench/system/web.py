@@ -28,12 +28,12 @@ def ask(request: urllib.request.Request, seconds: float, most: int) -> tuple[int
     here the whole answer, its head included, has to come in time.
 
     Args:
-        request: With its headers and data.
-        seconds: For the whole answer.
-        most: Bytes that are read of the content; at most a block more is returned.
+      request: with its headers and data.
+      seconds: for the whole answer.
+      most: bytes that are read of the content; at most a block more is returned.
 
     Raises:
-        OSError: There is no answer in time, or none of HTTP.
+      OSError: there is no answer in time, or none of HTTP.
     """
     deadline = time.monotonic() + seconds
 
@@ -60,7 +60,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     """Returns what a function does, or raises what it raises, if that comes in time.
 
     Raises:
-        TimeoutError: It does not, and goes on in its thread, which does not keep the process alive.
+      TimeoutError: it does not, and goes on in its thread, which does not keep the process alive.
     """
     begin, done = time.monotonic(), _begun(work)
     with contextlib.suppress(queue.Empty):
@@ -78,13 +78,13 @@ def while_growing(
     """Returns what a function does, or raises what it raises, while what it makes grows.
 
     Args:
-        work: The function.
-        size: Of what it makes, in bytes.
-        seconds: How long the growth is awaited.
-        least: Bytes by which it has to grow in that time.
+      work: the function.
+      size: of what it makes, in bytes.
+      seconds: how long the growth is awaited.
+      least: bytes by which it has to grow in that time.
 
     Raises:
-        TimeoutError: It grows by less; the function goes on, as in `within`.
+      TimeoutError: it grows by less; the function goes on, as in `within`.
     """
     done = _begun(work)
     while True:

@@ -64,7 +64,7 @@ class WandbTracker(Tracker):
         """Adds a row; samples are tables.
 
         Raises:
-          OSError: The disk is full, of which W&B's own process says nothing.
+          OSError: the disk is full, of which W&B's own process says nothing.
         """
         import wandb
 

@@ -34,10 +34,10 @@ class Part:
     """The tables of one benchmark and split.
 
     Attributes:
-        title: What they are about.
-        headline: The main score, an average where there is one; '' if there is none.
-        notes: Sentences that belong beside them.
-        tables: With their own notes: the signatures of metrics.
+      title: what they are about.
+      headline: the main score, an average where there is one; '' if there is none.
+      notes: sentences that belong beside them.
+      tables: with their own notes: the signatures of metrics.
     """
 
     title: str
@@ -51,12 +51,12 @@ class Entry:
     """One experiment.
 
     Attributes:
-        name: Of the config, or else of the first workdir.
-        workdir: Last name of the first workdir.
-        commands: That made it, for a shell.
-        facts: Seeds, hours, hardware, dtype, data and so on, by name.
-        parts: Its scores.
-        cards: Folder name and text of the model cards of folders that were exported from it.
+      name: of the config, or else of the first workdir.
+      workdir: last name of the first workdir.
+      commands: that made it, for a shell.
+      facts: seeds, hours, hardware, dtype, data and so on, by name.
+      parts: its scores.
+      cards: folder name and text of the model cards of folders that were exported from it.
     """
 
     name: str
@@ -91,10 +91,10 @@ def read(folders: Sequence[str]) -> list[Entry]:
     """Reads workdirs, and folders that were exported from them, in any order.
 
     Returns:
-        The experiments, in the order in which their first workdirs are named.
+      The experiments, in the order in which their first workdirs are named.
 
     Raises:
-        UserError: A folder is neither, or was exported from a run that is not among them.
+      UserError: a folder is neither, or was exported from a run that is not among them.
     """
     runs: dict[str, list[Run]] = {}
     sweeps: dict[str, list[Sweep]] = {}

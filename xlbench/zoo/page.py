@@ -29,8 +29,8 @@ class Shown:
     """An experiment as a page shows it; the text is Markdown.
 
     Attributes:
-        section: All that the page says of it, from the line with its name on.
-        score: Its main score, which only the first table has.
+      section: all that the page says of it, from the line with its name on.
+      score: its main score, which only the first table has.
     """
 
     section: str
@@ -59,11 +59,11 @@ def read(data: bytes, name: str) -> list[Shown]:
     """The experiments of a page: what `markdown` wrote.
 
     Args:
-        data: The page as it is on the disk.
-        name: Of the page, for the message.
+      data: the page as it is on the disk.
+      name: of the page, for the message.
 
     Raises:
-        UserError: It is no such page, or was edited: its table and sections do not match.
+      UserError: it is no such page, or was edited: its table and sections do not match.
     """
     pieces, fenced = [[]], False
     for line in data.decode('utf-8', errors='replace').split('\n'):
@@ -89,12 +89,12 @@ def show(entries: Sequence[Entry], page: Sequence[Shown] = ()) -> list[Shown]:
     """Shows experiments beside those that a page has, which stay as they are.
 
     Args:
-        entries: The experiments.
-        page: The experiments of a page.
+      entries: the experiments.
+      page: the experiments of a page.
 
     Returns:
-        The experiments of the page, those that are also in `entries` replaced, then the other
-        `entries`. A name that another experiment also has ends with the name of a workdir.
+      The experiments of the page, those that are also in `entries` replaced, then the other
+      `entries`. A name that another experiment also has ends with the name of a workdir.
     """
     fresh = {entry.facts[_SAME]: entry for entry in entries}
     kept = [shown.name for shown in page if shown.facts.get(_SAME) not in fresh]

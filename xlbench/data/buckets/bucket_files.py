@@ -50,13 +50,13 @@ class Bucket:
     """The examples that one adaptation trains on.
 
     Attributes:
-        task: One of TASKS.
-        shots: K, examples of each label; for tagging the least number of words with each tag.
-        lang: ISO code.
-        index: 0 to 39.
-        examples: Records of text fields; none in an empty bucket. Classification: uid, text_a,
-            text_b ('' for single texts), label, in the order of the labels. Tagging: words and
-            tags, each separated by single spaces.
+      task: one of TASKS.
+      shots: K, examples of each label; for tagging the least number of words with each tag.
+      lang: ISO code.
+      index: 0 to 39.
+      examples: records of text fields; none in an empty bucket. Classification: uid, text_a,
+        text_b ('' for single texts), label, in the order of the labels. Tagging: words and
+        tags, each separated by single spaces.
     """
 
     task: str
@@ -124,10 +124,10 @@ def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
     """Returns all buckets of a task, language and number of shots, in order.
 
     Args:
-        root: The folder that holds TASK/K-shots.
-        task: One of TASKS.
-        lang: ISO code; the folder may have the language's English name.
-        shots: K.
+      root: the folder that holds TASK/K-shots.
+      task: one of TASKS.
+      lang: ISO code; the folder may have the language's English name.
+      shots: K.
     """
     folder = os.path.join(root, task, f'{shots}-shots')
     for name in (lang, languages.get(lang).name):

@@ -19,10 +19,10 @@ class Criteria:
     """Criteria of arXiv:2012.15682, section 4.1, for a tagging bucket.
 
     Attributes:
-        counts: How often each label occurs.
-        missing: Labels that occur fewer than K times; none if criterion 1 holds.
-        removable: Numbers of the sentences of which any single one could be left out, so that all
-            labels would still occur K times; none if criterion 2 holds.
+      counts: how often each label occurs.
+      missing: labels that occur fewer than K times; none if criterion 1 holds.
+      removable: numbers of the sentences of which any single one could be left out, so that all
+        labels would still occur K times; none if criterion 2 holds.
     """
 
     counts: Mapping[str, int]
@@ -34,10 +34,10 @@ def criteria(tags: Sequence[Sequence[str]], labels: Iterable[str], shots: int) -
     """Tests if a bucket is minimal and sufficient.
 
     Args:
-        tags: The tags of each sentence.
-        labels: Every label that must occur.
-        shots: K, of words, as in the paper; the tool that the method comes from counts sentences
-            (AtmaHou/MetaDialog).
+      tags: the tags of each sentence.
+      labels: every label that must occur.
+      shots: K, of words, as in the paper; the tool that the method comes from counts sentences
+        (AtmaHou/MetaDialog).
 
     Example: [['A', 'B'], ['C'], ['A']], labels A B C, 1 shot -> A 2, B 1, C 1; removable (2,)
     """
@@ -55,9 +55,9 @@ class Problem:
     """One way in which a bucket is not as the paper says.
 
     Attributes:
-        bucket: Its name.
-        kind: One of KINDS.
-        detail: What exactly.
+      bucket: its name.
+      kind: one of KINDS.
+      detail: what exactly.
     """
 
     bucket: str
@@ -138,13 +138,13 @@ def sample(
     """Returns new buckets.
 
     Args:
-        task: One of TASKS.
-        lang: ISO code of the examples.
-        examples: What is drawn from, records as in `Bucket.examples`.
-        shots: K.
-        count: How many buckets.
-        seed: Another seed gives other buckets. Those of a task, language and K do not depend on
-            what else is sampled.
+      task: one of TASKS.
+      lang: ISO code of the examples.
+      examples: what is drawn from, records as in `Bucket.examples`.
+      shots: K.
+      count: how many buckets.
+      seed: another seed gives other buckets. Those of a task, language and K do not depend on
+        what else is sampled.
     """
     if not examples:
         raise UserError(f'nothing to sample {task} buckets in {lang} from')
@@ -168,15 +168,15 @@ def n_way(
     """Returns n-way K-shot: K examples of each label for each bucket, and none for two buckets.
 
     Args:
-        labels: The label of each example.
-        ways: The N labels.
-        shots: K.
-        count: How many buckets.
-        draw: Random numbers.
+      labels: the label of each example.
+      ways: the N labels.
+      shots: K.
+      count: how many buckets.
+      draw: random numbers.
 
     Returns:
-        The numbers of the examples of each bucket, label by label. Where a label runs out, later
-        buckets have fewer of it.
+      The numbers of the examples of each bucket, label by label. Where a label runs out, later
+      buckets have fewer of it.
     """
     chosen: list[list[int]] = [[] for _ in range(count)]
     for way in ways:
@@ -256,10 +256,10 @@ def read_examples(
     """Reads the examples of a task's files, without those that cannot be used.
 
     Args:
-        task: One of TASKS.
-        lang: ISO code.
-        paths: Official files; for tagging also .conllu and .iob2. Each may end in .gz.
-        bad: Takes those that cannot be used; by default one of them is a UserError.
+      task: one of TASKS.
+      lang: ISO code.
+      paths: official files; for tagging also .conllu and .iob2. Each may end in .gz.
+      bad: takes those that cannot be used; by default one of them is a UserError.
     """
     bad = bad or readers.BadRecords()
     examples = []

@@ -246,9 +246,9 @@ def language_places(
     """The languages of inputs and of targets, [2] int32: 1 + the row of each; 0 where it has none.
 
     Args:
-        rows: ISO code -> row, see Tokenizer.language_rows.
-        source_lang: ISO code, or None.
-        target_lang: Likewise.
+      rows: ISO code -> row, see Tokenizer.language_rows.
+      source_lang: ISO code, or None.
+      target_lang: likewise.
     """
     return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
@@ -267,15 +267,15 @@ def open_recorded(
     """One prepared task with the examples that a run has read, whether it is stale by now or not.
 
     Args:
-        root: The data root.
-        vocabulary: As `xlbench.prepare --vocabulary` takes it.
-        task: Name of the SeqIO task.
-        split: Of the task.
-        content: Its `Prepared.content`, as the run noted it; None if it did not, and then a stale
-            one will not do.
+      root: the data root.
+      vocabulary: as `xlbench.prepare --vocabulary` takes it.
+      task: name of the SeqIO task.
+      split: of the task.
+      content: its `Prepared.content`, as the run noted it; None if it did not, and then a stale
+        one will not do.
 
     Raises:
-        NotPrepared: It is missing or broken, or holds other examples.
+      NotPrepared: it is missing or broken, or holds other examples.
     """
     if content is None:
         return open_task(root, vocabulary, task, split)

@@ -18,8 +18,8 @@ class Factor(NamedTuple):
     """A quantity that gains may go with.
 
     Attributes:
-        name: 'features', or a unit of lexical overlap.
-        shots: K of the buckets that overlap; None for features.
+      name: 'features', or a unit of lexical overlap.
+      shots: K of the buckets that overlap; None for features.
     """
 
     name: str

@@ -25,10 +25,10 @@ class Drawn(NamedTuple):
     """A figure.
 
     Attributes:
-        file: Name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
-            that is left out.
-        caption: What it shows.
-        note: Why it is left out, or what else a reader has to know; may be ''.
+      file: name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
+        that is left out.
+      caption: what it shows.
+      note: why it is left out, or what else a reader has to know; may be ''.
     """
 
     file: str
@@ -51,10 +51,10 @@ def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptatio
     """Chooses the sweeps with most seeds on one bucket, and with most buckets.
 
     Args:
-        groups: Those of one language and K.
+      groups: those of one language and K.
 
     Returns:
-        None where there are not two of both, with dev scores.
+      None where there are not two of both, with dev scores.
     """
     scored = [group for group in groups if None not in {row.dev_score for row in group.rows}]
     if not scored:
@@ -68,12 +68,12 @@ def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> 
     """Compares labels: where the zero-shot model is wrong and an adapted one right.
 
     Args:
-        gold: [words], SEPARATOR between sentences.
-        zero_shot: [words].
-        predicted: [buckets, words].
+      gold: [words], SEPARATOR between sentences.
+      zero_shot: [words].
+      predicted: [buckets, words].
 
     Returns:
-        Booleans [buckets, words].
+      Booleans [buckets, words].
     """
     return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
 
@@ -83,9 +83,9 @@ class Words:
     """Words around the adapted taggers of a group.
 
     Attributes:
-        words: [words] of the test set as predictions are stored, '' between sentences.
-        better: Booleans [buckets, words]; see `improved`.
-        buckets: [buckets], the words of each.
+      words: [words] of the test set as predictions are stored, '' between sentences.
+      better: booleans [buckets, words]; see `improved`.
+      buckets: [buckets], the words of each.
     """
 
     words: np.ndarray
@@ -96,10 +96,10 @@ class Words:
         """Returns Jaccard indices of the words of buckets and those that an adapted model improves.
 
         Args:
-            most: How many buckets, from the first on; None takes all.
+          most: how many buckets, from the first on; None takes all.
 
         Returns:
-            [words of bucket, improved by bucket], 0 to 1; 0 for two empty sets.
+          [words of bucket, improved by bucket], 0 to 1; 0 for two empty sets.
         """
         columns = [set(self.words[where]) for where in self.better[:most]]
         rows = self.buckets[:most]
@@ -117,7 +117,7 @@ def read_words(group: Adaptations) -> Words:
     """Reads the words of a group from predictions and prepared data.
 
     Raises:
-        UserError: data is not prepared, or the test set is not the one that was predicted.
+      UserError: data is not prepared, or the test set is not the one that was predicted.
     """
     sweep, at = group.sweep, (group.task, group.language)
     gold, words, tags = sweep.gold(*at), [], []
@@ -178,12 +178,12 @@ def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.nd
     """Counts the predicted labels of each true label.
 
     Args:
-        gold: [examples].
-        predicted: [buckets, examples].
-        num_labels: All there are.
+      gold: [examples].
+      predicted: [buckets, examples].
+      num_labels: all there are.
 
     Returns:
-        [right label, predicted label], the mean over buckets.
+      [right label, predicted label], the mean over buckets.
     """
     pairs = gold.astype(int) * num_labels + predicted
     counts = np.bincount(pairs.ravel(), minlength=num_labels**2)
@@ -196,7 +196,7 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
     Behind that the buckets that still rise would be left among themselves.
 
     Args:
-        curves: [buckets][epochs], dev scores.
+      curves: [buckets][epochs], dev scores.
     """
     epochs = min(map(len, curves), default=0)
     return np.mean([curve[:epochs] for curve in curves], 0) if curves else np.zeros(0)

@@ -35,9 +35,9 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
     """Draws every figure that the results suffice for, one for each system.
 
     Args:
-        sweeps: Where several of a system have the same language and shots, the one with the most
-            buckets counts; for figure 1 also the one with the most seeds.
-        output: A folder; it is made.
+      sweeps: where several of a system have the same language and shots, the one with the most
+        buckets counts; for figure 1 also the one with the most seeds.
+      output: a folder; it is made.
     """
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,17 +102,17 @@ def _draw_panels(
     """Draws a panel for each language, or for those that gain most over zero-shot.
 
     Args:
-        stem: Path of the files without a suffix.
-        made: What is drawn of a group with K shots; K is 0 for the model without adaptation.
-        columns: Of the CSV, behind those that `_write_csv` names.
-        rows: Makes the rows of a panel's numbers.
-        panel: Draws one.
-        size: Width and height of a panel.
-        per_row: Panels side by side.
-        **names: Of the axes, as `Axes.set` takes them.
+      stem: path of the files without a suffix.
+      made: what is drawn of a group with K shots; K is 0 for the model without adaptation.
+      columns: of the CSV, behind those that `_write_csv` names.
+      rows: makes the rows of a panel's numbers.
+      panel: draws one.
+      size: width and height of a panel.
+      per_row: panels side by side.
+      **names: of the axes, as `Axes.set` takes them.
 
     Returns:
-        What the caption says at its end, if there are more languages than panels.
+      What the caption says at its end, if there are more languages than panels.
     """
     numbers = (
         (group.task, group.language, shots, *row)

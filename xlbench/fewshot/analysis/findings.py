@@ -50,9 +50,9 @@ def _claim(text: str, needs: str = groups.UNFINISHED, only: str = '') -> Callabl
     """Registers estimates that a finding claims to be above 0.
 
     Args:
-        text: The claim, and where the paper has it.
-        needs: Why there are no estimates, if there are none.
-        only: The kind of task that it is about; '' for both.
+      text: the claim, and where the paper has it.
+      needs: why there are no estimates, if there are none.
+      only: the kind of task that it is about; '' for both.
     """
 
     def register(estimates: _Estimates) -> _Estimates:
@@ -113,10 +113,10 @@ def _differences(
     """Estimates by how much one score is above another, the mean over the languages with both.
 
     Args:
-        system: Whose scores.
-        named: The name of each estimate, the lower and the higher score, as `System.stats` takes
-            them behind a language: K, or K, method and start.
-        languages: All target languages by default.
+      system: whose scores.
+      named: the name of each estimate, the lower and the higher score, as `System.stats` takes
+        them behind a language: K, or K, method and start.
+      languages: all target languages by default.
     """
     for name, *scores in named:
         every = (

@@ -25,15 +25,15 @@ class Adaptations:
     """The finished adaptations of a group in one sweep, with the learning rate that was chosen.
 
     Attributes:
-        sweep: Where they are from.
-        task: Of the benchmark, or a user's own.
-        language: ISO code.
-        shots: K; 0 without adaptation.
-        method: What is trained.
-        start: What is adapted.
-        rows: One for each bucket and seed.
-        empty: Numbers of the buckets without an example.
-        learning_rate: That was chosen; None without adaptation.
+      sweep: where they are from.
+      task: of the benchmark, or a user's own.
+      language: ISO code.
+      shots: K; 0 without adaptation.
+      method: what is trained.
+      start: what is adapted.
+      rows: one for each bucket and seed.
+      empty: numbers of the buckets without an example.
+      learning_rate: that was chosen; None without adaptation.
     """
 
     sweep: Sweep

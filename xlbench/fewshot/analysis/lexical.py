@@ -59,14 +59,14 @@ def overlaps(
     """Returns (unit, language, K) -> the overlap with the source language's training examples.
 
     Args:
-        open_prepared: From the name of a SeqIO task and a split to its prepared examples.
-        task: Of the benchmark.
-        source: ISO code of the language of source training.
-        languages: ISO codes.
-        shots: Values of K.
+      open_prepared: from the name of a SeqIO task and a split to its prepared examples.
+      task: of the benchmark.
+      source: ISO code of the language of source training.
+      languages: ISO codes.
+      shots: values of K.
 
     Raises:
-        prepared.NotPrepared: some of it is not there.
+      prepared.NotPrepared: some of it is not there.
     """
 
     def vocabularies(lang: str, split: str) -> dict[str, frozenset]:
@@ -88,9 +88,9 @@ class Correlation(NamedTuple):
     """The correlation of a factor with the gains, over languages: from -1 to 1.
 
     Attributes:
-        spearman: Of ranks.
-        pearson: Of values.
-        languages: How many were taken.
+      spearman: of ranks.
+      pearson: of values.
+      languages: how many were taken.
     """
 
     spearman: float
@@ -102,7 +102,7 @@ def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) ->
     """Returns correlations over the languages that have both; None as a factor is unknown.
 
     Raises:
-        UserError: there are too few languages, or one side is the same for all of them.
+      UserError: there are too few languages, or one side is the same for all of them.
     """
     known = [lang for lang in sorted(gains) if factor.get(lang) is not None]
     if len(known) < MIN_LANGUAGES:

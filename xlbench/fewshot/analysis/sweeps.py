@@ -67,16 +67,16 @@ class About(msgspec.Struct):
     """The part of a sweep's config.json that is read; None is what earlier versions lack.
 
     Attributes:
-        config: Of the sweep.
-        asked: What each command that added to the sweep asked for.
-        data: 'sample' or 'files'.
-        cwd: Where the sweep was begun.
-        contents: '<task>/<split>' -> `Prepared.content` of what was read.
-        examples: '<task>/<split>' -> number of examples.
-        git: The commit of this code.
-        devices: The mesh, in words.
-        dtype: Of the model.
-        versions: Of packages.
+      config: of the sweep.
+      asked: what each command that added to the sweep asked for.
+      data: 'sample' or 'files'.
+      cwd: where the sweep was begun.
+      contents: '<task>/<split>' -> `Prepared.content` of what was read.
+      examples: '<task>/<split>' -> number of examples.
+      git: the commit of this code.
+      devices: the mesh, in words.
+      dtype: of the model.
+      versions: of packages.
     """
 
     config: _Config = msgspec.field(default_factory=_Config)
@@ -104,13 +104,13 @@ class Sweep:
     """A sweep's workdir.
 
     Attributes:
-        workdir: The folder.
-        config: The resolved config, as it is in config.json.
-        about: What is known of config.json.
-        rows: All rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
-        lanes: By `Row.key`, the place of a row among the predictions of its group, in workdirs of
-            earlier versions; None in others.
-        dropped: A sentence if the last line of results.jsonl was left out; else ''.
+      workdir: the folder.
+      config: the resolved config, as it is in config.json.
+      about: what is known of config.json.
+      rows: all rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
+      lanes: by `Row.key`, the place of a row among the predictions of its group, in workdirs of
+        earlier versions; None in others.
+      dropped: a sentence if the last line of results.jsonl was left out; else ''.
     """
 
     workdir: pathlib.Path
@@ -237,7 +237,7 @@ class Sweep:
         """Returns the prepared examples of a SeqIO task that the sweep has read.
 
         Raises:
-            prepared.NotPrepared: They are not there any more.
+          prepared.NotPrepared: they are not there any more.
         """
         contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
         content = contents.get(f'{name}/{split}')
@@ -350,13 +350,13 @@ class SourceTraining:
     """One source training, as far as its workdir tells.
 
     Attributes:
-        workdir: Of the training.
-        learning_rate: Of the last stage, at its highest; None if the config does not say.
-        batch_size: Likewise.
-        epochs: Over the training examples; None if their number is not known.
-        dev: Score on the source language's dev set, and of how many examples, at the step that is
-            adapted; or a sentence on why that is not known.
-        test: Likewise, on its test set.
+      workdir: of the training.
+      learning_rate: of the last stage, at its highest; None if the config does not say.
+      batch_size: likewise.
+      epochs: over the training examples; None if their number is not known.
+      dev: score on the source language's dev set, and of how many examples, at the step that is
+        adapted; or a sentence on why that is not known.
+      test: likewise, on its test set.
     """
 
     workdir: pathlib.Path

@@ -33,8 +33,8 @@ class Overlaps(NamedTuple):
     """Lexical overlap of languages with the language of source training.
 
     Attributes:
-        percent: (unit, language, K) -> 0 to 100, of the languages whose buckets are at hand.
-        missing: Language -> why there is no overlap.
+      percent: (unit, language, K) -> 0 to 100, of the languages whose buckets are at hand.
+      missing: language -> why there is no overlap.
     """
 
     percent: dict[tuple[str, str, int], float]
@@ -65,10 +65,10 @@ class System:
     """The sweeps that adapt one source-trained model to one task.
 
     Attributes:
-        task: Of the benchmark.
-        sweeps: One or several.
-        name: What tells it from other systems of the task; '' for the only one.
-        searched: Workdirs of source training for the task, the one that is adapted among them.
+      task: of the benchmark.
+      sweeps: one or several.
+      name: what tells it from other systems of the task; '' for the only one.
+      searched: workdirs of source training for the task, the one that is adapted among them.
     """
 
     task: str
@@ -352,8 +352,8 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     """Sorts sweeps by task and source-trained model.
 
     Args:
-        sweeps: Of any tasks.
-        searched: Workdirs of further source training, beside those that the sweeps have searched.
+      sweeps: of any tasks.
+      searched: workdirs of further source training, beside those that the sweeps have searched.
     """
     by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
@@ -394,8 +394,8 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     """Returns language -> mean score with K shots less the zero-shot score.
 
     Args:
-        system: Whose scores.
-        shots: K; None averages the gains of all K, of those languages that have all of them.
+      system: whose scores.
+      shots: K; None averages the gains of all K, of those languages that have all of them.
     """
     every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:

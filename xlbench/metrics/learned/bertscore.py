@@ -65,18 +65,18 @@ class BertScore(contract.OfTexts):
     A target may be several references; the best precision, recall and F1 count, each for itself.
 
     Attributes:
-        lang: ISO code of the texts, or en-sci; it decides the model and the baseline.
-        model: a folder, or a name of the Hugging Face hub; '' is the package's for the language.
-        layer: of which the vectors are; 0 are the embeddings, -1 the package's for the model.
-        idf: whether rare tokens of the references weigh more.
-        rescale: whether the baseline of the language and model becomes 0; it is a file of the
-            package bert-score, if `baseline` names none.
-        baseline: a table with a row a layer: layer, precision, recall, F1.
-        lowercase: whether texts are lower-cased, as ClidSum does.
-        batch_size: the package's, 64 by default, which decides a few scores: in a batch it pads
-            with similarities of 0, so that a token that is unlike all others counts as 0 and not
-            below, but for those beside the longest text. 1 compares each pair for itself. How
-            texts are really encoded does not depend on it.
+      lang: ISO code of the texts, or en-sci; it decides the model and the baseline.
+      model: a folder, or a name of the Hugging Face hub; '' is the package's for the language.
+      layer: of which the vectors are; 0 are the embeddings, -1 the package's for the model.
+      idf: whether rare tokens of the references weigh more.
+      rescale: whether the baseline of the language and model becomes 0; it is a file of the
+        package bert-score, if `baseline` names none.
+      baseline: a table with a row a layer: layer, precision, recall, F1.
+      lowercase: whether texts are lower-cased, as ClidSum does.
+      batch_size: the package's, 64 by default, which decides a few scores: in a batch it pads
+        with similarities of 0, so that a token that is unlike all others counts as 0 and not
+        below, but for those beside the longest text. 1 compares each pair for itself. How
+        texts are really encoded does not depend on it.
     """
 
     lang: str = ''
@@ -114,13 +114,13 @@ class BertScore(contract.OfTexts):
         """BERTScore by any encoder, whether or not the package knows it.
 
         Args:
-            model: a folder, or a name of the hub.
-            lang: of the texts, if it is known.
-            layer: of which the vectors are; -1 is the package's for the model, or else three
-                quarters of its layers, as 9 of 12.
+          model: a folder, or a name of the hub.
+          lang: of the texts, if it is known.
+          layer: of which the vectors are; -1 is the package's for the model, or else three
+            quarters of its layers, as 9 of 12.
 
         Raises:
-            UserError: a layer has to be found for a model that is not here.
+          UserError: a layer has to be found for a model that is not here.
         """
         if layer == -1 and model not in _LAYERS:
             config = files.read_json(weights.folder(model) / 'config.json', dict)
@@ -256,8 +256,8 @@ def _weights(
     """Ids of a text [length] -> the weights of its tokens [length]: 1 or idf; 0 for special ones.
 
     Args:
-        references: ids, of which idf is counted; None weighs all alike.
-        special: ids that weigh nothing; with idf they are in every reference, or count as others.
+      references: ids, of which idf is counted; None weighs all alike.
+      special: ids that weigh nothing; with idf they are in every reference, or count as others.
     """
     if references is None:
         return lambda ids: (~np.isin(ids, np.array(special))).astype(np.float32)
@@ -278,10 +278,10 @@ def _match(
     """[precision, recall, F1] of two texts.
 
     Args:
-        candidate, reference: [length, dim], of norm 1.
-        weights, other_weights: [length], of the candidate's and the reference's tokens.
-        floors: the least that tokens of the reference and of the candidate are similar to the most
-            similar one of the other text: 0 beside padding, else -1.
+      candidate, reference: [length, dim], of norm 1.
+      weights, other_weights: [length], of the candidate's and the reference's tokens.
+      floors: the least that tokens of the reference and of the candidate are similar to the most
+        similar one of the other text: 0 beside padding, else -1.
     """
     if len(candidate) == 2 or len(reference) == 2:  # Nothing but special tokens.
         return np.zeros(3)

@@ -42,8 +42,8 @@ class Bleurt(contract.OfTexts):
     It is not multiplied by 100, unlike the other scores.
 
     Attributes:
-        checkpoint: a folder with a published checkpoint, unpacked, or one for transformers; or a
-            name of the Hugging Face hub with such a one.
+      checkpoint: a folder with a published checkpoint, unpacked, or one for transformers; or a
+        name of the Hugging Face hub with such a one.
     """
 
     checkpoint: str = 'BLEURT-20'

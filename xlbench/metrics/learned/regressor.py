@@ -53,10 +53,10 @@ class Regressor:
     """A checkpoint of BLEURT.
 
     Args:
-        folder: a published checkpoint, with saved_model.pb, or one for transformers.
+      folder: a published checkpoint, with saved_model.pb, or one for transformers.
 
     Raises:
-        UserError: A file that is missing or broken, or a model of another kind.
+      UserError: a file that is missing or broken, or a model of another kind.
     """
 
     def __init__(self, folder: pathlib.Path):
@@ -149,7 +149,7 @@ def _check(params: dict[str, np.ndarray], num_heads: int, folder: pathlib.Path) 
     """Checks the parameters and returns the number of layers.
 
     Raises:
-        UserError: Parameters are missing, or are of another model.
+      UserError: parameters are missing, or are of another model.
     """
     layers = {int(match[1]) for name in params if (match := re.search(r'/layer_(\d+)/', name))}
     count = len(layers)

@@ -36,10 +36,10 @@ def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     """The float32 variables by their names; others, such as a step's counter, are left out.
 
     Args:
-        prefix: FOLDER/variables/variables of a SavedModel, or FOLDER/model.ckpt-1000.
+      prefix: FOLDER/variables/variables of a SavedModel, or FOLDER/model.ckpt-1000.
 
     Raises:
-        UserError: A file that is not there, or is not what it should be.
+      UserError: a file that is not there, or is not what it should be.
     """
     index = prefix.with_name(f'{prefix.name}.index')
     try:

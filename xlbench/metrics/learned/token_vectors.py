@@ -34,11 +34,11 @@ class TokenEncoder:
     """The encoder of a folder, cut off behind a layer.
 
     Args:
-        folder: with a checkpoint of an encoder and its vocabulary.
-        layer: the last one; 0 are the embeddings.
+      folder: with a checkpoint of an encoder and its vocabulary.
+      layer: the last one; 0 are the embeddings.
 
     Attributes:
-        special: the ids of the tokens that open and close a text.
+      special: the ids of the tokens that open and close a text.
     """
 
     def __init__(self, folder: pathlib.Path, layer: int):

@@ -22,9 +22,9 @@ def missing(metric: str, model: str, size: str = '') -> list[str]:
     """Lists the steps that are needed before a model can be read; none if it is here.
 
     Args:
-        metric: that takes it, for the message.
-        model: a folder or a hub name.
-        size: of the download, if it is known.
+      metric: that takes it, for the message.
+      model: a folder or a hub name.
+      size: of the download, if it is known.
     """
     name = hub_name(model)
     if pathlib.Path(name).expanduser().is_dir():

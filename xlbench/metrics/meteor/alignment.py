@@ -24,11 +24,11 @@ class Match(NamedTuple):
     """Words of the reference that are those of the hypothesis.
 
     Attributes:
-        start, length: where in the reference.
-        other, other_length: where in the hypothesis.
-        module: which module has found it: its place in the list of modules.
-        gain: what it adds to the coverage: its words on both sides. Of a match that is not exact
-            each side counts half and is cut, so that single words add nothing.
+      start, length: where in the reference.
+      other, other_length: where in the hypothesis.
+      module: which module has found it: its place in the list of modules.
+      gain: what it adds to the coverage: its words on both sides. Of a match that is not exact
+        each side counts half and is cut, so that single words add nothing.
     """
 
     start: int
@@ -142,7 +142,7 @@ class Paraphrases:
     """Runs of words that a table has side by side.
 
     Args:
-        rows: phrase and paraphrase, in the table's order.
+      rows: phrase and paraphrase, in the table's order.
     """
 
     def __init__(self, rows: Iterable[tuple[str, str]]):
@@ -220,10 +220,10 @@ def align(
     """The alignment that the tool chooses.
 
     Args:
-        hypothesis, reference: words.
-        matchers: the modules; where the words of both texts have equal keys, only the first one is
-            asked.
-        beam: number of paths that are followed.
+      hypothesis, reference: words.
+      matchers: the modules; where the words of both texts have equal keys, only the first one is
+        asked.
+      beam: number of paths that are followed.
     """
     if [*map(key, hypothesis)] == [*map(key, reference)]:
         matchers = matchers[:1]
@@ -272,9 +272,9 @@ def _search(
     """The free matches of the best path.
 
     Args:
-        starts: of each word of the reference, the free matches that begin with it.
-        fixed: the matches that every path has, by their first words.
-        beam: number of paths that are followed.
+      starts: of each word of the reference, the free matches that begin with it.
+      fixed: the matches that every path has, by their first words.
+      beam: number of paths that are followed.
     """
     used = other_used = 0
     for step in fixed.values():

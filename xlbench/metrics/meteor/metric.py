@@ -60,18 +60,18 @@ class Meteor(contract.OfTexts):
     A target may be several references: a list of texts; the one with the best score counts.
 
     Attributes:
-        lang: ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
-        task: the tool's -t, what the parameters were fitted to; '' is the language's default.
-        modules: the tool's -m; () are the language's own.
-        text: 'norm' (the tool's -norm), 'norm_nopunct', 'lower' or 'raw', which neither sets
-            punctuation apart nor changes case; '' is 'norm' where the tool can, and else 'lower'.
-        parameters: alpha, beta, gamma and delta in place of the task's.
-        weights: of the modules, in place of the task's.
-        beam: paths that the search for the alignment follows.
-        characters: whether lengths and matches are counted in characters, the tool's -ch.
-        paraphrases: a file in place of METEOR's table.
-        function_words: a file of words, one a line, in place of the English ones that the tool
-            takes for every language.
+      lang: ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
+      task: the tool's -t, what the parameters were fitted to; '' is the language's default.
+      modules: the tool's -m; () are the language's own.
+      text: 'norm' (the tool's -norm), 'norm_nopunct', 'lower' or 'raw', which neither sets
+        punctuation apart nor changes case; '' is 'norm' where the tool can, and else 'lower'.
+      parameters: alpha, beta, gamma and delta in place of the task's.
+      weights: of the modules, in place of the task's.
+      beam: paths that the search for the alignment follows.
+      characters: whether lengths and matches are counted in characters, the tool's -ch.
+      paraphrases: a file in place of METEOR's table.
+      function_words: a file of words, one a line, in place of the English ones that the tool
+        takes for every language.
     """
 
     lang: str
@@ -303,10 +303,10 @@ def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bo
       -> "don 't go , it 's 5,000 us dollars ."
 
     Args:
-        text: one line.
-        lang: METEOR's name of one of `_NORMALISED`.
-        prefixes: words that a dot belongs to; True: before a number only.
-        keep_marks: False removes punctuation, as -noPunct does.
+      text: one line.
+      lang: METEOR's name of one of `_NORMALISED`.
+      prefixes: words that a dot belongs to; True: before a number only.
+      keep_marks: False removes punctuation, as -noPunct does.
     """
     text = _OTHER.sub(r' \g<0> ', f' {text} ')
     text = _DOTS.sub(lambda match: f' {_KEPT_DOTS * len(match[0])} ', text)

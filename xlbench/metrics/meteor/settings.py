@@ -73,10 +73,10 @@ class Statistics(NamedTuple):
     asked, while `chunks` and `matched` are in words.
 
     Attributes:
-        lengths: of the texts.
-        modules: of the words that each module has matched.
-        matched: words of both sides.
-        chunks: runs of matches; none of a text that matches as a whole.
+      lengths: of the texts.
+      modules: of the words that each module has matched.
+      matched: words of both sides.
+      chunks: runs of matches; none of a text that matches as a whole.
     """
 
     lengths: tuple[int, ...]

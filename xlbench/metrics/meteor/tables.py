@@ -60,8 +60,8 @@ class Synonyms(NamedTuple):
     """WordNet as METEOR has it.
 
     Attributes:
-        synsets: word -> numbers of its sets.
-        base_forms: word -> the words that it is an irregular form of.
+      synsets: word -> numbers of its sets.
+      base_forms: word -> the words that it is an irregular form of.
     """
 
     synsets: dict[str, frozenset[int]]
@@ -72,7 +72,7 @@ def find() -> pathlib.Path | None:
     """METEOR's jar on this machine, None where it is not there; see the top of this file.
 
     Raises:
-        UserError: XLBENCH_METEOR names something else.
+      UserError: xLBENCH_METEOR names something else.
     """
     named = os.environ.get(VARIABLE, '')
     if named:
@@ -150,8 +150,8 @@ def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list
     """The rows (phrase, paraphrase) of a table that may match in some texts, in its order.
 
     Args:
-        path: gzipped lines: a probability, a phrase, a phrase that may stand for it.
-        texts: words of each.
+      path: gzipped lines: a probability, a phrase, a phrase that may stand for it.
+      texts: words of each.
     """
     runs = _runs(texts)
     rows = []

@@ -40,8 +40,8 @@ def document(sections: Sequence[Section], mark: str) -> str:
     """The page.
 
     Args:
-        sections: What to show.
-        mark: A comment at its start that says where the file comes from.
+      sections: what to show.
+      mark: a comment at its start that says where the file comes from.
     """
     latex: dict[str, str] = {}
     made = [_section(section, f's{i}', latex) for i, section in enumerate(sections, 1)]
@@ -58,10 +58,10 @@ def of_tables(
     """A page of tables alone, whose rows can be sorted.
 
     Args:
-        title: At its top.
-        sections: A title, a line and a table each.
-        mark: See `document`.
-        made_by: The program and its flag.
+      title: at its top.
+      sections: a title, a line and a table each.
+      mark: see `document`.
+      made_by: the program and its flag.
     """
     latex: dict[str, str] = {}
     made = [
@@ -170,12 +170,12 @@ class _Shown:
     """A table as the page shows it.
 
     Attributes:
-        table: What is shown.
-        name: The element's.
-        rows: Each with its class, and the class of the mark that the system has in plots.
-        compared: Names of the systems that are sorted and compared with each other.
-        reference: The one that others are compared with unless the reader chooses one.
-        sense: 1 where higher numbers are better, -1 where lower ones are, 0 if nobody knows.
+      table: what is shown.
+      name: the element's.
+      rows: each with its class, and the class of the mark that the system has in plots.
+      compared: names of the systems that are sorted and compared with each other.
+      reference: the one that others are compared with unless the reader chooses one.
+      sense: 1 where higher numbers are better, -1 where lower ones are, 0 if nobody knows.
     """
 
     table: Table

@@ -31,13 +31,13 @@ class Example:
     """An example of a task.
 
     Attributes:
-        task: SeqIO task name.
-        id: Of the example in its split.
-        input: What was to be answered.
-        references: What was expected, one or more.
-        texts: System -> what it wrote.
-        scores: System -> the score of that; where the predictions have one.
-        others: System -> the texts that it would have written next.
+      task: SeqIO task name.
+      id: of the example in its split.
+      input: what was to be answered.
+      references: what was expected, one or more.
+      texts: system -> what it wrote.
+      scores: system -> the score of that; where the predictions have one.
+      others: system -> the texts that it would have written next.
     """
 
     task: str

@@ -28,13 +28,13 @@ class Headline(NamedTuple):
     """The best run, and what it is compared with.
 
     Attributes:
-        system: Its name.
-        mark: The class of its mark.
-        value: Its main score.
-        score: Name of that.
-        where: What the score is of.
-        others: 'best baseline' and so on, with its name, its score, the gain over it, and 'gain',
-            'loss' or None where that is not known.
+      system: its name.
+      mark: the class of its mark.
+      value: its main score.
+      score: name of that.
+      where: what the score is of.
+      others: 'best baseline' and so on, with its name, its score, the gain over it, and 'gain',
+        'loss' or None where that is not known.
     """
 
     system: str

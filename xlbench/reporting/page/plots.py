@@ -34,9 +34,9 @@ def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
     """Each system's main score in the ranked column, with what its seeds say; none without two.
 
     Args:
-        section: Whose systems.
-        style: Of them.
-        prefix: Of the names of files.
+      section: whose systems.
+      style: of them.
+      prefix: of the names of files.
     """
     if style.column is None:
         return []

@@ -22,10 +22,10 @@ class Style:
     """The ranks, colours and markers of the systems of a section.
 
     Attributes:
-        column: In which systems are ranked: the mean of all that most runs have; None if the
-            section has no scores.
-        ranked: The runs that have it, the best first; then those that have other columns.
-        places: The name of a run -> its place among the colours; others are drawn in grey.
+      column: in which systems are ranked: the mean of all that most runs have; None if the
+        section has no scores.
+      ranked: the runs that have it, the best first; then those that have other columns.
+      places: the name of a run -> its place among the colours; others are drawn in grey.
     """
 
     column: Column | None
@@ -108,9 +108,9 @@ def scale(axes: Axes, label: str = '', *, across: bool = False) -> None:
     """Gives a plot quiet lines behind it, along one axis.
 
     Args:
-        axes: The plot.
-        label: Of the axis that has the numbers.
-        across: Whether the numbers go from left to right.
+      axes: the plot.
+      label: of the axis that has the numbers.
+      across: whether the numbers go from left to right.
     """
     axes.grid(axis='x' if across else 'y', color=drawing.LINE, linewidth=0.8)
     axes.set_axisbelow(True)

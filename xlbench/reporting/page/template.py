@@ -30,11 +30,11 @@ def render(
     """Fills page.html of a package, whose style is page.css beside it.
 
     Args:
-        package: The Python package that the files are in.
-        scripts: Names of the files of its script, in their order, behind what all pages share.
-        data: What the script reads: the content of an element of type application/json.
-        images: Whether the page shows images that stand in it.
-        context: The template's variables, beside `style`, `script`, `data` and `policy`.
+      package: the Python package that the files are in.
+      scripts: names of the files of its script, in their order, behind what all pages share.
+      data: what the script reads: the content of an element of type application/json.
+      images: whether the page shows images that stand in it.
+      context: the template's variables, beside `style`, `script`, `data` and `policy`.
     """
     templates = _environment(package)
     # The hashes are of what stands between the tags, with the line ends of the page.

@@ -26,15 +26,15 @@ class Board:
     """The systems of a benchmark, each under its setting and model.
 
     Attributes:
-        benchmark: Of them.
-        systems: Those of runs.
-        chains: By model, systems that generate in one language and translate what they wrote.
-        papers: Those of the paper, where its numbers may stand beside ours.
-        data: 'sample', 'official' or 'other'.
-        split: That was scored.
-        notes: What has to be said of the data and the runs, about the data first.
-        others: Systems and runs that follow no setting, by name.
-        only: The benchmark's tasks that are shown; none: all.
+      benchmark: of them.
+      systems: those of runs.
+      chains: by model, systems that generate in one language and translate what they wrote.
+      papers: those of the paper, where its numbers may stand beside ours.
+      data: 'sample', 'official' or 'other'.
+      split: that was scored.
+      notes: what has to be said of the data and the runs, about the data first.
+      others: systems and runs that follow no setting, by name.
+      only: the benchmark's tasks that are shown; none: all.
     """
 
     benchmark: ParallelBenchmark
@@ -112,14 +112,14 @@ def read(
     """Sorts runs of a benchmark by setting and model.
 
     Args:
-        runs: Any number of runs, and of chains of models that were scored.
-        benchmark: Whose runs are taken.
-        step: 'last', 'best', the name of a stage, or a step.
-        split: By default the test split where it was scored.
-        rating: The file of a fitted rating, which is predicted for every text; '' for none.
+      runs: any number of runs, and of chains of models that were scored.
+      benchmark: whose runs are taken.
+      step: 'last', 'best', the name of a stage, or a step.
+      split: by default the test split where it was scored.
+      rating: the file of a fitted rating, which is predicted for every text; '' for none.
 
     Raises:
-        UserError: No run is of the benchmark, or they were scored on different splits.
+      UserError: no run is of the benchmark, or they were scored on different splits.
     """
     sections = [
         section

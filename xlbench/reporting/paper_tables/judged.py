@@ -29,10 +29,10 @@ class Fits:
     """How regressors and scores correlate with ratings (Pearson), by target: an aspect, or 'mean'.
 
     Attributes:
-        regressors: Target -> regressor -> correlation on the texts that choose one.
-        scores: Target -> score -> correlation on the texts that test; fitted_rating is that of the
-            regressor that was chosen for the target.
-        notes: What they were fitted on.
+      regressors: target -> regressor -> correlation on the texts that choose one.
+      scores: target -> score -> correlation on the texts that test; fitted_rating is that of the
+        regressor that was chosen for the target.
+      notes: what they were fitted on.
     """
 
     regressors: Mapping[str, Mapping[str, float]]
@@ -112,12 +112,12 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     """How many examples each threshold of the overlap leaves: table 6.
 
     Args:
-        board: Of runs on the data.
-        paper_table: What is asked for.
-        root: Of the data that `python -m xlbench.data mtg_build` has built; '' for none.
+      board: of runs on the data.
+      paper_table: what is asked for.
+      root: of the data that `python -m xlbench.data mtg_build` has built; '' for none.
 
     Raises:
-        UserError: There is no such data.
+      UserError: there is no such data.
     """
     if not root and not board.is_official:
         return Table(paper_table.short, missing='it is made of --rough=DATA')
@@ -205,10 +205,10 @@ def preference(
     """Bars of a generator and a retriever in English (arXiv:2106.02017, figure 2).
 
     Args:
-        sections: Those of the benchmark.
-        paper_table: With the tasks that are compared.
-        rated: Sets of replies, of which judges have chosen the best: 1 for the best, -1 for the
-            worst, and the mean over judges; systems are named after the folders of runs.
+      sections: those of the benchmark.
+      paper_table: with the tasks that are compared.
+      rated: sets of replies, of which judges have chosen the best: 1 for the best, -1 for the
+        worst, and the mean over judges; systems are named after the folders of runs.
     """
     chosen = {task: _english(sections, task) for task in paper_table.values('task')}
     if not any(chosen.values()):

@@ -29,15 +29,15 @@ class Material:
     """Holds the inputs of a paper's tables and figures.
 
     Attributes:
-        benchmark: Whose paper has them.
-        runs: Finished runs, and chains that were scored.
-        step: That is shown: 'last', 'best', the name of a stage, or a number.
-        split: That is shown; by default the test split where it was scored.
-        rating: File of a fitted rating, which is predicted for every text; '' for none.
-        rated: Texts with the ratings of judges.
-        fits: How regressors and scores correlate with ratings.
-        rough: Data root of rough data that was built; '' for none.
-        tasks: The benchmark's tasks that are shown; none: all.
+      benchmark: whose paper has them.
+      runs: finished runs, and chains that were scored.
+      step: that is shown: 'last', 'best', the name of a stage, or a number.
+      split: that is shown; by default the test split where it was scored.
+      rating: file of a fitted rating, which is predicted for every text; '' for none.
+      rated: texts with the ratings of judges.
+      fits: how regressors and scores correlate with ratings.
+      rough: data root of rough data that was built; '' for none.
+      tasks: the benchmark's tasks that are shown; none: all.
     """
 
     benchmark: Benchmark
@@ -133,12 +133,12 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
     """The tables or figures of a benchmark's paper with some numbers.
 
     Args:
-        benchmark: Whose.
-        kind: 'table' or 'figure'.
-        numbers: 'all', or numbers with commas. Example: 4,7
+      benchmark: whose.
+      kind: 'table' or 'figure'.
+      numbers: 'all', or numbers with commas. Example: 4,7
 
     Raises:
-        UserError: The paper has no such one, or reports do not make it.
+      UserError: the paper has no such one, or reports do not make it.
     """
     made = (t for t in benchmark.paper_tables if t.shows in MAKERS and t.name.startswith(kind))
     known = {table.number: table for table in made}

@@ -28,11 +28,11 @@ class Bars(NamedTuple):
     """A panel of bars.
 
     Attributes:
-        title: Of the panel.
-        groups: Labels of the groups of bars, from left to right.
-        heights: Series -> a number for each group; NaN for none.
-        marks: Series -> what the paper has for each group; NaN for none.
-        labels: Group -> what stands above it, such as * for a significant difference.
+      title: of the panel.
+      groups: labels of the groups of bars, from left to right.
+      heights: series -> a number for each group; NaN for none.
+      marks: series -> what the paper has for each group; NaN for none.
+      labels: group -> what stands above it, such as * for a significant difference.
     """
 
     title: str

@@ -22,15 +22,15 @@ class RatedText(msgspec.Struct):
     """A line of ratings.jsonl, as `python -m xlbench.annotate score` writes it.
 
     Attributes:
-        task: Its task.
-        id: Of the example.
-        prediction: The text.
-        references: What it should have been.
-        ratings: Aspect -> the mean of the judges.
-        lang: ISO code of the text.
-        study: Title and hash of the study.
-        data: 'sample' where the example is made up.
-        system: That wrote it.
+      task: its task.
+      id: of the example.
+      prediction: the text.
+      references: what it should have been.
+      ratings: aspect -> the mean of the judges.
+      lang: ISO code of the text.
+      study: title and hash of the study.
+      data: 'sample' where the example is made up.
+      system: that wrote it.
     """
 
     task: str
@@ -48,14 +48,14 @@ def read_texts(paths: Sequence[str], lang: str = '') -> tuple[list[RatedText], s
     """Reads files of rated texts.
 
     Args:
-        paths: Files that `python -m xlbench.annotate score` wrote.
-        lang: ISO code of the texts that do not say theirs.
+      paths: files that `python -m xlbench.annotate score` wrote.
+      lang: ISO code of the texts that do not say theirs.
 
     Returns:
-        The texts, and the SHA-256 of their lines.
+      The texts, and the SHA-256 of their lines.
 
     Raises:
-        UserError: A line is no rated text, or lines differ in their aspects.
+      UserError: a line is no rated text, or lines differ in their aspects.
     """
     texts: list[RatedText] = []
     digest = hashlib.sha256()

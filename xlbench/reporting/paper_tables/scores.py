@@ -59,10 +59,10 @@ class Staged(NamedTuple):
     """A setting after its first stage and after its last.
 
     Attributes:
-        first: The score after the first stage.
-        last: After the last one.
-        difference: Last minus first, None where there is no test; NaN as the p-value of equal ones.
-        p_value: Corrected for the settings of the same task and model.
+      first: the score after the first stage.
+      last: after the last one.
+      difference: last minus first, None where there is no test; NaN as the p-value of equal ones.
+      p_value: corrected for the settings of the same task and model.
     """
 
     first: Cell
@@ -82,10 +82,10 @@ def stages(
     """The main score after the first stage and after the last, and whether they differ: table 7.
 
     Args:
-        board: The runs after their last stage.
-        paper_table: What is asked for.
-        first: The same runs after their first stage; None where no run has two stages.
-        names: Of the two stages.
+      board: the runs after their last stage.
+      paper_table: what is asked for.
+      first: the same runs after their first stage; None where no run has two stages.
+      names: of the two stages.
     """
     score = board.main_score()
     made = staged(board, paper_table, first, score) if first else {}
