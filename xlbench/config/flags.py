@@ -153,12 +153,11 @@ def _blaming(path: str) -> Iterator[None]:
         raise
     except Exception as error:
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
-        for frame in traceback.extract_tb(error.__traceback__):
-            if frame.filename == path:
-                line = frame.lineno
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((f.lineno for f in reversed(frames) if f.filename == path), line)
         message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
-        place = f'{path}:{line}' if line else path
-        raise UserError(f'{place}: {type(error).__name__}: {message}') from error
+        where = f'{path}:{line}' if line else path
+        raise UserError(f'{where}: {type(error).__name__}: {message}') from error
 
 
 def _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
