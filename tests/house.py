@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3774, 26),
     'chains': (693, 4),
-    'config': (1972, 9),
+    'config': (1971, 9),
     'configs': (2074, 20),
     'data': (12655, 53),
     'decoding': (1198, 10),
