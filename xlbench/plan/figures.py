@@ -201,9 +201,10 @@ def _plan_lines(plan: Plan, device: Described) -> Iterator[str]:
 
 
 def _hours_lines(hours: Hours, plan: Plan) -> Iterator[str]:
+    compiled = '' if plan['programs'] else 'nothing was compiled: '
     yield (
         f"the model's own products of a step (three forward passes) "
-        f'{quantity(plan["model_flops"], "FLOP")}; nothing was compiled: at an MFU of '
+        f'{quantity(plan["model_flops"], "FLOP")}; {compiled}at an MFU of '
         f'{hours["mfu"]:.0%}, which is assumed, a step takes {1e3 * hours["step_seconds"]:.3g} ms'
     )
     for name, number in hours['stages'].items():
