@@ -368,7 +368,7 @@ def test_scored_files(tmp_path):
 
 
 def parse(line: str):
-    record = answer_lines._json(line)
+    record = answer_lines._record(line)
     return record, str(answer_lines._value(record, 'prediction'))
 
 

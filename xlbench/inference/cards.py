@@ -185,7 +185,7 @@ class Card:
         }
 
     def _usage(self) -> dict[str, Any]:
-        """What card.md needs to show how a folder gives the answers of its run."""
+        """Returns what card.md needs to show how a folder gives the answers of its run."""
         tokenizer, tasks = self.tokenizer, self.notes.tasks
         kind = _KINDS.get(self.family) or FAMILIES[self.family].kind
         marks = {}
@@ -260,7 +260,7 @@ def _each_once(names: Iterable[str]) -> list[str] | None:
 
 
 def _mark(tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes) -> dict[str, str] | None:
-    """What tells a model a target language, if anything does.
+    """Says what tells a model a target language, if anything does.
 
     Returns:
       What stands 'before' the input, and further arguments of `generate` and, as 'load', of

@@ -114,7 +114,7 @@ class Suite:
                 )
 
     def facts(self, counts: Sequence[int] = (1,)) -> dict[str, Json]:
-        """What metrics.json says of the metrics, for these numbers of references of examples."""
+        """Returns what metrics.json says of the metrics, for these numbers of references."""
         hashes = {'hashes': self.hashes} if self.hashes else {}
         return {'signatures': self.signatures_of(counts), **hashes, 'metrics': self.written}
 

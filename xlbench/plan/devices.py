@@ -59,7 +59,7 @@ TPUS = ('v4', 'v5e', 'v5p', 'v6e')
 
 
 class Gpu(NamedTuple):
-    """What XLA has to know of a GPU to compile for it; NVIDIA's data sheets and tuning guides.
+    """A GPU as XLA has to know it to compile for it; NVIDIA's data sheets and tuning guides.
 
     Attributes:
       kind: as jax names its devices.

@@ -1,4 +1,4 @@
-"""What answers prompts: servers with OpenAI's interface, and generators of this project.
+"""Engines that answer prompts: servers with OpenAI's interface, and generators of this project.
 
 A request is a prompt with the answers to choose from, or without any for a free text. Engines have
 the contract of those of translation, with requests as texts, so that answers are kept, retried and
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class _Answer(msgspec.Struct, omit_defaults=True):
-    """What is kept of an answer.
+    """The part of an answer that is kept.
 
     Attributes:
       text: that the model wrote.

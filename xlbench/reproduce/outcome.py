@@ -1,4 +1,4 @@
-"""What the commands of some experiments came to: their folders, the text of a table, its gaps."""
+"""The outcome of some experiments' commands: their folders, the text of a table, its gaps."""
 
 import dataclasses
 import pathlib

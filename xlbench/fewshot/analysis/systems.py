@@ -42,7 +42,7 @@ class Overlaps(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What is trained, and from where; see results.Group."""
+    """A method and where it starts; see results.Group."""
 
     method: str
     start: str
@@ -116,11 +116,11 @@ class System:
 
     @functools.cached_property
     def adapted(self) -> dict[tuple[str, int], Adaptations]:
-        """Returns (language, K) -> adaptations in the way that the tables show."""
+        """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
         return {
             (lang, shots): stats
             for (lang, shots, method, start), stats in sorted(self.groups.items())
-            if shots and stats.rows and (method, start) == self.way
+            if shots and stats.rows and (method, start) == FULL
         }
 
     @functools.cached_property

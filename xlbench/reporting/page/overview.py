@@ -1,4 +1,4 @@
-"""What a section says in words: what was compared, the answer, and where its numbers come from."""
+"""A section in words: what was compared, the answer, and where its numbers come from."""
 
 import json
 import statistics

@@ -86,7 +86,7 @@ class Board:
     def printed_row(
         self, table: PaperTable, name: str, places: Iterable[tuple[Mapping[str, str], str]]
     ) -> list[Row]:
-        """What a table of the paper prints, by key and score, beside official data."""
+        """Returns what a table of the paper prints, by key and score, beside official data."""
         texts = [table.printed_value(*place) for place in places] if self.is_official else []
         return paper_row(name, (Cell(text=text or '-') for text in texts))
 
