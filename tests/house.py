@@ -32,7 +32,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'pipeline': (3496, 14),
     'plan': (1784, 7),
     'preparation': (1830, 10),
-    'programs': (3574, 19),
+    'programs': (3575, 19),
     'prompting': (619, 5),
     'reporting': (6734, 36),
     'reproduce': (3142, 13),

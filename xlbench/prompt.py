@@ -134,7 +134,8 @@ def _labels(args: argparse.Namespace) -> None:
         journal = results.Journal(args.workdir)
         rows = sweeps.rows(args.task, languages, args.shots, buckets)
         sweeps.run(journal, rows, data, chosen, jobs)
-        ordered = sorted(journal.rows, key=lambda row: rows.index(row) if row in rows else 0)
+        places = {row.key: place for place, row in enumerate(rows)}
+        ordered = sorted(journal.rows, key=lambda row: places.get(row.key, len(places)))
         results.write_csv(ordered, pathlib.Path(args.workdir) / 'results.csv')
     for lang in languages:
         for k in args.shots:
