@@ -6,7 +6,7 @@ import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled, prepared
-from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep
+from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep, workdir
 from xlbench.metrics import tagging
 from xlbench.system import errors
 
@@ -426,6 +426,23 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     ]  # fmt: skip
     with pytest.raises(errors.UserError, match=r"unknown dev in config\.adapt\.dev 'dev'"):
         opened(root, view, dev='dev')
+
+
+def test_dev_sets_of_other_shots_are_of_the_buckets_that_are_there(tmp_path):
+    def splits(shots):
+        needed = corpus_lib.needed('udpos', 'de', shots, 'other_shots', str(tmp_path))
+        return [split for _, split in needed]
+
+    assert splits([1]) == ['test', 'shots_1', 'shots_2', 'shots_4']  # Made when they are needed.
+    for k in (1, 4):
+        (tmp_path / f'fewshot/buckets/udpos/{k}-shots').mkdir(parents=True)
+    assert splits([1]) == splits([1, 4]) == ['test', 'shots_1', 'shots_4']
+    assert splits([2]) == ['test', 'shots_1', 'shots_2', 'shots_4']  # Whose lack is an error.
+    check, name = workdir._check_other_shots, 'fewshot_udpos_de_de'
+    begun = {f'{name}/test': 'x', f'{name}/shots_1': 'y', f'{name}/shots_4': 'z'}
+    check('RUN', begun, begun | {'fewshot_udpos_fr_fr/shots_2': 'x'})
+    with pytest.raises(errors.UserError, match=r'had buckets of 1, 4 shots when .*now 1, 2, 4;'):
+        check('RUN', begun, begun | {f'{name}/shots_2': 'x'})
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ asked for: a sweep that grows keeps the programs, shapes and random numbers that
 """
 
 import functools
+import pathlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -32,7 +33,9 @@ DEV_SETS = ('validation', 'other_shots', 'none')
 _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
 
 
-def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
+def needed(
+    task: str, lang: str, shots: Sequence[int], dev: str, root: str = ''
+) -> list[tuple[str, str]]:
     """Lists the pairs of task and split that a `Corpus` is made of.
 
     Args:
@@ -40,9 +43,15 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
       lang: ISO code.
       shots: numbers of shots.
       dev: one of DEV_SETS.
+      root: of the data; of published buckets, those that are not there make no dev examples.
     """
     # The dev set of a number of shots must not depend on which others are asked for.
-    numbers = (topics.shots(task) or shots) if dev == 'other_shots' else shots
+    numbers = shots
+    if dev == 'other_shots':
+        published = pathlib.Path(root) / 'fewshot' / 'buckets' / task
+        allowed = topics.shots(task) or shots
+        there = [k for k in allowed if (published / f'{k}-shots').is_dir()]
+        numbers = {*shots, *(there or allowed)}
     splits = ['test', *(f'shots_{number}' for number in sorted({*numbers}))]
     splits += ['validation'] if dev == 'validation' else []
     return [(topics.task_name(task, lang), split) for split in splits]

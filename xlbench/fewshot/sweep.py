@@ -260,12 +260,18 @@ def trained_pairs(config: ConfigDict) -> list[tuple[str, str]]:
     return [pair for stage in stages for pair in config_lib.stage_pairs(stage)]
 
 
+def _of_language(config: ConfigDict, adapt: Adapt, language: str) -> list[tuple[str, str]]:
+    """Returns (task, split) of all that adaptations to a language read."""
+    root = config.source.data.root
+    return corpus_lib.needed(config.task, language, adapt.shots, adapt.dev, root)
+
+
 def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     """Returns (task or mixture, split) of all that `open_data` opens."""
     pairs = [
         pair
         for language in adapt.languages
-        for pair in corpus_lib.needed(config.task, language, adapt.shots, adapt.dev)
+        for pair in _of_language(config, adapt, language)
     ]
     if not config.source_workdir:
         pairs += trained_pairs(config)
@@ -296,7 +302,7 @@ def open_corpora(
         tokenizers.load(config.source.data.vocabulary, config.source.data.root)  # Knows letters.
     with progress_lib.Progress('read', len(left), 'languages') as progress:
         for language in left:
-            needed = corpus_lib.needed(config.task, language, adapt.shots, adapt.dev)
+            needed = _of_language(config, adapt, language)
             splits = {split: data[name, split][0][0] for name, split in needed}
             corpora[language] = corpus_lib.Corpus(splits, adapt, view, source.further_labels)
             progress.add()

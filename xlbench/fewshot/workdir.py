@@ -18,7 +18,7 @@ from xlbench.system.files import Json
 # The keys of config.adapt of which a later command may name others.
 GROWING = (
     'languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'head_learning_rates',
-    'seeds',
+    'lora_learning_rates', 'seeds',
 )  # fmt: skip
 
 _PLACES = ('root', 'vocabulary')  # Of config.source.data.
@@ -53,6 +53,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
             f'config.source_workdir={config.source_workdir} has another model than when {workdir} '
             'was started; name the original one, or choose another --workdir'
         )
+    if block.get('dev') == 'other_shots':
+        _check_other_shots(workdir, before.get('contents') or {}, about['contents'])
     # This also compares the contents of the data with those that the sweep was begun with.
     config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
     if not begun:
@@ -74,6 +76,29 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
     if new != {key: before.get(key) for key in new}:
         text = json.dumps(before | new, indent=1, ensure_ascii=False)
         files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
+
+
+def _check_other_shots(
+    workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]
+) -> None:
+    """Raises UserError if dev sets would be of other buckets than those of the sweep so far."""
+
+    def shots(contents: Mapping[str, Json]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for task, _, split in (name.partition('/') for name in contents):
+            if split.startswith('shots_'):
+                found.setdefault(task, set()).add(split.removeprefix('shots_'))
+        return found
+
+    begun, found = shots(before), shots(now)
+    for task in sorted(begun.keys() & found.keys()):
+        if begun[task] != found[task]:
+            was, is_now = (', '.join(sorted(x, key=int)) for x in (begun[task], found[task]))
+            raise UserError(
+                f'{task} had buckets of {was} shots when {workdir} was begun, of which its dev '
+                f'sets are made, and now {is_now}; put back those that it had, or choose another '
+                '--workdir'
+            )
 
 
 def _places(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Json]:
