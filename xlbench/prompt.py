@@ -34,7 +34,6 @@ import functools
 import os
 import pathlib
 import sys
-import tempfile
 from collections.abc import Sequence
 
 from xlbench.system import errors, files, flags as shared, locks
@@ -70,8 +69,9 @@ def main(argv: Sequence[str]) -> int | None:
     if not all(text.isdecimal() for text in shots):
         raise UserError(f'--shots={args.shots} is not numbers with a + between them, such as 0+4')
     args.shots = sorted({*map(int, shots)})
-    args.root = shared.chosen_root(args.root)
-    args.cache = args.cache or os.path.join(args.root, 'prompts')
+    args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'prompts')
+    if not args.like:
+        args.root = shared.chosen_root(args.root)
     from xlbench.benchmarks import topics
 
     if topics.declared(args.task):
@@ -177,10 +177,10 @@ def _texts(args: argparse.Namespace) -> None:
     given = {name: getattr(args, name) for name in ('like', 'num_examples', 'system', 'seed')}
     given |= {'root': args.root, 'vocabulary': where['vocabulary']}
     chosen = [f'--{name}={value}' for name, value in given.items() if value]
-    with tempfile.TemporaryDirectory() as folder:  # The workdir keeps the answers.
-        output = os.path.join(folder, f'{args.task}.txt')
-        files.write(output, ''.join(f'{answer}\n' for answer in answers))
-        score.main([output, f'--task={args.task}', f'--workdir={args.workdir}', *chosen])
+    name = os.path.basename(os.path.abspath(args.workdir))
+    output = os.path.join(args.cache, f'{name}-{args.task}.txt')  # What is scored is named so.
+    files.write(output, ''.join(f'{answer}\n' for answer in answers))
+    score.main([output, f'--task={args.task}', f'--workdir={args.workdir}', *chosen])
 
 
 if __name__ == '__main__':

@@ -336,6 +336,10 @@ COMMANDS = {
         'translate', 'chain {0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root '
         '--cache={0}/cache --workdir={0}/system', _chained, after='train', kills=25,
     ),
+    'prompt': Command(
+        'prompt', '{0}/run --task=mtg_qg_en_de --shots=0 --num_examples=2 --like={0}/run '
+        '--cache={0}/cache --workdir={0}/prompted', _chained, after='train', kills=25,
+    ),
     'report': Command('report', '{0}/run --output={0}/report', after='train', kills=30),
     'score': Command(
         'score', '{0}/answers.txt --references={0}/references.txt --lang=en '
