@@ -115,7 +115,7 @@ def _labels(args: argparse.Namespace) -> None:
     config = ConfigDict({
         'task': args.task,
         'adapt': {
-            'languages': languages, 'shots': args.shots, 'methods': [sweeps.METHOD],
+            'languages': languages, 'shots': args.shots, 'methods': [results.PROMPT],
             'starts': [sweeps.START], 'buckets': args.buckets, 'dev': 'none',
             'test_examples': args.num_examples, 'lengths': {'inputs': 1 << 20},
         },

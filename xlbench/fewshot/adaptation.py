@@ -13,9 +13,10 @@ epochs before any lane may end is known in advance, so the device runs them in o
 Two things make this cheap. The full method trains only those rows of the embedding table that occur
 in some bucket, because without weight decay Adam moves no others. The methods that freeze the
 encoder run it once over every text, without dropout, and train only the head, which reads the
-hidden states as if they were tokens. LoRA trains thin matrices beside kernels that all lanes share.
-fsxlt/code runs the frozen encoder at every step, with
+hidden states as if they were tokens. fsxlt/code runs the frozen encoder at every step, with
 dropout, and so does `Adapt.frozen_dropout`; dev and test sets are read once even then.
+
+LoRA trains the head and thin matrices beside kernels that all lanes share.
 """
 
 import collections
@@ -49,7 +50,6 @@ from xlbench.training.objectives.contract import Params
 
 Item = TypeVar('Item')
 
-_TRAINED_LORA = ('lora_a', 'lora_b')
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
 MEMORY_SHARE = 0.8
@@ -112,8 +112,11 @@ class Adapter:
         self._shared, whole = (), None
         if self._method.lora:
             adapted = self._with_lora(frozen.params)
-            trained = ('classifier/', *(name for name in adapted if name[-6:] in _TRAINED_LORA))
-            flat = {name: leaf for name, leaf in adapted.items() if name.startswith(trained)}
+            flat = {
+                name: leaf
+                for name, leaf in adapted.items()
+                if name.startswith('classifier/') or name.endswith(('/lora_a', '/lora_b'))
+            }
             self._shared = {name: adapted[name] for name in adapted.keys() - flat.keys()}
             whole = model
         elif not self._method.encoder:

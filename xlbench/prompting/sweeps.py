@@ -13,7 +13,7 @@ from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
 from xlbench.fewshot import results, settings
-from xlbench.fewshot.results import ZERO_SHOT, Row
+from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Row
 from xlbench.metrics import tagging
 from xlbench.prompting import engines
 from xlbench.prompting.engines import Request
@@ -21,7 +21,7 @@ from xlbench.prompting.templates import Template
 from xlbench.system.progress import Progress
 from xlbench.translation.jobs import Job
 
-METHOD, START = 'prompt', 'none'
+START = 'none'
 _TOKENS_A_WORD = 8  # That a tagged word may take of an answer.
 
 
@@ -113,7 +113,7 @@ def rows(
     made = []
     for lang in languages:
         for k in shots:
-            lanes = [(n, METHOD, 0.0, 0) for n in buckets] if k else [(None, ZERO_SHOT, None, None)]
+            lanes = [(n, PROMPT, 0.0, 0) for n in buckets] if k else [(None, ZERO_SHOT, None, None)]
             made += [
                 Row(
                     task, lang, k, bucket, method, START, rate, seed, score=None,
@@ -150,6 +150,7 @@ def run(
     }
     for lang, of_lang in data.items():
         journal.add_gold(asked[0].task, lang, gold[lang], of_lang.labels, len(of_lang.test))
+    view = 'tagging' if topics.is_tagging(asked[0].task) else 'classification'
     left = [row for row in asked if not journal.has(row.key)]
     with Progress('prompted', len(left), 'rows') as progress:
         for row in left:
@@ -160,7 +161,6 @@ def run(
                 answers = engines.ask(jobs[row.language], requests)
                 pairs = zip(of_lang.test, answers, strict=True)
                 found = of_lang.flat([of_lang.read_answer(template, *pair) for pair in pairs])
-                view = 'tagging' if topics.is_tagging(row.task) else 'classification'
                 score = settings.score(view, of_lang.labels, gold[row.language], found)
                 done = dataclasses.replace(row, score=score, examples=len(bucket), status='done')
                 most = 1 + max(of_lang.num_buckets(row.shots) - 1, row.bucket or 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from xlbench.benchmarks.paper import Key
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Group
+from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import statistics as tests
 from xlbench.reporting.tables import Column, Table
 
@@ -21,7 +21,7 @@ def value(
     if system is None:
         return None
     group = Group(key['language'], shots, key['method'], key['start'])
-    prompted = Group(group.language, shots, 'prompt' if shots else group.method, 'none')
+    prompted = Group(group.language, shots, PROMPT if shots else group.method, 'none')
     stats = system.groups.get(group) or system.groups.get(prompted)
     if stats is None and (key['language'], shots) == (system.source_language, 0):
         number = None if isinstance(system.source_score, str) else system.source_score[0]
@@ -54,7 +54,7 @@ def of_buckets(
             for row in sweep.rows:
                 if row.bucket is not None and row.score is not None:
                     # What is prompted with a bucket competes with what is adapted to it as a whole.
-                    is_prompted = row.method == 'prompt'
+                    is_prompted = row.method == PROMPT
                     group = Group(row.language, row.shots) if is_prompted else row.group
                     groups = found.setdefault(name, {}).setdefault((row.task, group), {})
                     groups.setdefault(str(row.bucket), []).append(row.score)

@@ -16,7 +16,7 @@ from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical, paper
 from xlbench.fewshot.analysis.groups import Adaptations, adaptations
 from xlbench.fewshot.analysis.sweeps import SourceTraining, Sweep, read_source
-from xlbench.fewshot.results import ZERO_SHOT, Group
+from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
@@ -56,7 +56,7 @@ METHODS = {
     'cos_pooler': 'COS+Pooler',
     'fc_reset_pooler': 'FC(reset)+Pooler',
     'lora': 'LoRA',
-    'prompt': 'prompts',
+    PROMPT: 'prompts',
 }
 
 
@@ -207,7 +207,7 @@ class System:
     @functools.cached_property
     def source(self) -> SourceTraining | str:
         """Reads the training of the model that is adapted; or a sentence on why it cannot."""
-        if self.way.method == 'prompt':
+        if self.way.method == PROMPT:
             return 'nothing is trained; a model is prompted'
         return read_source(self.sweeps[0].source_workdir, self.task, self.source_language)
 
@@ -258,7 +258,7 @@ class System:
         """Returns why no language compares with the paper; '' if some may."""
         if self.task not in FEWSHOT.tasks:
             return f'{self.task} is not a task of the paper'
-        if self.way.method == 'prompt':
+        if self.way.method == PROMPT:
             return 'a model is prompted, which the paper has not done'
         for sweep in self.sweeps:
             if sweep.about.data != 'files':
@@ -414,18 +414,18 @@ def about_groups(system: System, **fields: str) -> list[str]:
     lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
     method, start = fields.get('method', 'full'), fields.get('start', 'source')
     if (method, start) != FULL:
-        without = ', without source training' if start == 'none' and method != 'prompt' else ''
+        without = ', without source training' if start == 'none' and method != PROMPT else ''
         lines.append(f'Method: {METHODS.get(method, method)}{without}.')
-    trained = [stats for group, stats in groups.items() if group.method != 'prompt']
+    trained = {group: stats for group, stats in groups.items() if group.method != PROMPT}
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
-        for group, stats in groups.items():
-            if stats in trained and stats.rows and stats.has_dev == has_dev:
+        for group, stats in trained.items():
+            if stats.rows and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
             how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
-    seeds = sorted({str(stats.seed) for stats in trained if stats.rows})
+    seeds = sorted({str(stats.seed) for stats in trained.values() if stats.rows})
     lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
     return [*lines, *about_gaps(system, **fields)]
 
