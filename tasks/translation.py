@@ -89,9 +89,9 @@ def count_dialogues(split: str, *paths: str) -> int:
 
 def register(task: str, source: str, target: str) -> None:
     """Adds the task of one corpus in one direction."""
-    count = None
     if task == 'wmt20':
         files, read = news_files, functools.partial(read_news, source)
+        count = pipeline.RecordSource.count
         hint = 'python -m xlbench.data list wmt20 says how to get it'
     else:
         files, read, count = dialogue_files, read_dialogues, count_dialogues

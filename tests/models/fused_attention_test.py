@@ -212,14 +212,16 @@ def test_kernels_of_other_devices(kernels, monkeypatch):
     close(both(seen, masks.source_mask(ids, source), Q, K, heads=1), 1e-5)
 
 
-def test_gpus_take_their_kernels_on_request(monkeypatch):
+def test_gpus_take_their_kernels(monkeypatch):
     """What would be compiled for them has the kernels, and no array of queries x keys."""
     monkeypatch.setattr(choice, 'platform', lambda: 'gpu')
     sizes = 4, 512, 512, True
     config = functools.partial(models.config, 'mt5', 'sample', num_heads=6)
-    assert not choice.takes_fused(config(), *sizes)
-    assert 'not been timed' in choice.describe(config())
-    assert choice.takes_fused(config(attention='fused'), *sizes)
+    assert choice.takes_fused(config(), *sizes)
+    assert choice.takes_fused(config(), 4, 64, 64, True)
+    assert not choice.takes_fused(config(), 4, 32, 32, True)
+    assert not choice.takes_fused(config(attention='plain'), *sizes)
+    assert choice.describe(config()) == 'attention: fused; plain below 4,096 pairs of query and key'
     with pytest.raises(UserError, match=r'whole heads of .*, and these are 6 heads of 80'):
         choice.check(config(attention='fused', head_dim=80))
 
@@ -231,8 +233,11 @@ def test_gpus_take_their_kernels_on_request(monkeypatch):
 
     shapes = ((2, 640, 128), 'bfloat16'), ((2, 1280), 'float32'), ((2, 640), 'int32')
     shapes = [jax.ShapeDtypeStruct(*shape) for shape in shapes]
-    traced = jax.jit(jax.grad(loss, (0, 1))).trace(*shapes)
-    text = traced.lower(lowering_platforms=('cuda',)).as_text()
+    device = jax.sharding.AbstractDevice('NVIDIA H100 80GB HBM3', 132, 'gpu')
+    mesh = jax.sharding.AbstractMesh((1,), ('data',), abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        traced = jax.jit(jax.grad(loss, (0, 1))).trace(*shapes)
+        text = traced.lower(lowering_platforms=('cuda',)).as_text()
     assert text.count('@__gpu$xla.gpu.triton') == 4 and '640x640' not in text
 
 

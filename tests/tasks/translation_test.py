@@ -20,9 +20,12 @@ def root(tmp_path):
 
 
 def pairs(name, split):
+    """All pairs of a split, as many as the source counts."""
     source = pipeline.get(name).source
     chunks = source.chunks(split, source.paths(split))
-    return [pair for c in chunks for pair in zip(c['inputs'], c['targets'], strict=True)]
+    found = [pair for c in chunks for pair in zip(c['inputs'], c['targets'], strict=True)]
+    assert source.num_input_examples(split) == len(found)
+    return found
 
 
 def test_names_and_scenarios():

@@ -76,6 +76,7 @@ SCRIPTS = (
     *(Script(f'memory_{size}', f'memory --cases={cases}') for size, cases in MEMORY.items()),
     _torch('dual_encoder', 'dual_encoder --rounds=5', 'transformers'),
     _torch('dual_encoder_bf16', 'dual_encoder --rounds=5 --dtype=bfloat16', 'transformers'),
+    Script('attention', 'attention'),
     _torch('beam_search', 'beam_search', 'transformers'),
     _torch('beam_search_32k', 'beam_search --vocab_size=32128', 'transformers'),
     _torch('fewshot_fc', 'fewshot'),

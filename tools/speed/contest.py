@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import interleaved
+import machine
 
 RATE = 2e-5  # Of AdamW in a train step.
 ADAMW = {'name': 'adamw', 'learning_rate': RATE, 'schedule': 'constant'}
@@ -24,6 +25,8 @@ TRAINER = dict(
 )  # fmt: skip
 THREADS = ('--threads', 0, "PyTorch's; 0: its own choice")
 DEVICE = ('--device', 'cpu', "PyTorch's: cpu or cuda")
+OURS = ('--our_attention', 'auto', "xlbench's", ('auto', 'plain', 'fused'))
+COMPILE = ('--compile', 'no', 'whether torch.compile compiles the loss', ('no', 'yes'))
 DTYPE = ('--dtype', 'float32', 'float32 or bfloat16', ('float32', 'bfloat16'))
 
 Flag = tuple[str, Any, str] | tuple[str, Any, str, Sequence[str]]
@@ -69,6 +72,8 @@ class Contest(NamedTuple):
       write: given a folder and the arguments, writes what both sides read, as `args.folder`.
       show: what to print after a step's seconds, given what the step returned.
       note: given the arguments, what a reader of the figure must know.
+      parts: given the arguments and types, our model, objective and batch of a train step, whose
+        products on a GPU are compared with its peak.
     """
 
     doc: str
@@ -84,6 +89,7 @@ class Contest(NamedTuple):
     write: Callable[[str, argparse.Namespace], None] | None = None
     show: Callable[[Any], str] = lambda answer: ''
     note: Callable[[argparse.Namespace], str] = lambda args: ''
+    parts: Callable[..., tuple[Any, Any, Mapping]] | None = None
 
     def main(self) -> None:
         """The command line."""
@@ -101,8 +107,12 @@ class Contest(NamedTuple):
         for side, times in seconds.items():
             print(f'{side}: {amount / statistics.median(times):,.2f} {self.unit}/s (median)')
         interleaved.print_ratios(seconds)
+        note = self.note(args)
+        if self.parts and args.device == 'cuda':
+            note = shares_of_peak(self.parts(args), machine.gpu(), seconds)
+            print(note)
         against = {'torch': self.against(args)}
-        rows = interleaved.rows(self.work(args), seconds, against, self.note(args))
+        rows = interleaved.rows(self.work(args), seconds, against, note)
         interleaved.write(args.json, rows)
 
 
@@ -113,6 +123,8 @@ def begin_torch(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     torch.manual_seed(0)
+    if getattr(args, 'device', 'cpu') == 'cuda':  # As XLA multiplies float32 there: in TF32.
+        torch.set_float32_matmul_precision('high')
 
 
 def mt5(vocab_size: int, layers: int = 8, attention: str | None = None):
@@ -143,7 +155,8 @@ def cast(args: argparse.Namespace):
 
 def cast_words(args: argparse.Namespace) -> str:
     """How PyTorch computes, for `Contest.against`."""
-    return 'autocast' if args.dtype == 'bfloat16' else args.dtype
+    words = 'autocast' if args.dtype == 'bfloat16' else args.dtype
+    return f'{words}, torch.compile' if args.compile == 'yes' else words
 
 
 def adamw_step(args: argparse.Namespace, model, loss: Callable):
@@ -151,6 +164,8 @@ def adamw_step(args: argparse.Namespace, model, loss: Callable):
     import torch
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
+    if args.compile == 'yes':
+        loss = torch.compile(loss, dynamic=False)
 
     def step():
         with cast(args):
@@ -226,3 +241,37 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
 
     step.parameters, step.run = parameters, run
     return step
+
+
+def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) -> str:
+    """How much of a GPU's peak each side reaches: 3 times the products of the forward pass.
+
+    Args:
+      parts: our model, objective and batch.
+      gpu: as its maker names it.
+      seconds: of every round, by side.
+    """
+    import os
+
+    os.environ['JAX_PLATFORMS'] = 'cpu'  # Nothing is run, and the sides had the GPU.
+    import jax
+
+    from xlbench.parallel import partitioning
+    from xlbench.training import products, train_step
+
+    model, objective, batch = parts
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    params = jax.eval_shape(
+        lambda key: train_step.init_params(model, objective, mesh, key), jax.random.key(0)
+    )
+    traced = jax.make_jaxpr(lambda *args: objective.loss(model, *args))(
+        params, batch, jax.random.key(0)
+    )
+    flops, peak = 3 * products.matmul_flops(traced.jaxpr), partitioning.peak_flops(mesh, gpu)
+    if not peak:
+        return ''
+    shares = (
+        f'{side} {flops / statistics.median(times) / peak:.0%}'
+        for side, times in seconds.items()
+    )
+    return f'of {peak / 1e12:.0f} TFLOP/s: {", ".join(shares)}'

@@ -46,17 +46,16 @@ def torch_step(args: argparse.Namespace):
     return contest.adamw_step(args, model, loss)
 
 
-def xlbench_step(args: argparse.Namespace):
-    """A function that trains on one batch with xlbench."""
+def parts(args: argparse.Namespace, **types: str):
+    """The model, the objective and a batch of xlbench's."""
     import numpy as np
 
     from xlbench import models
     from xlbench.training import objectives
 
-    types = contest.start(args.dtype)
     model = models.build(
         'dual_encoder', 'mbert', shared=True, pooling='mean', normalize=True, has_pooler=False,
-        dropout_rate=0.0, attention_dropout_rate=0.0, **types,
+        dropout_rate=0.0, attention_dropout_rate=0.0, attention=args.our_attention, **types,
     )  # fmt: skip
     objective = objectives.build(
         'retrieval', loss='softmax', scale=SCALE, chunk_rows=args.chunk_rows
@@ -71,7 +70,12 @@ def xlbench_step(args: argparse.Namespace):
         tokens = rng.integers(5, VOCAB_SIZE, shape).astype(np.int32)
         batch[f'{side}_encoder_input_tokens'] = tokens
         batch[f'{side}_encoder_segment_ids'] = np.ones(shape, np.int32)
-    return contest.xlbench_step(model, objective, batch)
+    return model, objective, batch
+
+
+def xlbench_step(args: argparse.Namespace):
+    """A function that trains on one batch with xlbench."""
+    return contest.xlbench_step(*parts(args, **contest.start(args.dtype)))
 
 
 CONTEST = contest.Contest(
@@ -80,7 +84,7 @@ CONTEST = contest.Contest(
         ('--batch_size', 32, 'pairs'),
         ('--length', 64, 'tokens of a text'),
         ('--chunk_rows', 0, "xlbench's; 0: the whole batch"),
-        contest.DTYPE, contest.DEVICE, contest.THREADS,
+        contest.DTYPE, contest.DEVICE, contest.COMPILE, contest.OURS, contest.THREADS,
     ),
     torch=torch_step,
     xlbench=xlbench_step,
@@ -91,6 +95,7 @@ CONTEST = contest.Contest(
     against=lambda args: f'PyTorch, {contest.cast_words(args)}, fused AdamW, sdpa',
     amount=lambda args: args.batch_size,
     unit='pairs',
+    parts=parts,
     rounds=7,
     warmups=contest.WARMUPS,
     show=lambda loss: f' (loss {loss:.4f})',

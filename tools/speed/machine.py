@@ -60,6 +60,16 @@ def _cpu() -> str:
     return f'{fields["model name"]} (family {family}, model {model})'
 
 
+def gpu() -> str:
+    """The name of the first GPU, as NVIDIA's driver has it; '' where there is none."""
+    command = ['nvidia-smi', '--query-gpu=name', '--format=csv,noheader']
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return text.partition('\n')[0]
+    except (OSError, subprocess.CalledProcessError):
+        return ''
+
+
 def _os() -> str:
     """The name of the operating system."""
     try:

@@ -36,15 +36,17 @@ def torch_step(args: argparse.Namespace):
     return contest.adamw_step(args, model, loss)
 
 
-def xlbench_step(args: argparse.Namespace):
-    """A function that trains on one batch with xlbench."""
+def parts(args: argparse.Namespace, **types: str):
+    """The model, the objective and a batch of xlbench's."""
     import numpy as np
 
     from xlbench import models
     from xlbench.training import objectives
 
-    types = contest.start(args.dtype)
-    model = models.build('mt5', 'small', vocab_size=args.vocab_size, dropout_rate=0.0, **types)
+    model = models.build(
+        'mt5', 'small', vocab_size=args.vocab_size, dropout_rate=0.0, attention=args.our_attention,
+        **types,
+    )  # fmt: skip
     rng = np.random.default_rng(0)
     batch = {}
     for side, length in (('encoder', args.inputs), ('decoder', args.targets)):
@@ -54,7 +56,12 @@ def xlbench_step(args: argparse.Namespace):
         batch[f'{side}_positions'] = np.broadcast_to(np.arange(length, dtype=np.int32), shape)
     batch['decoder_target_tokens'] = np.roll(batch['decoder_input_tokens'], -1, axis=1)
     batch['decoder_loss_weights'] = np.ones(shape, np.float32)
-    step = contest.xlbench_step(model, objectives.build('generation'), batch)
+    return model, objectives.build('generation'), batch
+
+
+def xlbench_step(args: argparse.Namespace):
+    """A function that trains on one batch with xlbench."""
+    step = contest.xlbench_step(*parts(args, **contest.start(args.dtype)))
     check_parameters(args, step.parameters)
     return step
 
@@ -76,7 +83,7 @@ CONTEST = contest.Contest(
         # The bias of T5 needs a gradient, which is slower through sdpa: eager takes 0.75 of its
         # time.
         ('--attention', 'eager', "PyTorch's: sdpa or eager"),
-        contest.DTYPE, contest.DEVICE, contest.THREADS,
+        contest.DTYPE, contest.DEVICE, contest.COMPILE, contest.OURS, contest.THREADS,
     ),
     torch=torch_step,
     xlbench=xlbench_step,
@@ -87,6 +94,7 @@ CONTEST = contest.Contest(
     against=lambda args: f'PyTorch, {contest.cast_words(args)}, fused AdamW, {args.attention}',
     amount=lambda args: args.batch_size * (args.inputs + args.targets),
     unit='tokens',
+    parts=parts,
     rounds=7,
     warmups=contest.WARMUPS,
     show=lambda loss: f' (loss {loss:.4f})',

@@ -27,7 +27,7 @@ from xlbench.models.dense import Initializer
 from xlbench.models.embeddings import Embedding, look_up
 from xlbench.models.norms import LayerNorm
 from xlbench.models.placement import place
-from xlbench.models.positions import LearnedPositions, sinusoids
+from xlbench.models.positions import LearnedPositions, for_each_row, sinusoids
 from xlbench.models.recurrence import Ssru
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
@@ -190,7 +190,8 @@ class Stack(transformer.Stack):
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         table = self.position_cache(tokens.shape[1])
         if positions is None:
-            return self._sum(tokens, jnp.arange(tokens.shape[1])[None], table[None], train)
+            rows = for_each_row(table, len(tokens), self.config.dtype)
+            return self._sum(tokens, jnp.arange(tokens.shape[1])[None], rows, train)
         return self._sum(tokens, positions, place(look_up(table, positions)), train)
 
     def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:

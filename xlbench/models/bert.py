@@ -22,7 +22,7 @@ from xlbench.models.embeddings import Embedding
 from xlbench.models.families import variant_of
 from xlbench.models.masks import segment_mask
 from xlbench.models.norms import LayerNorm
-from xlbench.models.positions import LearnedPositions
+from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
 
 INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, initializer_range.
@@ -196,7 +196,8 @@ class Stack(transformer.Stack):
         if self.config.relpos_buckets:
             positions = None  # Layers have distances.
         elif positions is None:
-            x = x + self.position_embedder.table(tokens.shape[1]).astype(x.dtype)
+            table = self.position_embedder.table(tokens.shape[1])
+            x = x + for_each_row(table, len(x), x.dtype)
         else:
             x = x + self.position_embedder(positions)
         if type_ids is not None:

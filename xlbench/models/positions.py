@@ -1,5 +1,6 @@
 """Positions: T5's relative biases, sines and cosines, and learned tables."""
 
+import functools
 import math
 
 import flax.linen as nn
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 
 from xlbench.models.embeddings import Embedding
 from xlbench.models.placement import constrain
@@ -141,3 +143,33 @@ class LearnedPositions(Embedding):
                 f'a sequence of {length} tokens does not fit a model with {most} learned '
                 'positions; shorten the lengths of the batches, or max_length of decoding'
             )
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def for_each_row(table: jax.Array, batch: int, dtype: DTypeLike) -> jax.Array:
+    """[length, features] -> [batch, length, features], the same in all rows.
+
+    Its gradient is a sum over rows. XLA lays the sum's operand out for it, and all activations of a
+    stack likewise, which are then turned for each product; on GPUs the sum is a product, therefore.
+    """
+    return jnp.broadcast_to(table.astype(dtype), (batch, *table.shape))
+
+
+def _for_each_row_fwd(table, batch, dtype):
+    return for_each_row(table, batch, dtype), None
+
+
+def _for_each_row_bwd(batch, dtype, _, g):
+    del batch, dtype
+
+    def product(g: jax.Array) -> jax.Array:
+        ones = jnp.ones(len(g), g.dtype)
+        return jnp.einsum('b,bld->ld', ones, g, preferred_element_type=jnp.float32)
+
+    def added(g: jax.Array) -> jax.Array:
+        return jnp.sum(g, axis=0, dtype=jnp.float32)
+
+    return (lax.platform_dependent(g, cuda=product, default=added),)
+
+
+for_each_row.defvjp(_for_each_row_fwd, _for_each_row_bwd)

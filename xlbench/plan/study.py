@@ -9,10 +9,10 @@ import pathlib
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
-from jax.extend.core import Jaxpr, JaxprEqn
+from jax.extend.core import Jaxpr
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -25,6 +25,7 @@ from xlbench.plan.programs import Job
 from xlbench.system import files, machine
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
+from xlbench.training import products
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
 
@@ -121,7 +122,7 @@ def study(
     }
     with partitioning.activate(job.mesh), Progress(f'compiling {name}'):
         traced = jitted.trace(*args)
-        program['matmul_flops'] = matmul_flops(traced.jaxpr.jaxpr, trips)
+        program['matmul_flops'] = products.matmul_flops(traced.jaxpr.jaxpr, trips)
         program['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
         try:
             compiled = traced.lower().compile()
@@ -220,41 +221,6 @@ def refused(message: str) -> Refusal:
     return {'needed': None, 'limit': None, 'message': line[:300]}
 
 
-def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
-    """Counts the FLOPs of all products over all devices: 2 for a multiplication and addition.
-
-    Args:
-      jaxpr: whole, with those inside it.
-      trips: what a loop of unknown length counts as.
-    """
-    total = 0
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == 'dot_general':
-            (contracted, _), _ = eqn.params['dimension_numbers']
-            left = eqn.invars[0].aval.shape
-            total += (
-                2
-                * math.prod(eqn.outvars[0].aval.shape)
-                * math.prod(left[axis] for axis in contracted)
-            )
-            continue
-        cost = eqn.params.get('cost_estimate')  # Of a kernel that says it.
-        if cost is not None:
-            total += cost.flops
-            continue
-        inside = [matmul_flops(inner, trips) for inner in _inner(eqn)]
-        if eqn.primitive.name == 'cond':
-            total += max(inside, default=0)
-        else:
-            times = {'scan': eqn.params.get('length', 1), 'while': trips}
-            if eqn.primitive.name == 'pallas_call':  # What is inside runs for each tile.
-                times['pallas_call'] = math.prod(eqn.params['grid_mapping'].grid)
-            if eqn.primitive.name == 'shard_map':  # What is inside is what one device does.
-                times['shard_map'] = eqn.params['mesh'].size
-            total += times.get(eqn.primitive.name, 1) * sum(inside)
-    return total
-
-
 def whole_activations(jaxpr: Jaxpr) -> list[Array]:
     """Finds activations that a model names and every device holds whole, the large ones."""
     arrays = []
@@ -267,18 +233,9 @@ def whole_activations(jaxpr: Jaxpr) -> list[Array]:
                 arrays.append(
                     {'bytes': size, 'type': str(aval), 'op': str(eqn.source_info.name_stack)}
                 )
-        for inner in _inner(eqn):
+        for inner in products.inner(eqn):
             arrays += whole_activations(inner)
     return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in arrays)]
-
-
-def _inner(eqn: JaxprEqn) -> Iterator[Jaxpr]:
-    for value in eqn.params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            if hasattr(item, 'jaxpr'):
-                yield item.jaxpr
-            elif hasattr(item, 'eqns'):
-                yield item
 
 
 def held_whole(job: Job) -> list[str]:
@@ -300,7 +257,7 @@ def model_flops(job: Job) -> int:
 
     with partitioning.activate(job.mesh):
         traced = jax.jit(loss).trace(job.state.params, job.batch, job.rng)
-    return 3 * matmul_flops(traced.jaxpr.jaxpr)
+    return 3 * products.matmul_flops(traced.jaxpr.jaxpr)
 
 
 def by_kind(collectives: Sequence[hlo.Collective]) -> list[Exchange]:

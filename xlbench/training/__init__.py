@@ -3,6 +3,7 @@
   objectives   what is learned: batches in, loss and predictions out
   losses       sums of losses over arrays
   train_step   fresh parameters, and one optimizer step, compiled once
+  products     counts the operations of a traced program
   rows         the rows of a token table that a step trains
   optimizers   optimizers, schedules, and which parameters move
   checkpoints  saves and restores a run
@@ -26,6 +27,7 @@ __all__ = [
     'messages',
     'objectives',
     'optimizers',
+    'products',
     'rows',
     'stage_steps',
     'train_step',

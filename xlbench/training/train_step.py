@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.system import machine
+from xlbench.training import products
 from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
@@ -207,7 +208,8 @@ class TrainStep:
     Attributes:
       compile_seconds: one entry per compilation.
       memory: the compiler's own accounting of the newest compilation, or None.
-      flops: of one step, as the compiler counts them, or None.
+      flops: of the products of one step on all devices, those that are computed twice counted
+        twice; None before it was traced.
       keeps_memory: whether what a step frees is kept for the next; `on_compile` may set it.
     """
 
@@ -226,7 +228,7 @@ class TrainStep:
         self._on_compile, self._compiling = on_compile, compiling
         self.compile_seconds: list[float] = []
         self.memory: CompiledMemory | None = None
-        self.flops: float | None = None
+        self.flops: int | None = None
         self.keeps_memory = False
         self._calls = 0  # Since the last compilation.
 
@@ -256,7 +258,10 @@ class TrainStep:
 
     def _lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
         with partitioning.activate(state.step.sharding.mesh):
-            return jitted(self._step, state).lower(state, batch, self._rng)
+            traced = jitted(self._step, state).trace(state, batch, self._rng)
+            # Compilers do not count what libraries and kernels of their own compute.
+            self.flops = products.matmul_flops(traced.jaxpr.jaxpr)
+            return traced.lower()
 
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
@@ -266,7 +271,6 @@ class TrainStep:
         self.compile_seconds.append(seconds + time.monotonic() - start)
         self._calls = 0
         self.memory = compiled.memory_analysis()
-        self.flops = (compiled.cost_analysis() or {}).get('flops')
         self._on_compile(self)
         return compiled
 

@@ -18,8 +18,7 @@ LANES = 128  # Numbers side by side in a TPU's register.
 POWERS = (16, 32, 64, 128)
 # The fewest logits of a head for which 'auto' takes the fused kernel: fewer cost little memory
 # and would not fill its blocks. On a CPU, whose cache holds more, fewer are as fast at once.
-MIN_LOGITS = 1 << 16
-MIN_LOGITS_ON_CPU = 1 << 22
+MIN_LOGITS = {'tpu': 1 << 16, 'gpu': 1 << 12, 'cpu': 1 << 22}
 # Most queries and keys together: so far it was compiled that what the kernels hold of a bias fits.
 MAX_LENGTH = 1 << 13
 # Whose kernels other devices run, in jax's interpreter and slowly: 'tpu' or 'gpu', for tests.
@@ -98,17 +97,11 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
     """Returns whether attention of these sizes is fused."""
     if cfg.attention == 'plain' or rows % parts('batch'):
         return False
-    if kernels() == 'gpu':  # Nobody has timed these kernels, so that they are taken on request.
-        return cfg.attention == 'fused' and not why_unsupported(cfg, train)
-    if cfg.attention == 'auto' and queries * keys < _fewest():
+    if cfg.attention == 'auto' and queries * keys < MIN_LOGITS[kernels()]:
         return False
     if kernels() == 'tpu' and queries + keys > MAX_LENGTH:
         return False
     return not why_unsupported(cfg, train)
-
-
-def _fewest() -> int:
-    return MIN_LOGITS_ON_CPU if kernels() == 'cpu' else MIN_LOGITS
 
 
 def share_of_peak(kernel: str) -> float | None:
@@ -145,12 +138,5 @@ def describe(cfg: Sizes) -> str:
         return ''  # Few texts are so long that it matters.
     if why := why_unsupported(cfg, train=True):
         return f'attention: plain; the fused one is not possible, because {why}'
-    if cfg.attention == 'auto' and kernels() == 'gpu':
-        return (
-            'attention: plain; config.model.attention=fused selects the fused kernels, which have '
-            'not been timed on GPUs'
-        )
-    short = (
-        f'; plain below {_fewest():,} pairs of query and key' if cfg.attention == 'auto' else ''
-    )
-    return f'attention: fused{short}'
+    fewest = f'{MIN_LOGITS[kernels()]:,} pairs of query and key'
+    return 'attention: fused' + (f'; plain below {fewest}' if cfg.attention == 'auto' else '')

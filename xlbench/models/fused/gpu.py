@@ -4,9 +4,9 @@ A program takes one block of queries or keys of one head of one row. No two prog
 place, so that results are the same in every run: that is why the gradients of queries, of keys and
 values, and of the bias have kernels of their own, each of which makes the weights anew.
 
-A bias of relative positions is one number for each head and difference; a tile of it is gathered
-from that vector. Its gradient is summed tile by tile over those tiles whose differences are the
-same, those of one diagonal of blocks, in one program.
+A bias of relative positions is one number for each head and difference, so that all tiles of a
+diagonal of blocks add the same, which is written once. Its gradient is summed over those tiles, by
+several programs for some rows each.
 """
 
 import functools
@@ -23,8 +23,11 @@ from xlbench.models.fused import choice, forms
 from xlbench.models.fused.forms import padded
 from xlbench.models.masks import ABSENT, MASKED
 
-# Queries and keys of a tile: powers of two, whose numbers fit the registers of a program.
+# Queries and keys of a tile: powers of two, whose numbers fit the registers of a program. On an
+# H100, tiles of 32 take twice as long, and those of 128 longer by a quarter.
 BLOCK = 64
+# Programs that keep a GPU busy: several for each of an H100's 132 multiprocessors.
+MANY = 1024
 
 
 class _Form(forms.Form):
@@ -34,6 +37,13 @@ class _Form(forms.Form):
     def diagonals(self) -> int:
         """Diagonals of blocks; in number n keys are n - blocks_q + 1 blocks behind queries."""
         return self.blocks_q + self.blocks_k - 1
+
+    @property
+    def groups(self) -> int:
+        """Groups of rows over which the gradient of the bias is summed by a program each."""
+        wanted = MANY / (self.diagonals * self.heads)
+        divisors = [n for n in range(1, self.batch + 1) if self.batch % n == 0]
+        return next((n for n in divisors if n >= wanted), self.batch)
 
 
 def _differences(by_difference: jax.Array, form: _Form) -> jax.Array:
@@ -61,10 +71,10 @@ def _of(block: jax.Array | int) -> pl.Slice:
 def _logits(form: _Form, i, j, q, k, bias_ref, query_ids, key_ids) -> jax.Array:
     """The logits of block i of queries and block j of keys, [BLOCK, BLOCK]."""
     s = triton.dot(q, k, trans_b=True)
+    if bias_ref is not None:
+        s = s + triton.load(bias_ref.at[j - i + (form.blocks_q - 1)])
     query = i * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 0)
     key = j * BLOCK + lax.broadcasted_iota(jnp.int32, s.shape, 1)
-    if bias_ref is not None:
-        s = s + triton.load(bias_ref.at[key - query + (form.padded_q - 1)])
     if key_ids is not None:
         s = jnp.where(query_ids[:, None] == key_ids[None, :], s, MASKED)
     if form.causal:
@@ -160,7 +170,7 @@ def _bias_kernel(
     form: _Form, q_ref, k_ref, v_ref, bias_ref, query_ids_ref, key_ids_ref, g_ref, largest_ref,
     mean_ref, sum_ref,
 ) -> None:  # fmt: skip
-    """The gradients of all logits on one diagonal of blocks, summed over it and over the rows."""
+    """The gradients of all logits on one diagonal of blocks, summed over it and a group of rows."""
     ahead = pl.program_id(0) - (form.blocks_q - 1)
     first = jnp.maximum(0, -ahead)
     last = jnp.minimum(form.blocks_q, form.blocks_k - ahead)
@@ -183,7 +193,7 @@ def _bias_kernel(
         return lax.fori_loop(first, last, add, total)
 
     none = jnp.zeros((BLOCK, BLOCK), jnp.float32)
-    sum_ref[...] = lax.fori_loop(0, form.batch, add_row, none)
+    sum_ref[...] = lax.fori_loop(0, form.batch // form.groups, add_row, none)
 
 
 # ---------------------------------------------------------------------------- what one GPU computes
@@ -208,12 +218,21 @@ def _statistic(length: int | None) -> pl.BlockSpec:
 
 
 def _small(bias, *ids) -> list[pl.BlockSpec | None]:
-    """The head's differences, and the row's segments of queries and of keys."""
-    of_head, of_row = lambda _, head, row: (head, 0), lambda _, head, row: (row, 0)
+    """The head's tiles of the bias, and the row's segments of queries and of keys."""
     return [
-        None if x is None else pl.BlockSpec((None, x.shape[1]), at)
-        for x, at in ((bias, of_head), *((x, of_row) for x in ids))
+        _tiles(bias),
+        *(
+            None if x is None else pl.BlockSpec((None, x.shape[1]), lambda _, head, row: (row, 0))
+            for x in ids
+        ),
     ]
+
+
+def _tiles(bias: jax.Array | None) -> pl.BlockSpec | None:
+    """All tiles of a head, of an array [heads, diagonals, BLOCK, BLOCK]."""
+    if bias is None:
+        return None
+    return pl.BlockSpec((None, *bias.shape[1:]), lambda _, head, row: (head, 0, 0, 0))
 
 
 def _call(
@@ -235,7 +254,10 @@ def _call(
         in_specs=list(specs),
         out_specs=[spec for _, spec in outs],
         out_shape=[shape for shape, _ in outs],
-        compiler_params=triton.CompilerParams(num_warps=4, num_stages=2),
+        # As timed on an H100; three stages of wider heads do not pay.
+        compiler_params=triton.CompilerParams(
+            num_warps=4, num_stages=3 if form.head_dim < choice.POWERS[-1] else 2
+        ),
         cost_estimate=form.cost(products, (*arrays, *(shape for shape, _ in outs))),
         interpret=choice.platform() != 'gpu',
         name=kernel.__name__.strip('_'),
@@ -245,7 +267,7 @@ def _call(
 def _prepared(head_dim: int, causal: bool, q, k, v, by_difference, query_ids, key_ids):
     """The sizes, and all inputs in whole blocks."""
     form = _Form.of(q, k, head_dim, causal, BLOCK, BLOCK)
-    bias = None if by_difference is None else _differences(by_difference, form)
+    bias = None if by_difference is None else _diagonals(by_difference, form)
     queries, keys = form.padded_q, form.padded_k
     if query_ids is not None:
         query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
@@ -323,33 +345,39 @@ def backward(
 def _d_bias(form: _Form, by_difference: jax.Array, arrays: Sequence[jax.Array | None]) -> jax.Array:
     """The gradient of the bias, [1, heads, queries + keys]; `arrays` in whole blocks."""
 
-    def rows(x: jax.Array) -> pl.BlockSpec:
-        if x.ndim == 2:
-            return pl.BlockSpec(x.shape, lambda diagonal, head: (0, 0))
-        shape = (form.batch, x.shape[1], form.head_dim)
-        return pl.BlockSpec(shape, lambda diagonal, head: (0, 0, head))
+    rows = form.batch // form.groups
 
-    def of_head(x: jax.Array) -> pl.BlockSpec:
-        return pl.BlockSpec((form.batch, None, x.shape[2]), lambda diagonal, head: (0, head, 0))
+    def texts(x: jax.Array | None) -> pl.BlockSpec | None:
+        if x is None:
+            return None
+        if x.ndim == 2:
+            return pl.BlockSpec((rows, x.shape[1]), lambda diagonal, head, group: (group, 0))
+        shape = (rows, x.shape[1], form.head_dim)
+        return pl.BlockSpec(shape, lambda diagonal, head, group: (group, 0, head))
+
+    def statistic(x: jax.Array) -> pl.BlockSpec:
+        shape = (rows, None, x.shape[2])
+        return pl.BlockSpec(shape, lambda diagonal, head, group: (group, head, 0))
 
     q, k, v, bias, query_ids, key_ids, g, largest, mean = arrays
-    shape = jax.ShapeDtypeStruct((form.heads, form.diagonals, BLOCK, BLOCK), jnp.float32)
-    block = pl.BlockSpec((None, None, BLOCK, BLOCK), lambda diagonal, head: (head, diagonal, 0, 0))
+    shape = (form.groups, form.heads, form.diagonals, BLOCK, BLOCK)
+    one = (None, None, None, BLOCK, BLOCK)
+    block = pl.BlockSpec(one, lambda diagonal, head, group: (group, head, diagonal, 0, 0))
     (sums,) = _call(
         _bias_kernel,
         form,
-        (form.diagonals, form.heads),
+        (form.diagonals, form.heads, form.groups),
         [
-            *map(rows, (q, k, v)),
-            pl.BlockSpec((None, bias.shape[1]), lambda diagonal, head: (head, 0)),
-            *(None if x is None else rows(x) for x in (query_ids, key_ids)),
-            rows(g),
-            *map(of_head, (largest, mean)),
+            *map(texts, (q, k, v)),
+            _tiles(bias),
+            *map(texts, (query_ids, key_ids, g)),
+            *map(statistic, (largest, mean)),
         ],
-        [(shape, block)],
+        [(jax.ShapeDtypeStruct(shape, jnp.float32), block)],
         arrays,
         products=2,
     )
+    sums = jnp.sum(sums, axis=0)
     like = jax.ShapeDtypeStruct(by_difference.shape, jnp.float32)
     (d_bias,) = jax.linear_transpose(lambda x: _diagonals(x, form), like)(sums)
     return d_bias[None]
