@@ -142,7 +142,7 @@ def model(size: str, objective: str) -> dict[str, object]:
     tiny = size == 'tiny'
     if objective in WRITERS:
         if size == 'pretrained':
-            return recipes.brought_model('mt5', dropout_rate=0.1)
+            return recipes.brought_model('mt5')  # With the folder's own dropout.
         if tiny:
             return recipes.fresh_model(WRITERS[objective], dropout_rate=0.1)
         return recipes.public_model(*MODELS[size][:2])

@@ -59,6 +59,16 @@ def test_lengths_beyond_the_positions_are_refused_at_once(folder):
             config_lib.check_config(config)
 
 
+def test_dropout_is_the_configs_unless_the_model_has_none(copy):
+    name, source = '--config=xquad_mt5', f'--config.model.from={copy}'
+    file = pathlib.Path(copy) / 'config.json'
+    about = json.loads(file.read_text())
+    for theirs, ours in ((0.3, 0.1), (0.0, 0.0)):
+        file.write_text(json.dumps(about | {'hidden_dropout_prob': theirs}))
+        assert parse(name, source).model.dropout_rate == ours
+    assert parse(name, source, '--config.model.dropout_rate=0.2').model.dropout_rate == 0.2
+
+
 @pytest.mark.parametrize('name', CONFIGS)
 def test_one_line_says_it_in_every_config(folder, name):
     config = parse(f'--config={name}', f'--config.model.from={folder}')

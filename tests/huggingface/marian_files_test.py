@@ -110,7 +110,7 @@ def test_a_config_takes_it_as_it_is(folder):
     config, *_ = config_lib.parse_command(argv)
     config_lib.check_config(config)
     assert config.init_from == config.data.vocabulary == str(folder)
-    assert config.objective.name == 'generation' and config.model.dropout_rate == 0.1
+    assert config.objective.name == 'generation' and config.model.dropout_rate == 0.0
     assert models.config(**config.model).ssru
 
 

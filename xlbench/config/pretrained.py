@@ -5,6 +5,7 @@
 becomes the family that the objective trains, with the sizes of the folder's config.json, its
 vocabulary, and its weights to start from. The run's config.json then has all of these keys, and
 nothing later reads `from`. Values from the command line go first: --config.model.num_layers=4.
+Dropout is the config's, unless the model was trained without any.
 """
 
 import math
@@ -104,8 +105,8 @@ def _model(
         block['num_labels'] = 0  # The data's.
     block['family'] = family
     for key, value in before.items():
-        is_ours = f'model.{key}' in given or (key in _RATES and key in fields)
-        if is_ours and key not in (FROM, 'size'):
+        is_rate = key in _RATES and key in fields and block.get(key) != 0.0
+        if (f'model.{key}' in given or is_rate) and key not in (FROM, 'size'):
             block[key] = value
     block |= _pooler(family, block)
     return block | (_prefixes(block, folder.vocabulary) if family == 'dual_encoder' else {})

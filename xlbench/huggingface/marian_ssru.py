@@ -34,6 +34,8 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         'max_positions': _MAX_INPUTS,
         'scaled_embeddings': True,
         'activation': 'relu',
+        # As such students are trained; with 0.1, the loss of one that is trained on rose tenfold.
+        'dropout_rate': 0.0,
     }
 
 
