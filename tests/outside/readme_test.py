@@ -63,6 +63,7 @@ GROUPS = (
         'data.md',
         'clidsum.md',
         'translation.md#Translators from parallel texts',
+        'translation.md#Real decoders on a laptop',
         'mrs.md',
         'fewshot.md',
         'translation.md#Chains',

@@ -196,6 +196,17 @@ def mozilla(newcomer: Newcomer) -> None:
     newcomer.write('english.txt', 'das Haus ist neu\nalt\n')
 
 
+def two_translators(newcomer: Newcomer) -> None:
+    """A translator in either direction, lines of talk, and sentences with a question each."""
+    for name in ('firefox-en-pt', 'firefox-pt-en'):
+        model_folders.write_marian(newcomer.home / name)
+    for part in ('train', 'dev', 'test'):
+        newcomer.write(f'data/talk/{part}.en.txt', f'das Haus ist neu\nalt im {part}\n')
+        rows = ({'text': f'das Haus {i} im {part}', 'question': f'alt {i} ?'} for i in range(8))
+        lines = ''.join(json.dumps(row) + '\n' for row in rows)
+        newcomer.write(f'data/quiz/{part}.en.jsonl', lines)
+
+
 def parallel_corpora(newcomer: Newcomer) -> None:
     """Corpora in the forms that WMT's are in, and the test sets."""
     pairs = [(f'The house of Ann has {i} doors.', f'Das Haus hat {i} Türen.') for i in range(60)]

@@ -188,6 +188,8 @@ def test_every_script_is_there_and_has_a_name_of_its_own():
     torch = next(script for script in catalog.SCRIPTS if script.peers)
     assert 'XLBENCH_TORCH_PYTHON' in catalog.missing(torch, '')
     assert 'does not run' in catalog.missing(torch, '/no/such/python')
+    far = catalog.Script('x', 'x', variables=('NO_SUCH_VARIABLE',))
+    assert catalog.missing(far, '') == 'NO_SUCH_VARIABLE is not set'
     lacking = catalog.Script('x', 'x', ('json', 'no_such_module'), '--torch_python')
     assert catalog.missing(lacking, sys.executable) == 'no_such_module missing'
 

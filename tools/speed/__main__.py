@@ -10,7 +10,8 @@ script, and the record says how many there were. PyTorch and the other libraries
 with live in an environment of their own, which --torch_python or the environment variable
 XLBENCH_TORCH_PYTHON names:
 
-    pip install torch==2.13.0 transformers==5.23.0 accelerate datasets faiss-cpu sentencepiece numpy
+    pip install torch==2.13.0 transformers==5.23.0 sentence-transformers==6.2.0 \
+        accelerate datasets faiss-cpu sentencepiece numpy
 
 A script whose peers are missing is left out, and the table says so. Each processor has a file in
 docs/speed/. What was run replaces its older figures there; all others stay, those of other

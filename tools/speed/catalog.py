@@ -33,6 +33,7 @@ class Script:
       peers: modules that the interpreter of the peers must have.
       option: how the script calls that interpreter; '' where it needs none.
       limit: seconds after which it is stopped.
+      variables: of the environment, where it finds real models and data.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Script:
     peers: tuple[str, ...] = ()
     option: str = ''
     limit: int = 900
+    variables: tuple[str, ...] = ()
 
     @property
     def script(self) -> str:
@@ -87,6 +89,16 @@ SCRIPTS = (
     _torch('epoch_long', 'epoch --lengths=long --examples=192', 'transformers', 'accelerate'),
     _torch('evaluation', 'evaluation', 'transformers', 'accelerate'),
     _torch('evaluation_start_up', 'evaluation --start_up', 'transformers', 'accelerate'),
+    *(
+        Script(
+            f'parity_{work}',
+            f'parity {work}',
+            ('sentence_transformers', 'accelerate'),
+            '--torch_python',
+            variables=('XLBENCH_DEV_MODELS', 'XLBENCH_DEV_DATA'),
+        )
+        for work in ('topics', 'replies')
+    ),
     Script('start', 'start'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
@@ -117,6 +129,8 @@ def chosen(only: str) -> list[Script]:
 
 def missing(script: Script, torch_python: str) -> str:
     """Why a script cannot run, or ''."""
+    if unset := [name for name in script.variables if not os.environ.get(name)]:
+        return f'{unset[0]} is not set'
     if not script.peers:
         return ''
     if not torch_python:

@@ -15,7 +15,7 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias, UnionType
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,7 +26,8 @@ LOCK = '.lock'  # The file in a folder that is locked; see xlbench/system/locks.
 
 T = TypeVar('T')
 Kind: TypeAlias = type[T] | GenericAlias | UnionType  # What msgspec knows as a type.
-Json: TypeAlias = bool | int | float | str | list['Json'] | dict[str, 'Json'] | None
+# What JSON holds: bool, int, float, str, lists and dicts of them, None. Who reads it, checks it.
+Json: TypeAlias = Any
 # A value in a config, and a block of values.
 Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
 Block: TypeAlias = Mapping[str, Setting]
