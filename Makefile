@@ -34,6 +34,7 @@ test-all: install lint
 lint: install
 	$(RUN) -m ruff check $(SOURCES)
 	$(VENV)/bin/lint-imports --cache-dir $(VENV)/.import_linter
+	$(RUN) -m mypy --cache-dir $(VENV)/.mypy_cache
 
 # -n: a link to nothing is a warning, and -W: a warning is an error.
 docs: install
