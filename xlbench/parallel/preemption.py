@@ -23,7 +23,9 @@ from xlbench.parallel.cluster import START_AGAIN
 from xlbench.system.errors import UserError
 
 # The signals that end a run, and what its last line calls them.
-NAMES = {signal.SIGTERM: 'SIGTERM', signal.SIGINT: 'Ctrl-C', signal.SIGHUP: 'SIGHUP'}
+NAMES: dict[int, str] = {
+    signal.SIGTERM: 'SIGTERM', signal.SIGINT: 'Ctrl-C', signal.SIGHUP: 'SIGHUP',
+}  # fmt: skip
 # Of all that this process asks: jax wants the number to rise, by the same rule in all processes.
 _checks = itertools.count(1)
 
