@@ -73,9 +73,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     raise TimeoutError(f'it took more than {seconds:g} s')
 
 
-def while_growing(
-    work: Callable[[], T], size: Callable[[], int], seconds: float, least: int
-) -> T:
+def while_growing(work: Callable[[], T], size: Callable[[], int], seconds: float, least: int) -> T:
     """Returns what a function does, or raises what it raises, while what it makes grows.
 
     Args:
