@@ -33,7 +33,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 
@@ -100,10 +99,9 @@ def find(environ: Mapping[str, str]) -> Place | None:
     if said.get('count') == 'auto':
         del said['count']
     if len(said) == len(keys):
-        known: dict[str, Any] = {'source': f'named by {VARIABLES[0]}'}
+        known: dict = {'source': f'named by {VARIABLES[0]}'}
     else:
-        clusters = (look(environ) for look in CLUSTERS)
-        known = next(filter(None, clusters), {})
+        known = next(filter(None, (look(environ) for look in CLUSTERS)), {})
     place = known | said
     if not place:
         return None
@@ -200,7 +198,7 @@ def join() -> str:
       TakenPort: another program listens where process 0 should.
     """
     place, seconds = find(os.environ), _seconds(os.environ)
-    options = dict[str, Any](initialization_timeout=seconds, shutdown_timeout_seconds=MEETING)
+    options: dict = {'initialization_timeout': seconds, 'shutdown_timeout_seconds': MEETING}
     if place is None:
         return _join_as_jax_finds(options, insist=os.environ.get(VARIABLES[1]) == 'auto')
     if place.count > 1:
@@ -246,7 +244,7 @@ def _check_port(port: int) -> None:
         ) from error
 
 
-def _join_as_jax_finds(options: Mapping[str, Any], insist: bool) -> str:
+def _join_as_jax_finds(options: dict, insist: bool) -> str:
     """Joins the processes of TPU VMs and GKE TPU jobs, which say where they are to jax."""
     if os.environ.get(VARIABLES[1]) == '1':
         return 'alone'

@@ -66,9 +66,8 @@ class Interruption:
             for number in self._signals:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     jaxs = self._several and number == signal.SIGTERM
-                    self._before[number] = (
-                        signal.SIG_DFL if jaxs else signal.signal(number, self._note)
-                    )
+                    before = signal.SIG_DFL if jaxs else signal.signal(number, self._note)
+                    self._before[number] = before
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
