@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 import apache_beam as beam
 from apache_beam.options import pipeline_options
@@ -29,14 +29,14 @@ Result = TypeVar('Result')
 class _Work(beam.DoFn):
     """Does a job in a worker, as often as the runner likes."""
 
-    def __init__(self, work: Callable[..., Result], scratch: str):
+    def __init__(self, work: Callable[..., Any], scratch: str):
         self._work, self._scratch, self._tasks = work, scratch, os.environ.get('XLBENCH_TASKS')
 
     def setup(self) -> None:
         if self._tasks:
             os.environ['XLBENCH_TASKS'] = self._tasks
 
-    def process(self, job: tuple) -> Iterator[Result]:
+    def process(self, job: tuple) -> Iterator[Any]:
         """Called by Beam; a mistake of the user reaches them, whatever the runner makes of it."""
         try:
             yield self._work(*job)

@@ -99,10 +99,9 @@ def find(environ: Mapping[str, str]) -> Place | None:
     if said.get('count') == 'auto':
         del said['count']
     if len(said) == len(keys):
-        known = {'source': f'named by {VARIABLES[0]}'}
+        known: dict = {'source': f'named by {VARIABLES[0]}'}
     else:
-        clusters = (look(environ) for look in CLUSTERS)
-        known = next(filter(None, clusters), {})
+        known = next(filter(None, (look(environ) for look in CLUSTERS)), {})
     place = known | said
     if not place:
         return None
@@ -148,14 +147,14 @@ def _slurm(environ: Mapping[str, str]) -> dict:
 
 def first_node(nodes: str) -> str:
     """The first of a list of SLURM's: 'gpu[03-05,09],big1' -> 'gpu03'."""
-    first = re.match(r'(?:[^,\[]|\[[^\]]*\])*', nodes)[0]
+    first = re.findall(r'(?:[^,\[]|\[[^\]]*\])*', nodes)[0]
     return re.sub(r'\[([^\],-]*)[^\]]*\]', r'\1', first)
 
 
 def _port(job: str, step: str = '0') -> int:
     """One that the processes of a step agree on, above those that systems give away."""
-    number, step = (int(text) if text.isdigit() else 0 for text in (job, step))
-    return 61_440 + (number + 97 * step) % 4_096
+    number, part = (int(text) if text.isdigit() else 0 for text in (job, step))
+    return 61_440 + (number + 97 * part) % 4_096
 
 
 def _open_mpi(environ: Mapping[str, str]) -> dict:
@@ -163,7 +162,7 @@ def _open_mpi(environ: Mapping[str, str]) -> dict:
     count, index = (environ.get(f'OMPI_COMM_WORLD_{name}') for name in ('SIZE', 'RANK'))
     if not (count and index):
         return {}
-    place = {'count': count, 'index': index, 'source': 'found: Open MPI'}
+    place: dict[str, str | int] = {'count': count, 'index': index, 'source': 'found: Open MPI'}
     # 1531576320.0;tcp://10.96.0.1,10.148.0.1:34911 or ...;tcp6://[fe80::b9b,2620::2]:43370
     uri = environ.get('OMPI_MCA_orte_hnp_uri', '')
     if address := re.match(r'(\d+)\..*?(?:tcp://([^,:]+)|tcp6://\[([^,\]]+))', uri):
@@ -199,7 +198,7 @@ def join() -> str:
       TakenPort: another program listens where process 0 should.
     """
     place, seconds = find(os.environ), _seconds(os.environ)
-    options = {'initialization_timeout': seconds, 'shutdown_timeout_seconds': MEETING}
+    options: dict = {'initialization_timeout': seconds, 'shutdown_timeout_seconds': MEETING}
     if place is None:
         return _join_as_jax_finds(options, insist=os.environ.get(VARIABLES[1]) == 'auto')
     if place.count > 1:
@@ -221,7 +220,7 @@ def keep_programs() -> None:
 
     The small ones as well: a run compiles dozens of them before its first step.
     """
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]  # jax sets it.
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
         jax.config.update(SHORTEST, 0.0)
@@ -240,12 +239,12 @@ def _check_port(port: int) -> None:
         socket.create_server(('', port)).close()
     except OSError as error:
         raise TakenPort(
-            f'process 0 cannot listen on port {port} ({os.strerror(error.errno)}); set '
+            f'process 0 cannot listen on port {port} ({os.strerror(error.errno or 0)}); set '
             'XLBENCH_COORDINATOR to another port, if it is not free soon'
         ) from error
 
 
-def _join_as_jax_finds(options: Mapping[str, int], insist: bool) -> str:
+def _join_as_jax_finds(options: dict, insist: bool) -> str:
     """Joins the processes of TPU VMs and GKE TPU jobs, which say where they are to jax."""
     if os.environ.get(VARIABLES[1]) == '1':
         return 'alone'

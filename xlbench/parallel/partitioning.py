@@ -9,7 +9,7 @@ import collections
 import contextlib
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import flax.linen as nn
@@ -107,12 +107,12 @@ def _grid(
     return mesh_utils.create_hybrid_device_mesh(within, across, devices, **options)
 
 
-def slices(devices: Sequence[jax.Device]) -> list[int]:
+def slices(devices: Iterable[jax.Device]) -> list[int]:
     """Counts the devices of each slice; [their number] where there are no slices."""
     return list(collections.Counter(getattr(d, 'slice_index', None) or 0 for d in devices).values())
 
 
-def _across_slices(sizes: Mapping[str, int], devices: Sequence[jax.Device]) -> dict[str, int]:
+def _across_slices(sizes: Mapping[str, int], devices: Iterable[jax.Device]) -> dict[str, int]:
     """Gives for each axis of the mesh into how many parts slices divide it.
 
     Raises:

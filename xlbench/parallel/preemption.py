@@ -23,7 +23,9 @@ from xlbench.parallel.cluster import START_AGAIN
 from xlbench.system.errors import UserError
 
 # The signals that end a run, and what its last line calls them.
-NAMES = {signal.SIGTERM: 'SIGTERM', signal.SIGINT: 'Ctrl-C', signal.SIGHUP: 'SIGHUP'}
+NAMES: dict[int, str] = {
+    signal.SIGTERM: 'SIGTERM', signal.SIGINT: 'Ctrl-C', signal.SIGHUP: 'SIGHUP',
+}  # fmt: skip
 # Of all that this process asks: jax wants the number to rise, by the same rule in all processes.
 _checks = itertools.count(1)
 
@@ -64,9 +66,8 @@ class Interruption:
             for number in self._signals:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     jaxs = self._several and number == signal.SIGTERM
-                    self._before[number] = (
-                        signal.SIG_DFL if jaxs else signal.signal(number, self._note)
-                    )
+                    before = signal.SIG_DFL if jaxs else signal.signal(number, self._note)
+                    self._before[number] = before
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

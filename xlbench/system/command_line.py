@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import xlbench
 from xlbench.system import errors
@@ -88,8 +88,7 @@ class CommandLine:
             title='commands', metavar='COMMAND', required=not self.flags
         )
         for word, command in self.commands.items():
-            is_elsewhere = isinstance(command, str)
-            doc, flags, run = (about(command), (), None) if is_elsewhere else command
+            doc, flags, run = (about(command), (), None) if isinstance(command, str) else command
             first = doc.partition('\n')[0].rstrip('.')
             inner = commands.add_parser(
                 word,
@@ -98,12 +97,12 @@ class CommandLine:
                 description=doc,
             )
             _filled(inner, flags).set_defaults(run=run)
-            inner.is_elsewhere = is_elsewhere
+            inner.is_elsewhere = isinstance(command, str)
         return parser
 
 
 def _filled(parser: 'ArgumentParser', flags: Flags) -> 'ArgumentParser':
-    groups = {'': parser}
+    groups: dict[str, argparse._ActionsContainer] = {'': parser}
     for name, settings in _flat(flags):
         group = settings.get('group', '')
         if group not in groups:
@@ -115,7 +114,7 @@ def _filled(parser: 'ArgumentParser', flags: Flags) -> 'ArgumentParser':
 
 def _flat(flags: Flags) -> Iterator[Flag]:
     for one in flags:
-        yield from (one,) if isinstance(one[0], str) else _flat(one)
+        yield from (cast(Flag, one),) if isinstance(one[0], str) else _flat(cast(Flags, one))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -168,7 +167,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.usage = ' '.join(['%(prog)s', *places, *needed, '[options]'])
         return super().format_help()
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         """Raises it; of an unknown flag it names the nearest. argparse would print and exit."""
         typed = (text for text in self._typed if re.match(r'--(?!(no)?config\.)', text))
         flags = (text.partition('=')[0] for text in typed)
@@ -197,7 +196,7 @@ class ArgumentParser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(parsed, action.dest, None)
             if action.type in (None, str) and not action.dest.endswith('url'):
-                name = (action.option_strings or [action.metavar or action.dest])[-1]
+                name = (action.option_strings or [str(action.metavar or action.dest)])[-1]
                 values = value if isinstance(value, list) else [value]
                 for text in values:
                     errors.check_path(name, text)
@@ -244,7 +243,7 @@ def about(module: str) -> str:
         path = pathlib.Path(folder, *parts)
         for file in (path / '__main__.py', path.with_suffix('.py')):
             if file.is_file():
-                return ast.get_docstring(ast.parse(file.read_text('utf-8')))
+                return ast.get_docstring(ast.parse(file.read_text('utf-8'))) or ''
     raise LookupError(f'{module} has no file')
 
 

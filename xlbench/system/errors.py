@@ -303,8 +303,8 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        line = 'stopped by Ctrl-C; what was finished before stays'
-        print(f'error: {line}', file=sys.stderr, flush=True)
+        said = 'stopped by Ctrl-C; what was finished before stays'
+        print(f'error: {said}', file=sys.stderr, flush=True)
         return 130
     except Exception as error:
         if (line := plain(error)) is None:

@@ -90,7 +90,7 @@ def sync_folder(path: str | os.PathLike) -> None:
         os.close(number)
 
 
-def remove_leftovers(folder: str | os.PathLike) -> None:
+def remove_leftovers(folder: str | os.PathLike[str]) -> None:
     """Removes what writers that were killed left below a folder: hidden names that end in .tmp.
 
     Only whoever holds the folder's lock calls this (see locks.py), before it writes: then all of it

@@ -6,7 +6,7 @@ import math
 import pathlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TextIO
 
 import msgspec
 
@@ -68,7 +68,8 @@ class Log:
     def __init__(self, workdir: str, *, active: bool = True, trackers: Trackers | None = None):
         self._active, self._finished = active, False
         self._folder, self._trackers = pathlib.Path(workdir), trackers
-        self._text = self._metrics = None
+        self._text: TextIO | None = None
+        self._metrics: TextIO | None = None
         if active:
             for name in ('log.txt', 'metrics.jsonl'):
                 untrusted.file(workdir, name)
@@ -77,7 +78,7 @@ class Log:
 
     def line(self, text: str) -> None:
         """Writes a line, or a few, to the screen and log.txt; control characters become `?`."""
-        if self._active:
+        if self._text is not None:
             text = visible(text)
             print(text, flush=True)
             with files.naming(self._folder / 'log.txt'):

@@ -267,8 +267,8 @@ class _Finder:
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             # TensorFlow asks where Keras is, and imports it if it can.
-            late = name in _LATE
-            spec.loader = importlib.util.LazyLoader(spec.loader) if late else _Refusal()
+            loader = importlib.util.LazyLoader(spec.loader) if name in _LATE else _Refusal()
+            spec.loader = loader  # type: ignore[assignment]  # Python asks for no subclass.
         return spec
 
 

@@ -307,7 +307,7 @@ class _Counted(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # of BufferedReader
         data = self._file.read1(len(buffer))
         self._expansion.add(len(data), self._packed.tell())
         buffer[: len(data)] = data

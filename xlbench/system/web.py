@@ -8,10 +8,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 _BLOCK = 1 << 16
 T = TypeVar('T')
+_Ended = tuple[Literal[True], T] | tuple[Literal[False], Exception]
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -64,17 +65,15 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     """
     begin, done = time.monotonic(), _begun(work)
     with contextlib.suppress(queue.Empty):
-        well, result = done.get(timeout=seconds)
-        if not well:
-            raise result
+        ended = done.get(timeout=seconds)
+        if ended[0] is False:
+            raise ended[1]
         if time.monotonic() - begin < seconds:
-            return result
+            return ended[1]
     raise TimeoutError(f'it took more than {seconds:g} s')
 
 
-def while_growing(
-    work: Callable[[], T], size: Callable[[], int], seconds: float, least: int
-) -> T:
+def while_growing(work: Callable[[], T], size: Callable[[], int], seconds: float, least: int) -> T:
     """Returns what a function does, or raises what it raises, while what it makes grows.
 
     Args:
@@ -90,17 +89,17 @@ def while_growing(
     while True:
         before = size()
         with contextlib.suppress(queue.Empty):
-            well, result = done.get(timeout=seconds)
-            if not well:
-                raise result
-            return result
+            ended = done.get(timeout=seconds)
+            if ended[0] is False:
+                raise ended[1]
+            return ended[1]
         if size() - before < least:
             raise TimeoutError(f'it sent less than {least:,} bytes in {seconds:g} s')
 
 
-def _begun(work: Callable[[], T]) -> 'queue.SimpleQueue[tuple[bool, object]]':
+def _begun(work: Callable[[], T]) -> 'queue.SimpleQueue[_Ended[T]]':
     """Where a thread will put whether a function ended well, and its result or its error."""
-    done: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[_Ended[T]] = queue.SimpleQueue()
 
     def run() -> None:
         try:

@@ -53,6 +53,7 @@ def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) 
     parent = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
+        assert parent is not None
         connection.wait([parent.sentinel])
         os._exit(1)  # Nobody is left to take the result.
 

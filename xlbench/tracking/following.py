@@ -99,7 +99,7 @@ class Trackers:
         """Hands a row to each tracker, and waits for none of them; see `Tracker.write`."""
         if self._workers is None:
             self._begin(self._classes)
-        for worker in self._workers:
+        for worker in self._workers or ():
             worker.put(Row(step, dict(scalars), samples))
 
     def _begin(self, names: Collection[str]) -> None:

@@ -92,7 +92,7 @@ class Unsent:
 
     def _lines(self) -> tuple[list[_Line], int]:
         """Reads the rows, and counts the lines that are malformed."""
-        path, found, unread = untrusted.file(self._folder, FILE), [], 0
+        path, found, unread = untrusted.file(self._folder, FILE), list[_Line](), 0
         if path is None:
             return found, unread
         with untrusted.open_regular(path) as file:
@@ -106,7 +106,7 @@ class Unsent:
 
 def _line(tracker: str, row: Row) -> _Line:
     numbers = {tag: one if math.isfinite(one) else None for tag, one in row.scalars.items()}
-    answers = {tag: [tuple(one) for one in some] for tag, some in row.samples.items()}
+    answers = {tag: [(*one,) for one in some] for tag, some in row.samples.items()}
     return _Line(tracker, row.step, numbers, answers)
 
 

@@ -70,7 +70,7 @@ class WandbTracker(Tracker):
 
         if shutil.disk_usage(self._run.dir).free < _LEAST_FREE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._run.dir)
-        columns = list(Sample._fields)
+        columns: list[str | int] = list(Sample._fields)
         tables = {
             f'{tag}/samples': wandb.Table(columns=columns, data=[list(one) for one in answers])
             for tag, answers in samples.items()

@@ -336,7 +336,7 @@ def _mean(tables: Sequence[Table]) -> Table:
 
 def _mean_cell(cells: Sequence[Cell]) -> Cell:
     """The mean of numbers; of other texts what all of them say."""
-    values = [cell.value for cell in cells]
-    if len(cells) == 1 or None in values:
+    values = [cell.value for cell in cells if cell.value is not None]
+    if len(cells) == 1 or len(values) < len(cells):
         return cells[0] if len({str(cell) for cell in cells}) == 1 else Cell()
     return Cell.of(values, cells[0].decimals, sign=cells[0].sign, mark=cells[0].mark)

@@ -65,7 +65,7 @@ def read(data: bytes, name: str) -> list[Shown]:
     Raises:
       UserError: it is no such page, or was edited: its table and sections do not match.
     """
-    pieces, fenced = [[]], False
+    pieces, fenced = [list[str]()], False
     for line in data.decode('utf-8', errors='replace').split('\n'):
         fenced ^= line.startswith(_FENCE)
         if line.startswith(_SECTION) and not fenced:  # An argument of a command may have any line.
@@ -99,7 +99,7 @@ def show(entries: Sequence[Entry], page: Sequence[Shown] = ()) -> list[Shown]:
     fresh = {entry.facts[_SAME]: entry for entry in entries}
     kept = [shown.name for shown in page if shown.facts.get(_SAME) not in fresh]
     named = collections.Counter(entry.name for entry in entries)
-    made = {}
+    made: dict[str | None, Shown] = {}
     for key, entry in fresh.items():
         taken = f'{render.markdown_text(entry.name)} ('
         name = entry.name
