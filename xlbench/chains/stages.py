@@ -112,7 +112,6 @@ class Stage:
           UserError: it is not there, or cannot read or write the languages.
         """
         settings = dict(prefix=self.prefix, batch_size=self.batch_size, **self.options)
-        engine: engines.Engine
         if self.translates:
             engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
         else:

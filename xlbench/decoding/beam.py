@@ -170,8 +170,7 @@ class _Search:
         last = lax.dynamic_index_in_dim(tokens, state.position, 2, keepdims=False)
         logits, cache = self.decode_step(state.cache, last.reshape(-1))
         rules = self.rules.of(state.examples, self.width)
-        advanced, parents = [], []
-        said: list[jax.Array] = []
+        advanced, parents, said = [], [], list[jax.Array]()
         by_group = logits.reshape(count, len(groups), self.width, -1)
         for i, group in enumerate(groups):
             group_logits = by_group[:, i].reshape(count * self.width, -1)

@@ -112,9 +112,7 @@ def _gathered_bytes(leaf: jax.Array | jax.ShapeDtypeStruct, dtype: str) -> int:
 
 
 def _divides(
-    num_heads: int,
-    leaves: Sequence[jax.Array | jax.ShapeDtypeStruct],
-    mesh: Mesh | AbstractMesh,
+    num_heads: int, leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], mesh: Mesh | AbstractMesh
 ) -> bool:
     """Returns whether fsdp and tensor together divide the heads, and all that tensor cuts."""
     parts = math.prod(mesh.shape[axis] for axis in _BY_HEADS)

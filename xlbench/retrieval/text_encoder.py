@@ -55,9 +55,8 @@ class TextEncoder:
             mesh, batch_size=batch_size, max_length=max_length, widths=QUARTERS
         )
 
-        apply: Callable[..., Any] = model.apply
-
         def encode(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+            apply: Callable[..., Any] = model.apply
             return apply({'params': params}, **batch, method=f'encode_{side}')
 
         # Every process has all results, and no other program has to gather them.
