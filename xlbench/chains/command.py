@@ -153,7 +153,7 @@ def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
     lang = getattr(args, f'{side}_lang') or task.manifest.get(f'{side}_lang')
     if not lang:
         raise UserError(f'{args.task} does not say its {side} language; set --{side}_lang=en')
-    return lang
+    return str(lang)
 
 
 def _open(args: argparse.Namespace, name: str) -> prepared.Prepared:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 import msgspec
 
@@ -181,7 +182,7 @@ class Chain:
         for number, stage in enumerate(self._stages, 1):
             rows = _answers(stage, self._job(number), rows)
             _check_failures(f'stage {number} ({stage.name})', rows, '')
-        return [row.texts[0] for row in rows]
+        return [cast(str, row.texts[0]) for row in rows]
 
 
 def answers(
@@ -244,12 +245,13 @@ def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
 
 def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
     """Runs a stage on each row; a text that an engine cannot translate becomes a Failure."""
+    read = [cast(Sequence[str], row.texts) for row in rows]  # No stage reads a Failure.
     if not stage.translates:
         return [
-            Row(row.id, neural.texts_of(answer))
-            for row, answer in zip(rows, job.run(row.texts[0] for row in rows), strict=True)
+            Row(row.id, neural.texts_of(cast(str, answer)))  # Models have no Failure.
+            for row, answer in zip(rows, job.run(texts[0] for texts in read), strict=True)
         ]
-    answers = job.run([text for row in rows for text in row.texts], stage.unit)
+    answers = job.run([text for texts in read for text in texts], stage.unit)
     return [Row(row.id, [next(answers) for _ in row.texts]) for row in rows]
 
 

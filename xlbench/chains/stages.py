@@ -15,13 +15,13 @@ import os
 import pathlib
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.settings import decoding_flags
 from xlbench.system import errors, files
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
-from xlbench.system.files import Setting
 from xlbench.translation import engines, jobs
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.
@@ -74,7 +74,7 @@ class Stage:
     spec: str
     target: str = ''
     source: str = ''
-    options: dict[str, Setting] = dataclasses.field(default_factory=dict)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
     prefix: str = ''
     batch_size: int = 0
     max_input_length: int = 0
@@ -172,7 +172,7 @@ def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
     Raises:
       UserError: they do not lead from one language to the other.
     """
-    planned = []
+    planned: list[Stage] = []
     lang = source
     for number, stage in enumerate(stages, 1):
         goal = stage.target or (target if stage.translates else lang)

@@ -23,9 +23,9 @@ from jax import lax
 
 from xlbench.decoding import loop, top
 from xlbench.decoding.greedy import DecodeStep, begun
+from xlbench.decoding.loop import Cache
 from xlbench.decoding.rules import Rules
 from xlbench.settings.decoding import Options
-from xlbench.trees import Arrays
 
 # The score of what is not there: below every real one, and finite, because it is added to.
 _NONE = -1e9
@@ -78,7 +78,7 @@ def _join(*texts: _Tree) -> _Tree:
 
 def beam_search(
     decode_step: DecodeStep,
-    cache: Arrays,
+    cache: Cache,
     options: Options,
     rules: Rules,
     *,
@@ -170,7 +170,7 @@ class _Search:
         last = lax.dynamic_index_in_dim(tokens, state.position, 2, keepdims=False)
         logits, cache = self.decode_step(state.cache, last.reshape(-1))
         rules = self.rules.of(state.examples, self.width)
-        advanced, parents, said = [], [], []
+        advanced, parents, said = [], [], list[jax.Array]()
         by_group = logits.reshape(count, len(groups), self.width, -1)
         for i, group in enumerate(groups):
             group_logits = by_group[:, i].reshape(count * self.width, -1)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -95,7 +95,7 @@ def decode(
     encoded = batch['encoded'] if 'encoded' in batch else encode(model, params, batch)
     with layout.activate():
         params = layout.place(params)
-        apply = functools.partial(model.apply, {'params': params})
+        apply: Callable[..., Any] = functools.partial(model.apply, {'params': params})
         segments = batch['encoder_segment_ids']
         about = {}
         if model.reads_languages and 'decoder_language_ids' in batch:
@@ -154,7 +154,8 @@ def encode(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> 
     source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
     if not model.reads_languages:
         source.pop('encoder_language_ids', None)
-    return model.apply({'params': params}, **source, method='encode')
+    apply: Callable[..., Any] = model.apply
+    return apply({'params': params}, **source, method='encode')
 
 
 def _choose(

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench.decoding import loop, top
-from xlbench.trees import Arrays
+from xlbench.decoding.loop import Cache
 
 # (cache, tokens [rows]) -> (logits [rows, vocab], cache)
-DecodeStep = Callable[[Arrays, jax.Array], tuple[jax.Array, Arrays]]
+DecodeStep = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
 # (logits [rows, vocab], tokens [rows, 1 + max_length] with the start token, tokens so far [],
 #   examples [n], of rows that lie side by side) -> the next token of each row [rows]
 Choose = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
@@ -41,7 +41,7 @@ def likeliest(
 
 def one_by_one(
     decode_step: DecodeStep,
-    cache: Arrays,
+    cache: Cache,
     choose: Choose = likeliest,
     *,
     batch_size: int,

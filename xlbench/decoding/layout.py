@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.parallel import partitioning
 from xlbench.trees import Params, Shapes
@@ -57,7 +57,7 @@ class Layout:
         if self.kind != 'by_heads':
             yield
             return
-        table = dict(partitioning.LOGICAL_AXIS_RULES)
+        table: dict[str, str | tuple[str, ...] | None] = dict(partitioning.LOGICAL_AXIS_RULES)
         rows = tuple(axis for axis in partitioning.ROW_AXES if axis != 'fsdp')
         table |= dict.fromkeys(('batch', 'looked_up'), rows)
         table |= dict.fromkeys(_CUT, _BY_HEADS) | {'embed': None}
@@ -76,8 +76,9 @@ def layout_of(model: nn.Module, params: Params | Shapes) -> Layout:
       params: arrays, or shapes with shardings.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
-    shardings = [getattr(leaf, 'sharding', None) for _, leaf in leaves]
-    if not (shardings and all(isinstance(x, NamedSharding) for x in shardings)):
+    found = (getattr(leaf, 'sharding', None) for _, leaf in leaves)
+    shardings = [x for x in found if isinstance(x, NamedSharding)]
+    if not shardings or len(shardings) < len(leaves):
         return AS_TRAINED
     mesh = shardings[0].mesh
     read = [leaf for path, leaf in leaves if path[0].key != 'encoder']
@@ -98,18 +99,20 @@ def layout_of(model: nn.Module, params: Params | Shapes) -> Layout:
 
 def _cut_by(leaf: jax.Array | jax.ShapeDtypeStruct, axis: str) -> list[int]:
     """The axes of a parameter that an axis of the mesh cuts."""
+    assert isinstance(leaf.sharding, NamedSharding)
     parts = map(partitioning.axes_of, leaf.sharding.spec)
     return [place for place, axes in enumerate(parts) if axis in axes]
 
 
 def _gathered_bytes(leaf: jax.Array | jax.ShapeDtypeStruct, dtype: str) -> int:
     """Bytes of a device's part of a parameter when `fsdp` no longer cuts it."""
+    assert isinstance(leaf.sharding, NamedSharding)
     tensor = leaf.sharding.mesh.shape['tensor'] if _cut_by(leaf, 'tensor') else 1
     return leaf.size // tensor * jnp.dtype(dtype).itemsize
 
 
 def _divides(
-    num_heads: int, leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], mesh: Mesh
+    num_heads: int, leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], mesh: Mesh | AbstractMesh
 ) -> bool:
     """Returns whether fsdp and tensor together divide the heads, and all that tensor cuts."""
     parts = math.prod(mesh.shape[axis] for axis in _BY_HEADS)

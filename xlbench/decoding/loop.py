@@ -9,14 +9,14 @@ tokens as a loop makes, and grows between two loops.
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from xlbench.parallel import partitioning
-from xlbench.trees import Arrays, Params
+from xlbench.trees import Params
 
 # Operations of a whole loop, from which on one for fewer examples is worth its compilation.
 WORTH_A_LOOP = 2e10
@@ -24,11 +24,12 @@ WORTH_A_LOOP = 2e10
 # is worth its compilation.
 WORTH_A_CACHE = 5e8
 
+Cache = dict[str, Any]  # A model's: arrays, or lists of what each layer has.
 Texts = TypeVar('Texts')  # A tree of arrays [examples, ...].
 # (the model's cache, examples [m]) -> the cache of those examples
-Take = Callable[[Arrays, jax.Array], Arrays]
+Take = Callable[[Cache, jax.Array], Cache]
 # (the model's cache, tokens) -> the cache with room for that number of tokens of each text
-Resize = Callable[[Arrays, int], Arrays]
+Resize = Callable[[Cache, int], Cache]
 
 
 class State(NamedTuple, Generic[Texts]):
@@ -44,7 +45,7 @@ class State(NamedTuple, Generic[Texts]):
     position: jax.Array
     examples: jax.Array
     texts: Texts
-    cache: Arrays
+    cache: Cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,7 @@ def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
     return [size for size in halves if 2 * weights * size * tokens >= WORTH_A_LOOP]
 
 
-def lengths(cache: Arrays, max_length: int) -> list[int]:
+def lengths(cache: Cache, max_length: int) -> list[int]:
     """Numbers of tokens for `Loops`: halves of a text, as long as that is worth compiling.
 
     None but on one CPU: elsewhere it was not measured what they save, and what memory they need.
@@ -115,7 +116,7 @@ def grow(
     step: Callable[[State[Texts]], State[Texts]],
     growing: Callable[[Texts], jax.Array],
     texts: Texts,
-    cache: Arrays,
+    cache: Cache,
     *,
     max_length: int,
     loops: Loops = ONE,
@@ -165,6 +166,7 @@ def grow(
 
         def lengthen(state: State[Texts]) -> tuple[Texts, jax.Array]:
             room = (*lengths[1:], max_length)[0]
+            assert loops.resize is not None
             cache = loops.resize(with_kept(state).cache, room)
             return run(state._replace(cache=cache), lengths[1:], sizes)
 
@@ -172,6 +174,7 @@ def grow(
             # Those that grow, and others where they are fewer.
             index = jnp.argsort(~growing(state.texts), stable=True)[:size]
             examples, part = rows((state.examples, state.texts), index)
+            assert loops.take is not None
             cache = loops.take(with_kept(state).cache, index)
             part, position = run(State(state.position, examples, part, cache), (), sizes[1:])
             whole = jax.tree.map(lambda x, new: x.at[index].set(new), state.texts, part)
@@ -185,6 +188,7 @@ def grow(
 
     batch = len(jax.tree.leaves(texts)[0])
     if loops.lengths:
+        assert loops.resize is not None
         cache = loops.resize(cache, loops.lengths[0])
     state = State(jnp.zeros((), jnp.int32), jnp.arange(batch), texts, cache)
     return run(state, loops.lengths, loops.sizes)

@@ -54,7 +54,7 @@ class Rules:
         if options.no_repeat_ngram:
             logits = _ban_ngrams(logits, tokens, position, options.no_repeat_ngram)
         for sequence in options.banned:
-            *before, last = sequence
+            *before, last = [sequence] if isinstance(sequence, int) else sequence
             logits = logits.at[:, last].min(_ends_with(tokens, position, before))
         return logits
 

@@ -99,8 +99,8 @@ def read(paths: Sequence[str], study: Study) -> Judged:
         for place, chosen in _choices(given).items():
             if len(chosen) == 2:  # The best without the worst is unfinished.
                 index, systems = _behind(sheet, place[0])
-                pair = tuple(systems[LETTERS.index(chosen[c])] for c in ('best', 'worst'))
-                choices.setdefault((index, place[1]), {})[judge] = pair
+                best, worst = (systems[LETTERS.index(chosen[c])] for c in ('best', 'worst'))
+                choices.setdefault((index, place[1]), {})[judge] = best, worst
         for answer in given:
             if answer.rating is not None:
                 index, systems = _behind(sheet, answer.item)
@@ -138,9 +138,9 @@ def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet
         if asked in seen:
             raise UserError(f'{place} is answered twice')
         seen.add(asked)
-    for place, chosen in _choices(file.answers).items():
+    for (number, _), chosen in _choices(file.answers).items():
         if chosen.get('best') == chosen.get('worst'):
-            raise UserError(f'{path}: item {place[0]}: the best text is also the worst')
+            raise UserError(f'{path}: item {number}: the best text is also the worst')
     return sheet, file.answers
 
 
@@ -156,7 +156,7 @@ def _wrong(answer: Answer, study: Study, sheet: Sheet) -> str:
     is_rating = study.scale.kind == 'ratings'
     if (answer.rating is not None) != is_rating or (answer.choice is not None) == is_rating:
         return f'it takes {"a rating" if is_rating else "a choice"} alone'
-    if is_rating and answer.rating > len(aspects[answer.aspect].levels):
+    if answer.rating is not None and answer.rating > len(aspects[answer.aspect].levels):
         return f'rating {answer.rating} is above {len(aspects[answer.aspect].levels)}'
     return ''
 
@@ -209,7 +209,7 @@ def _about(
 
 def _meant(sheet: Sheet, given: Sequence[Answer]) -> set[tuple[object, ...]]:
     """Answers about the study's own items and systems, which compare between judges."""
-    meant = set()
+    meant: set[tuple[object, ...]] = set()
     for answer in given:
         index, systems = _behind(sheet, answer.item)
         system = systems[LETTERS.index(answer.text)]

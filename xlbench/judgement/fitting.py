@@ -65,7 +65,7 @@ def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
       UserError: a line is no rated text, or lines differ in their aspects.
     """
     texts, sha256 = read_texts(paths, lang)
-    features, rows = [], np.empty(0)
+    features, rows = list[str](), np.empty(0)
     langs = sorted({text.lang for text in texts})
     for code in langs:
         of_lang = [i for i, text in enumerate(texts) if text.lang == code]

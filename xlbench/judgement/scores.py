@@ -12,7 +12,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import krippendorff
 import numpy as np
@@ -27,6 +27,7 @@ from xlbench.reporting.tables import Cell, Column, Row, Table
 # (system, aspect) -> number of the item -> the mean over its judges.
 Values = Mapping[tuple[str, str], Mapping[int, float]]
 _MEAN = 'mean'  # Of the aspects.
+_Level = Literal['nominal', 'ordinal', 'interval', 'ratio']
 
 
 def tables(study: Study, judged: Judged) -> list[Table]:
@@ -75,9 +76,9 @@ def _values(study: Study, judged: Judged) -> dict[tuple[str, str], dict[int, flo
     values: dict[tuple[str, str], dict[int, float]] = collections.defaultdict(dict)
     for (index, system, aspect), of_judges in judged.ratings.items():
         values[system, aspect][index] = statistics.fmean(of_judges.values())
-    for (index, aspect), of_judges in judged.choices.items():
+    for (index, aspect), pairs in judged.choices.items():
         for system in study.items[index].shown:
-            points = [(best == system) - (worst == system) for best, worst in of_judges.values()]
+            points = [(best == system) - (worst == system) for best, worst in pairs.values()]
             values[system, aspect][index] = statistics.fmean(points)
     return dict(values)
 
@@ -158,6 +159,8 @@ def _counts(study: Study, judged: Judged) -> Table:
 def _agreement(study: Study, judged: Judged) -> Table:
     """Fleiss' kappa, Randolph's kappa and Krippendorff's alpha of each aspect."""
     aspects = [aspect.name for aspect in study.scale.aspects]
+    level: _Level
+    units: dict[str, Sequence[Mapping[str, int | str]]]
     if study.scale.kind == 'ratings':
         what, level, categories = 'texts', 'ordinal', len(study.scale.aspects[0].levels)
         about = (
@@ -194,7 +197,7 @@ def _agreement_row(
     name: str,
     units: Sequence[Mapping[str, int | str]],
     judges: Sequence[str],
-    level: str,
+    level: _Level,
     categories: int,
 ) -> Row:
     """The agreement on units, each of which has the answers of some judges.
@@ -275,7 +278,7 @@ def _beyond(observed: float, expected: float) -> float:
     return math.nan if expected == 1 else float((observed - expected) / (1 - expected))
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: str) -> float:
+def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: _Level) -> float:
     """Agreement beyond chance for any number of judges, with gaps (Krippendorff 2011).
 
     Args:

@@ -250,7 +250,7 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
                 input=_same_input(task, key, predictions, lang),
                 references=next(filter(any, references), []),
                 shown=[],
-                texts={name: row.prediction for name, row in predictions.items()},
+                texts={name: row.prediction or '' for name, row in predictions.items()},
                 scores={name: row.scores for name, row in predictions.items()},
             )
         )

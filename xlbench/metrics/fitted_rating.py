@@ -137,7 +137,7 @@ def encode(fit: Fit) -> bytes:
 
 
 def features(
-    metrics: Sequence[str], lang: str, targets: Sequence[str], predictions: Sequence[str]
+    metrics: Sequence[str], lang: str, targets: contract.Targets, predictions: Sequence[str]
 ) -> tuple[list[str], np.ndarray]:
     """The scores of each text: their names, and numbers [n, score].
 

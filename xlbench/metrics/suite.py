@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xlbench.metrics import specs
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
-from xlbench.metrics.contract import Metric, Scored, Scores, Spec
+from xlbench.metrics.contract import Metric, Scored, Scores, Spec, Targets
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
@@ -166,7 +166,7 @@ class Suite:
 
     def score(
         self,
-        targets: Sequence[str],
+        targets: Targets,
         n_best: Sequence[Sequence[str]],
         taken: Iterable[str] = (),
     ) -> Scored:
@@ -192,10 +192,10 @@ class Suite:
     def function(
         self,
         score: str,
-        targets: Sequence[str],
+        targets: Targets,
         n_best: Sequence[Sequence[str]],
         taken: Iterable[str] = (),
-    ) -> Callable[[Sequence[str], Sequence[Sequence[str]]], float] | None:
+    ) -> Callable[[Targets, Sequence[Sequence[str]]], float] | None:
         """Finds the function of targets and predictions that gives a score; None if nothing does.
 
         Args:
@@ -214,7 +214,7 @@ class Suite:
         return None
 
     def _scored(
-        self, targets: Sequence[str], n_best: Sequence[Sequence[str]], taken: Iterable[str]
+        self, targets: Targets, n_best: Sequence[Sequence[str]], taken: Iterable[str]
     ) -> Iterator[tuple[_Member, dict[str, str], Scores, list[Scores]]]:
         """Each metric, what its scores are called here, and its scores under their own names."""
         used = set(taken)
@@ -301,7 +301,7 @@ class Suite:
     def _run(
         self,
         member: _Member,
-        targets: Sequence[str],
+        targets: Targets,
         n_best: Sequence[Sequence[str]],
         rows: bool = True,
     ) -> Scored:
@@ -323,7 +323,7 @@ def num_predictions(metric: Metric) -> int:
 
 def score(
     metric: Metric,
-    targets: Sequence[str],
+    targets: Targets,
     n_best: Sequence[Sequence[str]],
     name: str = 'the metric',
     rows: bool = True,

@@ -9,7 +9,7 @@ import argparse
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -63,7 +63,7 @@ def ask(job: Job, requests: Sequence[Request]) -> list[str]:
             f'{len(failed)} of {len(requests)} prompts were not answered, the first because '
             f'{failed[0].reason}; start the same command again: the other answers are kept'
         )
-    made = [msgspec.json.decode(answer, type=_Answer) for answer in kept]
+    made = [msgspec.json.decode(answer, type=_Answer) for answer in kept if isinstance(answer, str)]
     return [
         choose(answer.text, answer.first, answer.scores, request.answers)
         for answer, request in zip(made, requests, strict=True)
@@ -199,7 +199,7 @@ def _kept(choice: _Choice) -> str:
     return msgspec.json.encode(_Answer(text, _first_tokens(choice.logprobs or {}))).decode()
 
 
-def _first_tokens(given: Mapping[str, object]) -> dict[str, float]:
+def _first_tokens(given: Mapping[str, Any]) -> dict[str, float]:
     """The log-probabilities of first tokens in either form; none where there are none."""
     try:
         if content := given.get('content'):
@@ -224,10 +224,11 @@ class Generator:
         from xlbench.inference.generator import Model
 
         self.name, self.batch_size = spec, batch_size
-        self._model = loading.load(spec, batch_size=batch_size)
-        if not isinstance(self._model, Model):
+        model = loading.load(spec, batch_size=batch_size)
+        if not isinstance(model, Model):
             raise UserError(f'{spec} does not write texts, so it answers no prompts')
-        self._digest = self._model.digest()  # It reads all parameters; each language asks for it.
+        self._model = model
+        self._digest = model.digest()  # It reads all parameters; each language asks for it.
 
     @property
     def num_cut(self) -> int:
@@ -246,16 +247,15 @@ class Generator:
         from xlbench.inference.answering import Example
 
         requests = [msgspec.json.decode(text, type=Request) for text in texts]
-        if not self._model.languages.allowed:
-            source = target = None
+        languages = (source, target) if self._model.languages.allowed else (None, None)
         pairs = [
-            (Example(request.prompt, source, target), answer)
+            (Example(request.prompt, *languages), answer)
             for request in requests
             for answer in request.answers
         ]
         scores = iter(self._model.log_probabilities(*zip(*pairs, strict=True)) if pairs else ())
         free = [request for request in requests if not request.answers]
-        written = iter(self._written(free, source, target))
+        written = iter(self._written(free, *languages))
         made = [
             _Answer(scores=[float(next(scores)) for _ in request.answers])
             if request.answers
@@ -264,13 +264,16 @@ class Generator:
         ]
         return [msgspec.json.encode(answer).decode() for answer in made]
 
-    def _written(self, requests: Sequence[Request], source: str, target: str) -> list[str]:
+    def _written(
+        self, requests: Sequence[Request], source: str | None, target: str | None
+    ) -> list[str]:
         if not requests:
             return []
         length = max(request.max_tokens for request in requests)
-        return self._model.generate(
+        written = self._model.generate(
             [request.prompt for request in requests],
             source_lang=source,
             target_lang=target,
             max_length=length,
         )
+        return cast(list[str], written)  # Without num_return.

@@ -56,7 +56,7 @@ class Template(msgspec.Struct, forbid_unknown_fields=True):
 
     def answer(self, example: Example, is_tagging: bool = False) -> str:
         """Writes the right answer of an example as the model is to write it, in one line."""
-        target = example['targets_pretokenized']
+        target: str = example['targets_pretokenized']
         if is_tagging:
             pairs = zip(example['inputs_pretokenized'].split(' '), target.split(' '), strict=True)
             return ' '.join(f'{word}/{tag}' for word, tag in pairs)

@@ -175,7 +175,7 @@ class Correlation(NamedTuple):
     kendall_p: float
 
 
-def correlation(x: Sequence[float], y: Sequence[float]) -> Correlation:
+def correlation(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Correlation:
     """The three coefficients of two lists of numbers, with their p-values."""
     if len(set(x)) < 2 or len(set(y)) < 2:
         return Correlation(*[math.nan] * 6)

@@ -12,7 +12,7 @@ On a mesh every device searches rows of its own, and their k best each are merge
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,8 @@ def top_k(queries: ArrayLike, responses: Index, k: int, *, block: int | None = N
     """
     if not 1 <= k <= responses.count:
         raise ValueError(f'k is {k}, but there are {responses.count} responses')
-    return Top(*_in_chunks(_top_k_program(responses.mesh, k, block), responses, queries))
+    found = _in_chunks(_top_k_program(responses.mesh, k, block), responses, queries)
+    return Top(*cast(tuple[Any, Any], found))
 
 
 def ranks(
@@ -129,8 +130,8 @@ def _in_chunks(
         padded = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
         for place, array in zip(padded, arrays, strict=True):
             place[: stop - start] = array[start:stop]
-        padded = [_put(array, searched.mesh, PartitionSpec()) for array in padded]
-        return program(searched.vectors, searched.bias, *padded)
+        stored = [_put(array, searched.mesh, PartitionSpec()) for array in padded]
+        return program(searched.vectors, searched.bias, *stored)
 
     parts = [
         [np.asarray(part)[: stop - start] for part in results]

@@ -56,10 +56,9 @@ class Consensus:
           scores: of the candidates, [k].
           count: how many.
         """
-        ids = np.asarray(ids)
-        scores = np.asarray(scores, np.float64) / self._temperature
-        p = np.exp(scores - scores.max())
-        gains = self._similarities(ids)
+        values = np.asarray(scores, np.float64) / self._temperature
+        p = np.exp(values - values.max())
+        gains = self._similarities(np.asarray(ids))
         chosen: list[int] = []
         covered = np.zeros(len(ids))
         left = np.ones(len(ids), bool)

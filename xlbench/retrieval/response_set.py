@@ -19,11 +19,10 @@ import msgspec
 import numpy as np
 
 from xlbench.data import readers
-from xlbench.data.prepared import Prepared
+from xlbench.data.prepared import Prepared, Record
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
 
 _READ_AT_ONCE = 10_000  # Records.
 _KEYS = ('text', 'lm_score', 'cluster', 'display')  # Of a line of a copy.
@@ -66,7 +65,7 @@ class ResponseSet:
         What a record's fields lm_score, cluster and display leave empty becomes the logarithm of
         the relative frequency, the text in lower case (str.casefold), and the text.
         """
-        first: dict[str, Mapping[str, Json]] = {}
+        first: dict[str, Record] = {}
         counts: collections.Counter[str] = collections.Counter()
         for start in range(0, len(prepared), _READ_AT_ONCE):
             numbers = range(start, min(start + _READ_AT_ONCE, len(prepared)))

@@ -1,6 +1,7 @@
 """Many texts -> their vectors, by one side of a dual encoder, on all devices."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -55,7 +56,8 @@ class TextEncoder:
         )
 
         def encode(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-            return model.apply({'params': params}, **batch, method=f'encode_{side}')
+            apply: Callable[..., Any] = model.apply
+            return apply({'params': params}, **batch, method=f'encode_{side}')
 
         # Every process has all results, and no other program has to gather them.
         self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
@@ -105,6 +107,7 @@ class TextEncoder:
                 vectors[places] = values
                 progress.add(len(places))
                 check()
+        assert vectors is not None  # There are rows.
         if not np.isfinite(vectors).all():
             raise UserError(
                 f'the vectors of {SIDES[self._side]} are not finite: the training that made this '

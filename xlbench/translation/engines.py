@@ -82,12 +82,15 @@ class Engine(Protocol):
     Attributes:
       name: as the user called it.
       batch_size: how many texts it takes at once.
-      num_cut: how many texts so far were longer than it reads.
     """
 
     name: str
     batch_size: int
-    num_cut: int
+
+    @property
+    def num_cut(self) -> int:
+        """How many texts so far were longer than it reads."""
+        ...
 
     def check(self, source: str, target: str) -> None:
         """Raises UserError if the engine is not there, or does not know the two languages."""

@@ -25,7 +25,7 @@ MIXTURE_KEYS = frozenset({'name', 'code'})
 SIDES = ('inputs', 'targets')  # What every example has.
 
 
-Record = dict[str, str | np.ndarray]  # One example: texts, and ids [length] int32.
+Record = dict[str, Any]  # One example: texts, and ids [length] int32.
 
 
 class NotPrepared(Exception):
