@@ -63,10 +63,10 @@ class Work(NamedTuple):
 
 WORKS = {
     'topics': Work(
-        'parity_topics_en', 'classification', 'accuracy', 'Trainer of transformers', 200, 16, 5e-5
+        'parity_topics_en', 'classification', 'accuracy', 'Trainer of transformers', 100, 16, 5e-5
     ),
     'replies': Work(
-        'parity_retrieval_en_en', 'retrieval', 'mrr', 'sentence-transformers', 150, 64, 5e-5
+        'parity_retrieval_en_en', 'retrieval', 'mrr', 'sentence-transformers', 60, 64, 5e-5
     ),
 }
 LENGTH = 64  # Tokens of a text; no longer one is read whole.
