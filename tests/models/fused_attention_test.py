@@ -224,6 +224,10 @@ def test_gpus_take_their_kernels(monkeypatch):
     assert choice.describe(config()) == 'attention: fused; plain below 4,096 pairs of query and key'
     with pytest.raises(UserError, match=r'whole heads of .*, and these are 6 heads of 80'):
         choice.check(config(attention='fused', head_dim=80))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(choice, 'platform', lambda: 'metal')
+        assert not choice.takes_fused(config(), *sizes)
+        assert 'no kernels for metal' in choice.describe(config())
 
     def loss(x, bias, ids):
         out = fused_lib.fused_attention(

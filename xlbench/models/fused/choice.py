@@ -68,6 +68,8 @@ def why_unsupported(cfg: Sizes, train: bool) -> str:
     """Why a model cannot have fused attention on the devices at hand; '' where it can."""
     if parts('length') > 1:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
+    if kernels() not in MIN_LOGITS:
+        return f'there are no kernels for {kernels()} devices'
     if why := _why_heads_unsupported(cfg):
         return why
     if train and not cfg.shared_dropout:
@@ -97,7 +99,7 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
     """Returns whether attention of these sizes is fused."""
     if cfg.attention == 'plain' or rows % parts('batch'):
         return False
-    if cfg.attention == 'auto' and queries * keys < MIN_LOGITS[kernels()]:
+    if cfg.attention == 'auto' and queries * keys < MIN_LOGITS.get(kernels(), 0):
         return False
     if kernels() == 'tpu' and queries + keys > MAX_LENGTH:
         return False
