@@ -117,6 +117,21 @@ def test_relative_position_buckets_by_hand():
     assert earlier.tolist() == [31, 31, 8, 7, 1, 0, 0, 0, 0, 0]
 
 
+def test_a_table_for_each_row_has_the_same_gradient_by_a_product(monkeypatch):
+    table, weights = jnp.arange(12.0).reshape(3, 4), jnp.sin(jnp.arange(24.0)).reshape(2, 3, 4)
+
+    def loss(table):
+        return jnp.sum(weights * positions.for_each_row(table, 2, 'float32'))
+
+    added = jax.grad(loss)(table)
+    taken = []
+    gpu = lambda x, cuda, default: taken.append(cuda) or cuda(x)  # noqa: E731
+    monkeypatch.setattr(positions.lax, 'platform_dependent', gpu)
+    np.testing.assert_allclose(jax.grad(loss)(table), added, rtol=1e-6)
+    np.testing.assert_allclose(added, weights.sum(0), rtol=1e-6)
+    assert taken
+
+
 def test_sinusoids_are_sines_then_cosines():
     table = positions.sinusoids(40, 6)
     assert table.shape == (40, 6) and table.dtype == np.float32
@@ -135,24 +150,27 @@ def test_stacked_kernels_start_with_their_own_scales():
 
 
 @pytest.mark.parametrize('gated', [False, True])
-def test_loops_on_accelerators_recompute_norms_and_activations(monkeypatch, gated):
-    """With the gradients that CPUs have, which keep what is between."""
+def test_accelerators_recompute_norms_and_activations(monkeypatch, gated):
+    """TPUs in loops, GPUs anywhere, with the gradients of CPUs, which keep what is between."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)), jnp.float32)
     model = nn.Sequential([norms.RMSNorm(), dense.Mlp(6, 'gelu_tanh', gated), norms.LayerNorm()])
     params = nn.unbox(model.init(jax.random.key(0), x))
 
-    def loss(params, x):
-        with work.setting(dense.IN_LOOP, True):
+    def loss(in_loop, params, x):
+        with work.setting(dense.IN_LOOP, in_loop):
             return jnp.sum(jnp.sin(model.apply(params, x)))
 
     results, sizes = [], []
-    for platform in ('cpu', 'tpu'):
+    for platform, in_loop in (('cpu', True), ('tpu', True), ('gpu', False)):
         monkeypatch.setattr(choice, 'platform', lambda name=platform: name)
-        results.append(jax.grad(loss, (0, 1))(params, x))
-        _, pull = jax.vjp(loss, params, x)
+        here = functools.partial(loss, in_loop)
+        results.append(jax.grad(here, (0, 1))(params, x))
+        _, pull = jax.vjp(here, params, x)
         sizes.append(sum(leaf.size for leaf in jax.tree.leaves(pull)))
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7), *results)
-    assert sizes[1] < 0.8 * sizes[0]
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7)
+    for other in results[1:]:
+        jax.tree.map(close, results[0], other)
+    assert max(sizes[1:]) < 0.8 * sizes[0]
 
 
 # --------------------------------------------------------------------------------------- attention

@@ -5,6 +5,7 @@ A script declares a Contest and calls its `main`. How the sides take turns: inte
 
 import argparse
 import contextlib
+import os
 import statistics
 import sys
 import tempfile
@@ -251,8 +252,6 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
       gpu: as its maker names it.
       seconds: of every round, by side.
     """
-    import os
-
     os.environ['JAX_PLATFORMS'] = 'cpu'  # Nothing is run, and the sides had the GPU.
     import jax
 
@@ -261,9 +260,7 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
 
     model, objective, batch = parts
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    params = jax.eval_shape(
-        lambda key: train_step.init_params(model, objective, mesh, key), jax.random.key(0)
-    )
+    params, _ = train_step.params_like(model, objective, mesh)
     traced = jax.make_jaxpr(lambda *args: objective.loss(model, *args))(
         params, batch, jax.random.key(0)
     )

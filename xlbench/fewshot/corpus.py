@@ -43,7 +43,7 @@ def needed(
       lang: ISO code.
       shots: numbers of shots.
       dev: one of DEV_SETS.
-      root: of the data; of published buckets, those that are not there make no dev examples.
+      root: the data root. Published buckets that are missing there make no dev examples.
     """
     # The dev set of a number of shots must not depend on which others are asked for.
     numbers = shots

@@ -95,9 +95,8 @@ def _check_other_shots(
         if begun[task] != found[task]:
             was, is_now = (', '.join(sorted(x, key=int)) for x in (begun[task], found[task]))
             raise UserError(
-                f'{task} had buckets of {was} shots when {workdir} was begun, of which its dev '
-                f'sets are made, and now {is_now}; put back those that it had, or choose another '
-                '--workdir'
+                f'{task} had buckets of {was} shots when {workdir} was begun, and now {is_now}; '
+                'its dev sets are made of them: put those back, or choose another --workdir'
             )
 
 

@@ -208,8 +208,8 @@ class TrainStep:
     Attributes:
       compile_seconds: one entry per compilation.
       memory: the compiler's own accounting of the newest compilation, or None.
-      flops: of the products of one step on all devices, those that are computed twice counted
-        twice; None before it was traced.
+      flops: of the products of one step on all devices, or None before it is traced. A product
+        that is computed again in the backward pass counts again.
       keeps_memory: whether what a step frees is kept for the next; `on_compile` may set it.
     """
 

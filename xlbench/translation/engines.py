@@ -89,7 +89,7 @@ class Engine(Protocol):
 
     @property
     def num_cut(self) -> int:
-        """How many texts so far were longer than it reads."""
+        """The number of texts so far that were longer than the engine reads."""
         ...
 
     def check(self, source: str, target: str) -> None:
