@@ -23,19 +23,21 @@ eight H100 at 40 % of their peak the estimate of `mbart` (`python -m xlbench.pla
 hours for English, as in zero_shot, and 2 hours in mt.
 
 Keys after the colon: size (sample, sample_unicoder, mbart, unicoder, mt5_small, mt5_base,
-mt5_large, bert2bert), scenario (mono, zero_shot, mt, multi, mixed), source (the language of mono,
-mt and mixed; of zero_shot and multi the one language to evaluate), dev (organic or translated pairs
-choose the checkpoint of mt and mixed), task (generation, reverse). `mixed` trains on English pairs
-and equally often on translated ones (section 6 of the paper). A model of the task `reverse` writes
-the message that belongs to a reply, for --mmi_model of xlbench.evaluate.
+mt5_large, bert2bert), scenario (mono, zero_shot, mt, multi, mixed, adapters), source (the language
+of mono, mt and mixed; of zero_shot and multi the one language to evaluate), dev (organic or
+translated pairs choose the checkpoint of mt and mixed), task (generation, reverse). `mixed` trains
+on English pairs and equally often on translated ones (section 6 of the paper). `adapters` trains an
+adapter for each language in one run, on top of the model that --config.init_from names. A model of
+the task `reverse` writes the message that belongs to a reply, for --mmi_model of xlbench.evaluate.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.benchmarks import MRS, Scenario
+from xlbench.benchmarks import MRS, Added, Scenario
 from xlbench.config import recipes
 from xlbench.system import errors
 
@@ -89,7 +91,7 @@ def get_config(variant: str = '') -> ConfigDict:
     sizes = ('sample', 'sample_unicoder', *MODELS)
     variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
     defaults = dict(scenario='multi', source=None, task='generation')
-    scenario, size = recipes.choose(variant, sizes, MRS.scenario, **defaults)
+    scenario, size = recipes.choose(variant, sizes, scenario_of, **defaults)
     if scenario.task == 'retrieval':
         raise errors.unknown('task', scenario.task, ('generation', 'reverse'))
     if scenario.name == 'multi':
@@ -97,8 +99,41 @@ def get_config(variant: str = '') -> ConfigDict:
     if dev == 'translated':
         scenario = MRS.by_translated_dev(scenario)
     if size == 'sample_unicoder':
-        return in_unicoder_shape(sample(scenario))
-    return sample(scenario) if size == 'sample' else paper(scenario, MODELS[size])
+        c = in_unicoder_shape(sample(scenario))
+    else:
+        c = sample(scenario) if size == 'sample' else paper(scenario, MODELS[size])
+    if scenario.name == 'adapters':
+        adapt_languages(c)
+    return c
+
+
+def scenario_of(name: str, task: str, source: str | None) -> Scenario:
+    """A setting of the benchmark, or `adapters`: its languages side by side in every batch."""
+    if name != 'adapters':
+        return MRS.scenario(name, task, source)
+    if source:
+        raise errors.UserError(f'scenario={name} has all languages; leave out source={source}')
+    first, *others = (MRS.scenario('mono', task, lang) for lang in MRS.languages)
+    tasks = tuple(MRS.task_name(task, lang) for lang in MRS.languages)
+    return dataclasses.replace(
+        first,
+        name=name,
+        train=tasks,
+        evaluate=tasks,
+        select=tasks,
+        source=None,
+        added=tuple(Added(other.source, other.mixture, other.split) for other in others),
+    )
+
+
+def adapt_languages(c: ConfigDict) -> None:
+    """LoRA for each language (section 6 names adapters); a batch has equal shares of them."""
+    languages = MRS.languages
+    c.lora.update(rank=8, languages=languages)
+    rows = c.batches.batch_size // len(languages) // 8 * 8 or 4  # Which eight devices can share.
+    c.batches.update(batch_size=rows * len(languages), each_task=True, length_buckets=1)
+    c.batches.equal_rows = False
+    c.accumulate = 1
 
 
 def sample(scenario: Scenario) -> ConfigDict:

@@ -5,6 +5,7 @@ r"""Imports a Hugging Face checkpoint, or exports a workdir.
   python -m xlbench.convert intfloat/multilingual-e5-small small --tokens_of=xquad_multi_qg
   python -m xlbench.convert RUNS/mtg exported --dtype=bfloat16      # workdir -> folder
   python -m xlbench.convert RUNS/adapted adapter --lora=separate    # LoRA alone, for PEFT
+  python -m xlbench.convert RUNS/adapters german --step=best:de     # one of several adapters
 
 The workdir holds the parameters in float32 as checkpoint 0, config.json, and the tokenizer's files
 in tokenizer/. The folder loads in transformers, with weights as safetensors, and gives the answers
@@ -51,10 +52,9 @@ def main(argv: Sequence[str]) -> None:
             kind = 'workdir' if export else 'Hugging Face checkpoint'
             raise UserError(f'--{name} has no meaning for {args.source}, which is a {kind}')
     if export:
-        step = checkpoints.find_step(args.source, args.step or 'best')
-        lines = to_folder(
-            args.source, target, step, args.dtype or 'float32', args.vocab_size, args.lora
-        )
+        name, _, adapter = (args.step or '').partition(':')
+        step, dtype = checkpoints.find_step(args.source, name or 'best'), args.dtype or 'float32'
+        lines = to_folder(args.source, target, step, dtype, args.vocab_size, args.lora, adapter)
     elif args.tokens_of:
         lines = trim(args.source, target, args.tokens_of.split(','), args.root)
     else:

@@ -5,12 +5,12 @@ r"""Predicts texts, replies, labels or tags with a trained model.
   python -m xlbench.predict Helsinki-NLP/opus-mt-en-de --num_beams=6 --num_return=3 --scores
 
 The model is a workdir (of a run or of xlbench.convert: its best checkpoint, or WORKDIR@STEP,
-WORKDIR@last), a folder in the form of Hugging Face, or a hub name. A workdir needs its config.json,
-checkpoint and vocabulary, but not the training data; lengths and decoding are those of its final
-evaluation. The input has one text on each line, or is JSONL; a JSONL record may name its own
-target_lang and source_lang, and its fields are kept. The texts have the form that a task gives the
-model as `inputs`, without the mark of the target language, which is added here. Answers are written
-in the order of the input, while later ones are computed.
+WORKDIR@last, of several adapters WORKDIR@best:LANG), a folder in the form of Hugging Face, or a hub
+name. A workdir needs its config.json, checkpoint and vocabulary, but not the training data; lengths
+and decoding are those of its final evaluation. The input has one text on each line, or is JSONL; a
+JSONL record may name its own target_lang and source_lang, and its fields are kept. The texts have
+the form that a task gives the model as `inputs`, without the mark of the target language, which is
+added here. Answers are written in the order of the input, while later ones are computed.
 
 Plain output has a line for each input. With --scores, the score and a TAB come before the text.
 With --num_return=N (n-best), there are N lines for each input, which begin with its number (from 1)

@@ -32,6 +32,7 @@ from xlbench.training.experiment import (
     Data,
     Evaluator,
     Experiment,
+    adapter_places,
     data_facts,
     stage_batches,
     stage_data,
@@ -70,6 +71,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'], labels_of(data, config.model))
     lora = Lora(**config.lora)
+    _check_adapters(lora, config, data)
     initialise = Initialiser(model, objective, mesh, lora)
     shapes, shardings = initialise.shapes, initialise.shardings
     if workdir:
@@ -97,6 +99,9 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
                 raise
             wrong = f'config.evals.{name}: {block.type} cannot be made: {errors.located(error)}'
             raise UserError(wrong) from error
+        if lora.languages:
+            adapter_places(lora, tasks)
+            evaluator.adapted = lambda params, lang: lora.of(params, lora.place(lang))
         evals[name] = (evaluator, block.every)
     _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
@@ -175,6 +180,18 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
                 lengths = {'inputs': inputs, 'targets': targets}
                 cut = {side: lengths[side] for side in features.VIEWS[view].sides}
                 partitioning.check_lengths(cut, mesh)
+
+
+def _check_adapters(lora: Lora, config: ConfigDict, data: Data) -> None:
+    """Raises UserError unless each stage trains the adapters of all languages, and no others."""
+    for name, stage in config.stages.items():
+        trained = adapter_places(lora, stage_data(data, stage)[0])
+        idle = [lang for place, lang in enumerate(lora.languages) if place not in trained]
+        if idle:
+            raise UserError(
+                f'no task of config.stages.{name} has targets in {", ".join(idle)}; leave them out '
+                'of config.lora.languages, or choose a mixture that has them'
+            )
 
 
 def with_shared_labels(data: Data, known: Iterable[str] = ()) -> Data:

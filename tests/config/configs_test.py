@@ -31,7 +31,7 @@ BENCHMARKS = [name for name in FILES if name != 'finetune']  # That one takes an
 NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
     'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
-    'mixed': 'source=de',
+    'mixed': 'source=de', 'adapters': '',
 }  # fmt: skip
 NEEDS_OF = {
     'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
@@ -182,15 +182,18 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
         assert splits <= {'train', 'rough_train', 'mt_train'}
         assert ('mt_train' in splits) == (scenario == 'mt')
         added = [pair for s in c.stages.values() for pair in config_lib.stage_pairs(s)[1:]]
-        assert bool(added) == (scenario == 'mixed')
-        assert {split for _, split in added} <= {'mt_train'}
+        assert bool(added) == (scenario in ('mixed', 'adapters'))
+        assert {split for _, split in added} <= {'train' if scenario == 'adapters' else 'mt_train'}
         if not c.best.score:  # The last step.
             continue
         dev = c.evals[c.best.score.partition('/')[0]]
         assert dev.split == 'validation' and dev.every
         sides = {tuple(task.split('_')[2:]) for task in dev.tasks}
         trained = {
-            task for s in c.stages.values() for task in benchmarks.parse_mixture(s.mixture).train
+            task
+            for s in c.stages.values()
+            for mixture, _ in config_lib.stage_pairs(s)
+            for task in benchmarks.parse_mixture(mixture).train
         }
         if scenario == 'zero_shot':
             assert sides == {('en', 'en')}, text

@@ -1,18 +1,23 @@
 import functools
+import json
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import prepared_files
 import pytest
+import safetensors.numpy
 import tiny
 from flax import traverse_util
 
-from xlbench import models, runs, train
+from xlbench import convert, models, predict, runs, train
 from xlbench.models import lora
+from xlbench.parallel import partitioning
 from xlbench.parallel.partitioning import make_mesh
 from xlbench.system import errors
-from xlbench.training import checkpoints, objectives, train_step
+from xlbench.training import checkpoints, init_from, objectives, optimizers, train_step
+from xlbench.training.experiment import stage_batches
 
 INPUTS = np.array([[5, 9, 11, 3, 1, 0], [7, 1, 0, 0, 0, 0]], np.int32)
 TARGETS = np.array([[0, 8, 12, 1], [0, 30, 31, 40]], np.int32)
@@ -132,6 +137,148 @@ def test_a_run_moves_nothing_else_and_can_be_evaluated(tiny_root, tmp_path):
         assert same != name.endswith(('lora_a', 'lora_b')), name
     assert parts.num_trainable < 0.3 * parts.num_parameters
 
+
+
+# ------------------------------------------------------------------- an adapter for each language
+
+
+def stepped(config, batch):
+    """The parameters of a config's run after one train step on a batch."""
+    parts = runs.build(config)
+    tx, schedule = optimizers.build(**config.stages.stage1.optimizer, num_steps=9)
+    step = train_step.make_train_step(
+        parts.model, parts.objective, tx, schedule, parts.mask, lora=parts.lora,
+        adapters=parts.adapters(config.stages.stage1),
+    )  # fmt: skip
+    params = parts.initialise(jax.random.key(0))
+    first = train_step.init_state(tx, params, parts.mask)
+    with partitioning.activate(parts.mesh):
+        batch = partitioning.put_batch(batch, parts.mesh)
+        after, metrics = jax.jit(step)(first, batch, jax.random.key(1))
+    return parts, traverse_util.flatten_dict(jax.device_get(after.params), sep='/'), metrics
+
+
+@pytest.mark.parametrize('mesh', [{}, tiny.ALL_AXES])
+def test_adapters_of_languages_move_as_if_each_were_trained_alone(tiny_root, mesh):
+    """The same rows of two languages in one step, and in a run for each language."""
+    options = dict(
+        batches__packing=False, batches__each_task=True, batches__batch_size=16,
+        model__dropout_rate=0.0, lora__rank=2,
+    )  # fmt: skip
+    config = tiny.brief_config(tiny_root, **options, lora__languages=('en', 'de'))
+    for stage in config.stages.values():
+        stage.optimizer.clip_norm = 0.0  # It would be of both.
+    config.mesh.update(mesh)
+    parts = runs.build(config)
+    assert parts.adapters(config.stages.stage1) == [1, 0]  # The mixture has German first.
+    with stage_batches(config, 'stage1', parts.data, parts.mesh, 'generation') as feed:
+        batch = next(feed)
+    _, together, metrics = stepped(config, batch)
+    alone, losses = {}, []
+    for task, rows in zip(sorted(tiny.QUESTIONS), (slice(0, 8), slice(8, 16)), strict=True):
+        changes = {'batches__each_task': False, 'batches__batch_size': 8}
+        one = tiny.brief_config(tiny_root, **options | changes)
+        one.mesh.update(mesh)
+        one.stages.stage1.optimizer.clip_norm = 0.0
+        one.stages.stage1.mixture = task
+        batch_of_task = {name: value[rows] for name, value in batch.items()}
+        del batch_of_task['task_weights']
+        _, alone[task[-2:]], found = stepped(one, batch_of_task)
+        losses.append(found['loss'] / found['weight'])
+    np.testing.assert_allclose(metrics['loss'] / metrics['weight'], sum(losses), rtol=1e-5)
+    for name, value in together.items():
+        for place, lang in enumerate(config.lora.languages):
+            adapter = value[place] if name.endswith(('lora_a', 'lora_b')) else value
+            np.testing.assert_allclose(adapter, alone[lang][name], atol=2e-6, err_msg=name)
+    moved = [name for name in together if name.endswith('lora_b')]
+    assert all(np.abs(together[name][0] - together[name][1]).max() > 1e-4 for name in moved)
+
+
+@pytest.fixture(scope='module')
+def several(tiny_root, tmp_path_factory):
+    """A run with an adapter for each of two languages, and its config."""
+    config = tiny.brief_config(
+        tiny_root, batches__packing=False, batches__each_task=True, model__dropout_rate=0.0,
+        lora__rank=2, lora__languages=('de', 'en'), lora__targets=('.*kernel',),
+    )  # fmt: skip
+    config.stages.stage1.optimizer.learning_rate = 0.3
+    folder = tmp_path_factory.mktemp('several') / 'run'
+    train.train(config, str(folder))
+    return folder, config
+
+
+def test_each_language_is_scored_and_answered_with_its_adapter(several, tmp_path):
+    folder, _ = several
+    (step,) = {path.name for path in (folder / 'eval').iterdir() if (path / 'test').is_dir()}
+    answers = {}
+    for task in tiny.QUESTIONS:
+        path = folder / 'eval' / step / 'test' / task / 'predictions.jsonl'
+        lines = list(map(json.loads, path.read_text('utf-8').splitlines()))
+        texts = [line['input'].partition('> ')[2] for line in lines]
+        lang = task[-2:]
+        model = predict.load(f'{folder}@{step}:{lang}')
+        answers[lang] = model.generate(texts, target_lang=lang)
+        assert answers[lang] == [line['prediction'] for line in lines]
+        other = predict.load(f'{folder}@{step}:{"en" if lang == "de" else "de"}')
+        assert other.generate(texts, target_lang=lang) != answers[lang]
+        exported = tmp_path / lang
+        convert.main(['convert', str(folder), str(exported), f'--step={step}:{lang}'])
+        assert predict.load(str(exported)).generate(texts, target_lang=lang) == answers[lang]
+        alone = [str(tmp_path / f'{lang}-alone'), f'--step=best:{lang}', '--lora=separate']
+        convert.main(['convert', str(folder), *alone])
+        leaves = safetensors.numpy.load_file(f'{alone[0]}/adapter_model.safetensors')
+        assert all(leaf.ndim == 2 and min(leaf.shape) == 2 for leaf in leaves.values())
+
+
+def test_a_run_goes_on_from_one_of_several_adapters_or_from_all(several, tiny_root):
+    folder, config = several
+    of = init_from.open_workdir(str(folder))
+    one = init_from.open_workdir(str(folder), 'best:en')
+    name = 'decoder/layers_0/self_attention/out/lora_b'
+    assert of.shapes[name] == (2, *one.shapes[name])
+    np.testing.assert_array_equal(of.read(name)[1], one.read(name))
+    shapes = {
+        languages: train_step.params_like(
+            runs.build(config).model, objectives.build('generation'),
+            make_mesh(devices=jax.devices()[:1]), lora.Lora(2, languages=languages),
+        )[0]
+        for languages in ((), ('de', 'en'))
+    }  # fmt: skip
+    model = runs.build(config).model
+    for spec, languages in ((f'{folder}', ('de', 'en')), (f'{folder}@best:de', ())):
+        plan = init_from.Plan(spec, 'mt5', model, shapes[languages])
+        assert not any('newly initialised' in line for line in plan.lines)
+    plain, _ = train_step.params_like(
+        model, objectives.build('generation'), make_mesh(devices=jax.devices()[:1])
+    )
+    assert 'LoRA merged' in init_from.Plan(f'{folder}@best:de', 'mt5', model, plain).lines[0]
+    with pytest.raises(errors.UserError, match='an adapter for each of de, en; name one as'):
+        init_from.Plan(str(folder), 'mt5', model, plain)
+
+
+def test_an_adapter_that_is_not_there_is_refused(several, tiny_run, tmp_path):
+    folder, config = several
+    for spec, message in (
+        (f'{folder}', f'name one as {folder}@best:de'),
+        (f'{folder}@best:fr', "'fr'.*de, en"),
+        (f'{tiny_run}@best:de', 'has no adapters of single languages; leave out :de'),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            predict.load(spec)
+    with pytest.raises(errors.UserError, match='name one as'):
+        convert.main(['convert', str(folder), str(tmp_path / 'exported')])
+    for changes, message in (
+        (dict(lora__languages=('de',)), "config.lora.languages 'en'"),
+        (dict(lora__languages=('de', 'en', 'fr')), 'stage1 has targets in fr; leave'),
+        (dict(batches__each_task=False), 'set config.batches.each_task=True'),
+        (dict(accumulate=2), 'config.accumulate=1'),
+        (dict(lora__rank=0), 'set config.lora.rank'),
+        (dict(lora__languages=('de', 'de')), 'names one twice'),
+    ):
+        wrong = prepared_files.changed(config.copy_and_resolve_references(), changes)
+        with pytest.raises(errors.UserError, match=message):
+            runs.check_config(wrong)
+            runs.build(wrong)
 
 @pytest.mark.parametrize(
     'options, message',

@@ -79,6 +79,18 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
     values = [system.cell('mrs_rouge', german).value for system in systems.values()]
     assert values == [3.0, 1.5, 2.0]
     assert systems['Monolingual, adapters'].cell('mrs_rouge', ['mrs_retrieval_ja_ja']).value == 3.0
+    # As in one run of both languages, which has the mixture of the first.
+    change(
+        folders[1] / 'config.json',
+        lambda was: {'config': was['config'] | {'lora': {'rank': 8, 'languages': ['de', 'ja']}}},
+    )
+    for path in (folders[2] / 'eval' / '10' / 'test').iterdir():
+        shutil.copytree(path, folders[1] / 'eval' / '10' / 'test' / path.name)
+    (adapters,) = [
+        system for system in section_of(*folders[:2], variants=True).systems
+        if system.name.startswith('Monolingual')
+    ]  # fmt: skip
+    assert adapters.name == 'Monolingual, adapters' and len(adapters.examples) == 2
 
 
 def test_settings_are_columns_and_languages_rows(tmp_path):

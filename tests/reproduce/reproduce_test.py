@@ -523,10 +523,9 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
         f'--workdir={tmp_path}/Unicoder-xDAE-multi-seed2', '--num_beams=6',
         f'--rerank={tmp_path}/mBERT-multi-seed2',
     )  # fmt: skip
-    adapter = config_of(row['Unicoder-xDAE-adapter-de-seed1'].arguments)
-    assert (adapter.init_from, adapter.lora.rank) == (
-        f'{tmp_path}/Unicoder-xDAE-multi-seed1', 8
-    )  # fmt: skip
+    adapters = config_of(row['Unicoder-xDAE-adapters-seed1'].arguments)
+    assert adapters.init_from == f'{tmp_path}/Unicoder-xDAE-multi-seed1'
+    assert adapters.lora.languages == benchmarks.get('mrs').languages and adapters.lora.rank == 8
     # Evaluations of one workdir wait for each other, on a cluster as well.
     named = ('rerank', 'mmi', 'diverse')
     every = [row[f'Unicoder-xDAE-{name}-seed1'] for name in named]

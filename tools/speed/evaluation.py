@@ -123,7 +123,8 @@ def xlbench_step(args: argparse.Namespace):
     (task,) = evaluator.tasks
 
     def step():
-        rows = evaluator.rows(task, params, lambda: None)
+        shared = evaluator.begin(params, lambda: None)
+        rows = evaluator.rows(task, shared, lambda: None)
         return [[i for i in row if i > 0] for row in rows['tokens'][:, 0].tolist()]
 
     return step

@@ -18,7 +18,7 @@ fewshot.py, clidsum.py and translation.py. Modules of their own:
   topics      what a sweep of few-shot transfer can be about
 """
 
-from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
+from xlbench.benchmarks.benchmark import RATES, Added, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
 from xlbench.benchmarks.convsumx import CONVSUMX
 from xlbench.benchmarks.crosssum import CROSSSUM
@@ -39,9 +39,38 @@ from xlbench.benchmarks.xpersona import XPERSONA
 from xlbench.benchmarks.xquad import XQUAD
 
 __all__ = [
-    'BENCHMARKS', 'CLIDSUM', 'CONVSUMX', 'CROSSSUM', 'DIALOGSUM', 'FEWSHOT', 'MASAKHANER2',
-    'MASAKHANEWS', 'MRS', 'MTG', 'MTG2', 'RATES', 'RECIPES', 'SCENARIOS', 'SCENARIO_TITLES',
-    'SETTING_TITLES', 'SIB200', 'TRANSLATION', 'XDAILYDIALOG', 'XPERSONA', 'XQUAD', 'Benchmark',
-    'LabelBenchmark', 'PaperTable', 'ParallelBenchmark', 'ReplyBenchmark', 'Scenario',
-    'SummaryBenchmark', 'TaskName', 'TranslationBenchmark', 'get', 'parse_mixture', 'parse_task',
+    'BENCHMARKS',
+    'CLIDSUM',
+    'CONVSUMX',
+    'CROSSSUM',
+    'DIALOGSUM',
+    'FEWSHOT',
+    'MASAKHANER2',
+    'MASAKHANEWS',
+    'MRS',
+    'MTG',
+    'MTG2',
+    'RATES',
+    'RECIPES',
+    'SCENARIOS',
+    'SCENARIO_TITLES',
+    'SETTING_TITLES',
+    'SIB200',
+    'TRANSLATION',
+    'XDAILYDIALOG',
+    'XPERSONA',
+    'XQUAD',
+    'Added',
+    'Benchmark',
+    'LabelBenchmark',
+    'PaperTable',
+    'ParallelBenchmark',
+    'ReplyBenchmark',
+    'Scenario',
+    'SummaryBenchmark',
+    'TaskName',
+    'TranslationBenchmark',
+    'get',
+    'parse_mixture',
+    'parse_task',
 ]  # fmt: skip

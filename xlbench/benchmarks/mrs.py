@@ -173,7 +173,6 @@ _RANKED = {
     'mmi': (f'--mmi_model={{{_REVERSE}}}',),  # It writes the message to a reply.
     'diverse': ('--num_groups=3', '--diversity_penalty=1', '--num_return=3'),
 }
-_LORA = (f'--config.init_from={{{_MULTI}}}', '--config.lora.rank=8')
 
 
 def _further() -> tuple[list[Command], list[Experiment]]:
@@ -190,10 +189,9 @@ def _further() -> tuple[list[Command], list[Experiment]]:
         commands.append(ranked)
         experiments.append((way, (_MULTI, ranked.name)))
         before = (ranked.name,)
-    for lang in MRS.languages:
-        name, key = f'{_GENERATOR}-adapter-{lang}', {'scenario': 'mono', 'source': lang}
-        commands.append(_command(_GENERATOR, key, name, _LORA))
-        experiments.append(('adapters', (name,)))
+    start = (f'--config.init_from={{{_MULTI}}}',)
+    commands.append(_command(_GENERATOR, {'scenario': 'adapters'}, flags=start))
+    experiments.append(('adapters', (commands[-1].name,)))
     return commands, [
         Experiment(
             of[-1], _GENERATOR, label, of, {'model': _GENERATOR, 'scenario': label}

@@ -175,6 +175,13 @@ def _check_objective(config: ConfigDict) -> None:
         raise UserError(
             'config.baselines are texts, and do not have a tag for each word; set it to ()'
         )
+    if config.lora.get('languages'):
+        batches = (blocks.batches_of(config, name) for name in config.stages)
+        if config.accumulate > 1 or not all(block.get('each_task') for block in batches):
+            raise UserError(
+                'config.lora.languages trains the adapters of a batch one after the other: set '
+                'config.batches.each_task=True and config.accumulate=1'
+            )
     if config.accumulate > 1 and not objective['accumulates']:
         raise UserError(
             f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '

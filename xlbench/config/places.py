@@ -195,7 +195,7 @@ def check_run(workdir: str, kind: str, step: str = '') -> None:
     steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
     if not steps:
         raise UserError(f'{workdir} has no checkpoint yet')
-    if step not in ('', 'best', 'last', *steps):
+    if step.partition(':')[0] not in ('', 'best', 'last', *steps):  # Behind it, an adapter.
         there = ', '.join(sorted(steps, key=int))
         raise UserError(f'{workdir} has no checkpoint {step!r}; it has best, last, {there}')
 

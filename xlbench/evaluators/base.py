@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Generic, TypeVar
 
 import jax
@@ -87,6 +87,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
     Attributes:
       views: of the objectives whose models it can score, see data.features.VIEWS.
       tasks: what is scored, each with its preparation as `prepared`; see `tasks_of`.
+      adapted: the parameters for targets in a language, where languages have adapters of their own.
       own_scores: the scores beside those of the tasks' metrics.
       samples: {task: the first lines of its predictions.jsonl} of the last `run`, on process 0.
       collapsed: a sentence for each task of the last `run` that few texts answer, on process 0.
@@ -94,6 +95,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
 
     views: ClassVar[tuple[str, ...]] = ()
     tasks: Sequence[TaskT]
+    adapted: Callable[[Params, str | None], Params] | None = None
     own_scores: Collection[str] = ('loss',)
     samples: Mapping[str, Lines] = {}  # Each `run` makes a new one.
     collapsed: Sequence[str] = ()
@@ -162,11 +164,8 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
             evaluation. Files of tasks that were complete stay.
           scoring: entered while a task's predictions are scored, which may take long.
         """
-        started = time.monotonic()
-        shared = self.begin(params, check)
-        shared_seconds = (time.monotonic() - started) / len(self.tasks)
         scores, samples, collapsed = {}, {}, []
-        for task in self.tasks:
+        for task, shared, shared_seconds in self._in_turn(params, check):
             started = time.monotonic()
             rows = self.rows(task, shared, check)
             with scoring():
@@ -183,6 +182,18 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
                 samples[task.prepared.name] = predictions[:MOST_SAMPLES]
         self.samples, self.collapsed = samples, tuple(filter(None, collapsed))
         return scores | {'mean': means(scores)}
+
+    def _in_turn(self, params: Params, check: Check) -> Iterator[tuple[TaskT, Shared, float]]:
+        """Each task with what its adapter's tasks share, and its part of the seconds for that."""
+        by_language: dict[str | None, list[TaskT]] = {}
+        for task in self.tasks:
+            lang = task.prepared.manifest.get('target_lang') if self.adapted else None
+            by_language.setdefault(lang, []).append(task)
+        for lang, tasks in by_language.items():
+            started = time.monotonic()
+            shared = self.begin(self.adapted(params, lang) if self.adapted else params, check)
+            seconds = (time.monotonic() - started) / len(tasks)
+            yield from ((task, shared, seconds) for task in tasks)
 
     def score_names(self, task: str) -> set[str]:
         """The scores that `run` gives of a task, or of any for 'mean', found without the model.

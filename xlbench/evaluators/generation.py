@@ -100,7 +100,21 @@ class Options(base.Options):
         return suite_lib.all_named(self.metrics, lang) if self.decode else []
 
 
-class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
+class Weights(NamedTuple):
+    """Parameters with what decoding makes of them once.
+
+    Attributes:
+      params: of the model.
+      layout: of their kernels, which decoding reads.
+      copies: of kernels, made once.
+    """
+
+    params: Params
+    layout: decoding_lib.Layout
+    copies: decoding_lib.Copies
+
+
+class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     """Scores a model that writes texts on prepared tasks; every example exactly once.
 
     Args:
@@ -173,7 +187,13 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         """Returns whether the task is decoded."""
         return self._decode
 
-    def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
+    def begin(self, params: Params, check: base.Check) -> Weights:
+        """Copies the kernels that decoding reads in another order."""
+        del check
+        copies = decoding_lib.copies(self._model, params, self._options, self._mesh)
+        return Weights(params, decoding_lib.layout_of(self._model, params), copies)
+
+    def rows(self, task: base.Task, shared: Weights, check: base.Check) -> Rows:
         """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
 
@@ -181,18 +201,17 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             rows = len(batch['example_index'])
             return {} if first is None else {'forced_first': np.full(rows, first, np.int32)}
 
-        layout = decoding_lib.layout_of(self._model, shared)
-        copies = decoding_lib.copies(self._model, shared, self._options, self._mesh)
+        params, layout, copies = shared
 
         def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             if not self._model.decoder_only:
                 source = {name: x for name, x in batch.items() if name.startswith('encoder_')}
-                batch['encoded'] = self._encode(shared, source)
-            rows = self._row_losses(shared, batch)
+                batch['encoded'] = self._encode(params, source)
+            rows = self._row_losses(params, batch)
             if not self._decode:
                 return rows
             given = self._to_decode(batch), copies(len(batch['example_index']))
-            return rows | self._decode_batch(layout, shared, *given)._asdict()
+            return rows | self._decode_batch(layout, params, *given)._asdict()
 
         return base.score_examples(task, predict, self._mesh, check, forced)
 

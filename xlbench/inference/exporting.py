@@ -48,6 +48,7 @@ def to_folder(
     dtype: str = 'float32',
     vocab_size: int | None = None,
     lora: str | None = None,
+    adapter: str = '',
 ) -> list[str]:
     """Reads a checkpoint of a workdir, writes a folder that transformers loads.
 
@@ -59,6 +60,7 @@ def to_folder(
       vocab_size: rows of the vocabulary that are kept, None: all.
       lora: what becomes of LoRA: 'merged' into the weights (also None), or 'separate': the
         adapter alone is written.
+      adapter: the language of the one that is meant, where a run has several.
 
     Returns:
       What there is to say.
@@ -72,7 +74,8 @@ def to_folder(
     vocabulary = Vocabulary(workdir, about)
     model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config
-    source = init_from.open_workdir(workdir, str(step))
+    source = init_from.open_workdir(workdir, f'{step}:{adapter}')
+    source.adapters.named(workdir, '')
     adapted = source.is_adapted
     if lora is not None and not adapted:
         raise UserError(f'{workdir} was trained without LoRA; leave out --lora')

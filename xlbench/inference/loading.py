@@ -127,12 +127,15 @@ def _open_workdir(
     model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)
     _check(str(workdir), model, objective)
     adapters = lora.Lora(**config.lora)
+    step, _, lang = step.partition(':')
+    place = adapters.named(str(workdir), lang)
     shapes, shardings = train_step.params_like(model, objective, mesh, adapters)
-    number = checkpoints.find_step(str(workdir), step)
+    number = checkpoints.find_step(str(workdir), step or 'best')
     params = checkpoints.load_params(str(workdir), number, shapes, shardings)
     if adapters.rank:
         _, plain = train_step.params_like(model, objective, mesh)
-        params = jax.jit(lora.merge, out_shardings=plain)(params)
+        merged = jax.jit(lambda x: lora.merge(adapters.of(x, place)), out_shardings=plain)
+        params = merged(params)
     # What xlbench.convert writes has neither evals nor tasks.
     block = next(iter(eval_blocks(config)), {})
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})

@@ -6,7 +6,8 @@ and B [out, rank] zero at first, so that training starts from the model as it wa
 that finds them uses them. So every family can be adapted, and no model knows of it.
 
 In a config: `c.lora = dict(rank=8, alpha=16.0)`. A fused kernel (q, k and v in one array) has an A
-and a B for each of its parts.
+and a B for each of its parts. With `languages`, a run trains an adapter for each of them, which lie
+along a leading axis of the leaves; `Lora.of` is the model with one of them.
 """
 
 import dataclasses
@@ -38,10 +39,13 @@ class Lora(Block):
       targets: regular expressions for whole names of kernels; by default all of attention
         (table 5 of the paper: spread over all four is best at one budget).
       also_train: regular expressions for whole names of other parameters that are trained as well,
-        such as a new head's.
+        such as a new head's; with `languages` all of them share these.
+      languages: ISO codes; a task is trained and scored with the adapter of the language of its
+        targets. Without any, all tasks share one adapter.
 
     Raises:
-      UserError: a negative rank, or something that is no regular expression.
+      UserError: a negative rank, languages without a rank or named twice, or something that is no
+        regular expression.
     """
 
     where: ClassVar[str] = 'config.lora'
@@ -50,9 +54,14 @@ class Lora(Block):
     alpha: Annotated[float, Meta(gt=0)] = 16.0
     targets: Sequence[str] = ('.*attention/.*kernel',)
     also_train: Sequence[str] = ()
+    languages: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.languages and not self.rank:
+            raise UserError('config.lora.languages needs adapters; set config.lora.rank, e.g. to 8')
+        if len(set(self.languages)) < len(self.languages):
+            raise UserError(f'config.lora.languages names one twice: {", ".join(self.languages)}')
         try:
             for pattern in (*self.targets, *self.also_train):
                 re.compile(pattern)
@@ -60,8 +69,44 @@ class Lora(Block):
             patterns = [*self.targets, *self.also_train]
             raise UserError(f'config.lora: {error} in {patterns}') from error
 
+    def place(self, lang: str | None) -> int:
+        """The place of a language's adapter along the leading axis; UserError if it has none."""
+        if lang not in self.languages:
+            raise unknown('language of config.lora.languages', str(lang), self.languages)
+        return list(self.languages).index(lang)
+
+    def named(self, workdir: str, lang: str) -> int:
+        """The place of the adapter that WORKDIR@STEP:LANG names; UserError unless there is one."""
+        if not self.languages and lang:
+            raise UserError(f'{workdir} has no adapters of single languages; leave out :{lang}')
+        if self.languages and not lang:
+            raise UserError(
+                f'{workdir} has an adapter for each of {", ".join(self.languages)}; name one as '
+                f'{workdir}@best:{self.languages[0]}'
+            )
+        return self.place(lang) if lang else 0
+
+    def of(self, params: Arrays, place: int | jax.Array) -> Arrays:
+        """The model with one adapter, as if it had been trained alone.
+
+        Args:
+          params: with the adapters of all `languages`; without any there is nothing to choose.
+          place: of the adapter.
+        """
+        if not self.languages:
+            return params
+        flat = traverse_util.flatten_dict(dict(params))
+        return traverse_util.unflatten_dict(
+            {
+                path: jax.lax.dynamic_index_in_dim(value, place, keepdims=False)
+                if path[-1] in ('lora_a', 'lora_b')
+                else value
+                for path, value in flat.items()
+            }
+        )
+
     def add(self, boxed_params: Boxed, rng: jax.Array) -> Boxed:
-        """Fresh leaves beside every target.
+        """Fresh leaves beside every target; the adapters of all languages begin alike.
 
         Args:
           boxed_params: as Linen's `init` gives them, with their logical axes.
@@ -90,6 +135,9 @@ class Lora(Block):
             }
             scope = name.rpartition('/')[0]
             for leaf, (array, names) in leaves.items():
+                if self.languages and leaf != 'lora_scale':
+                    array = jnp.broadcast_to(array, (len(self.languages), *array.shape))
+                    names = ('adapters', *names)
                 flat[f'{scope}/{leaf}'] = nn.LogicallyPartitioned(array, names)
         return traverse_util.unflatten_dict(flat, sep='/')
 

@@ -48,6 +48,7 @@ LOGICAL_AXIS_RULES = (
     ('stack', None),  # The leading axis of fused kernels: q, k and v; k and v; gate and value.
     ('relpos_buckets', None),
     ('lora_rank', None),
+    ('adapters', None),  # Of languages.
     ('positions', None),  # Rows of a table of learnt positions.
     ('types', None),  # BERT's first and second text.
     ('features', None),  # A layer's outputs that 'embed' is the axis of the inputs of.

@@ -265,6 +265,9 @@ def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
     title = SETTING_TITLES.get(scenario.name, scenario.name)
     variant = f', {pick.variant}' if pick.variant else ''
     covered = {*scenario.train, *scenario.evaluate}
+    lora = pick.run.config.get('lora')
+    if isinstance(lora, dict) and lora.get('languages'):  # Each language has its own adapter.
+        covered.update(pick.results)
     inside = {task: r for task, r in pick.results.items() if task in covered}
     other = {task: r for task, r in pick.results.items() if task not in covered}
     for name, results in ((title, inside), (f'{title} {scenario.source}', other)):

@@ -97,6 +97,16 @@ def stage_data(data: Data, stage: ConfigDict) -> tuple[list[Prepared], list[floa
     return tasks, rates
 
 
+def adapter_places(lora: Lora, tasks: Sequence[Prepared]) -> list[int]:
+    """The place of each task's adapter, that of its target language; empty where they share one.
+
+    Raises:
+      UserError: a language has no adapter.
+    """
+    langs = [task.manifest.get('target_lang') for task in tasks] if lora.languages else []
+    return [lora.place(lang) for lang in langs]
+
+
 def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
     """Describes prepared data for config.json: hashes, examples, sample or real."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in data.values() for t in tasks}
@@ -182,6 +192,10 @@ class Experiment:
     def is_sample(self) -> bool:
         """True if any of the data are the embedded sample corpora."""
         return is_sample(self.data)
+
+    def adapters(self, stage: ConfigDict) -> list[int]:
+        """The place of the adapter of each task of a stage; empty where they share one."""
+        return adapter_places(self.lora, stage_data(self.data, stage)[0])
 
     @property
     def num_parameters(self) -> int:

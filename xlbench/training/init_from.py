@@ -4,7 +4,8 @@
 
   ''                       none: all parameters are fresh
   google/mt5-base          hub name (or NAME@REVISION), or a folder in the form of Hugging Face
-  RUNS/mtg, RUNS/mtg@300   workdir of a run or of xlbench.convert: its best checkpoint, or a step
+  RUNS/mtg, RUNS/mtg@300   workdir of a run or of xlbench.convert: its best checkpoint, or a step;
+                           of one of several adapters RUNS/mtg@best:de
 
 Parameters are found by their names. An encoder on its own also fills the encoder of a model with a
 head, both halves of an encoder-decoder and both encoders of a dual encoder. Of vocabularies and
@@ -53,6 +54,7 @@ class Source:
       shapes: of its parameters, by 'a/b/c' names.
       read: name -> a parameter, in the host's memory.
       surplus: what else there is, which no model of ours has.
+      adapters: of a run; with `languages`, the parameters hold the adapters of all of them.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Source:
     shapes: Mapping[str, tuple[int, ...]]
     read: Callable[[str], np.ndarray]
     surplus: tuple[str, ...] = ()
+    adapters: lora.Lora = dataclasses.field(default_factory=lora.Lora)
 
     @property
     def num_parameters(self) -> int:
@@ -100,19 +103,39 @@ def open_source(spec: str) -> Source:
 
 
 def open_workdir(workdir: str, step: str = 'best') -> Source:
-    """A checkpoint of a run, or of xlbench.convert: 'best', 'last' or a number."""
-    model = config_lib.read_config(workdir).model.to_dict()
-    number = checkpoints.find_step(workdir, step)
+    """A checkpoint of a run, or of xlbench.convert: 'best', 'last' or a number.
+
+    Of a run with adapters of several languages, 'best:de' is the model with one of them.
+    """
+    step, _, lang = step.partition(':')
+    config = config_lib.read_config(workdir)
+    number = checkpoints.find_step(workdir, step or 'best')
     shapes = checkpoints.param_shapes(workdir, number)
 
     def read(name: str) -> np.ndarray:
         return checkpoints.read_params(workdir, number, [name])[name]
 
-    return Source(f'{workdir}, step {number}', model, shapes, read)
+    name, adapters = f'{workdir}, step {number}', lora.Lora(**config.get('lora', {}))
+    source = Source(name, config.model.to_dict(), shapes, read, adapters=adapters)
+    return _of_language(source, workdir, lang) if lang else source
+
+
+def _of_language(source: Source, workdir: str, lang: str) -> Source:
+    """The same model with the adapter of one language."""
+    place = source.adapters.named(workdir, lang)
+    several = {name for name in source.shapes if name.endswith(('/lora_a', '/lora_b'))}
+    shapes = {name: s[1:] if name in several else s for name, s in source.shapes.items()}
+
+    def read(name: str) -> np.ndarray:
+        return source.read(name)[place] if name in several else source.read(name)
+
+    name = f'{source.name} with the adapter of {lang}'
+    return dataclasses.replace(source, name=name, shapes=shapes, read=read, adapters=lora.Lora())
 
 
 def without_lora(source: Source) -> Source:
-    """Returns the same model with LoRA merged into its kernels."""
+    """Returns the same model with LoRA merged into its kernels; UserError for one of several."""
+    source.adapters.named(source.name.partition(',')[0], '')
     shapes = {n: s for n, s in source.shapes.items() if n.rpartition('/')[2] not in lora.LEAVES}
 
     def read(name: str) -> np.ndarray:

@@ -63,6 +63,8 @@ class StageSteps:
             first_step=first_step,
             accumulate=self._config.accumulate,
             rows=self._rows,
+            lora=of.lora,
+            adapters=of.adapters(self._config.stages[stage]),
         )
         return TrainStep(step, self._rng, compiling=self._compiling, on_compile=self._compiled)
 

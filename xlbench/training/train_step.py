@@ -1,6 +1,7 @@
 """One optimizer step: the state, born sharded, and the compiled function that moves it."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -296,6 +297,8 @@ def make_train_step(
     first_step: int = 0,
     accumulate: int = 1,
     rows: Rows = ALL_ROWS,
+    lora: Lora | None = None,
+    adapters: Sequence[int] = (),
 ) -> StepFunction:
     """The step as a pure function of (state, batch, rng).
 
@@ -311,17 +314,22 @@ def make_train_step(
       first_step: the global step at which this optimizer started; its schedule counts from there.
       accumulate: the batch is cut into this many parts, whose gradients are added.
       rows: of tables, those that are trained.
+      lora: what is adapted, if its adapters are several.
+      adapters: the place of each task's adapter, of batches with equally many rows of each task;
+        the tasks are computed one after the other. Empty where there is one adapter, or none.
     """
 
     def gradients(
         trainable: Flat[jax.Array],
         frozen: Flat[jax.Array],
+        weight: jax.Array,
         batch: Batch,
         rng: jax.Array,
-        weight: jax.Array,
+        adapter: jax.Array | None = None,
     ) -> tuple[Gradients, Sums]:
         def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
             params = merge_params(trainable, frozen | rows.places())
+            params = params if adapter is None else lora.of(params, adapter)
             sums = objective.loss(model, params, batch, rng)
             return sums['loss'] / weight, sums
 
@@ -336,15 +344,16 @@ def make_train_step(
         trainable = rows.taken(whole)
         # A batch whose rows are all padding (a window's rest) must not divide by zero.
         weight = jnp.maximum(objective.weight(batch), 1.0)
-        if accumulate == 1:
-            grads, sums = gradients(trainable, frozen, batch, rng, weight)
+        of_part = functools.partial(gradients, trainable, frozen, weight)
+        if adapters:  # A part is the rows of a task, which lie together.
+            parts = jax.tree.map(lambda x: x.reshape(len(adapters), -1, *x.shape[1:]), batch)
+            keys = jax.random.split(rng, len(adapters))
+            grads, sums = _accumulate(of_part, (parts, keys, jnp.asarray(adapters, jnp.int32)))
+        elif accumulate > 1:
+            keys = jax.random.split(rng, accumulate)
+            grads, sums = _accumulate(of_part, (_strided(batch, accumulate), keys))
         else:
-            grads, sums = _accumulate(
-                lambda part, key: gradients(trainable, frozen, part, key, weight),
-                batch,
-                rng,
-                accumulate,
-            )
+            grads, sums = of_part(batch, rng)
         grad_norm = optax.global_norm(grads)
         finite = jnp.isfinite(sums['loss']) & jnp.isfinite(grad_norm)
         count, options = state.step - first_step, {}
@@ -363,22 +372,25 @@ def make_train_step(
     return train_step
 
 
-def _accumulate(
-    part_gradients: Callable[[Batch, jax.Array], _Part], batch: Batch, rng: jax.Array, parts: int
-) -> _Part:
-    """Adds gradients and sums over `parts` strided parts; every device keeps its own rows."""
-    parted = {
+def _strided(batch: Batch, parts: int) -> Batch:
+    """A batch in strided parts, [parts, rows, ...]: every device keeps its own rows."""
+    return {
         name: jnp.swapaxes(value.reshape(value.shape[0] // parts, parts, *value.shape[1:]), 0, 1)
         for name, value in batch.items()
     }
-    keys = jax.random.split(rng, parts)
-    total = jax.eval_shape(part_gradients, jax.tree.map(lambda x: x[0], parted), keys[0])
+
+
+def _accumulate(
+    part_gradients: Callable[..., _Part], parts: tuple[Batch | jax.Array, ...]
+) -> _Part:
+    """Adds gradients and sums over parts, along the leading axis of all arguments."""
+    total = jax.eval_shape(part_gradients, *jax.tree.map(lambda x: x[0], parts))
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), total)
 
     def add(total, part):
         return jax.tree.map(jnp.add, total, part_gradients(*part)), None
 
-    return jax.lax.scan(add, zeros, (parted, keys))[0]
+    return jax.lax.scan(add, zeros, parts)[0]
 
 
 def window_metrics(steps: Sequence[Mapping[str, jax.Array]]) -> dict[str, float]:
