@@ -127,6 +127,8 @@ def get_config(variant: str = '') -> ConfigDict:
     }.get(objective, dict(name=objective, label_smoothing=0.0))
     buckets = 1 if objective == 'retrieval' else 2 if tiny else 4
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
+    if objective == 'retrieval':  # Its batches are of all lengths, as every reply is a negative.
+        c.batches.widths = 3
     c.stages = dict(train=scenario.stage(steps, optimizer(size)))
     evaluate(c, scenario, f'{passes / 10:g}epochs' if passes else max(steps // 10, 1), chosen)
     c.log_every = 50

@@ -107,7 +107,7 @@ def brought(scenario: Scenario) -> ConfigDict:
     c.data = dict(root='data', vocabulary='', sample=False)
     c.model = recipes.brought_model(**recipes.dual_encoder())
     lengths = dict(inputs=70, targets=30)  # The paper's.
-    c.batches.lengths = lengths
+    c.batches.update(lengths=lengths, widths=3)
     c.stages.stage1 = scenario.stage(2000, recipes.adamw(5e-5, 0.1, weight_decay=0.01))
     for block in c.evals.values():
         block.lengths = lengths
@@ -145,7 +145,7 @@ def paper(
     c.trainable = (r'(left|right)/layers_([2-9]|\d\d)/.*',)
     lengths = dict(inputs=70, targets=30)
     # Every batch is of one language, each language equally often.
-    c.batches = recipes.unpacked(batch_size, lengths, one_task=True)
+    c.batches = recipes.unpacked(batch_size, lengths, one_task=True, widths=3)
     optimizer = recipes.adamw(
         1e-6,
         num_steps // 100,

@@ -482,6 +482,8 @@ def pairs(tmp_path_factory) -> list[prepared.Prepared]:
 def test_a_view_decides_what_a_batch_holds(pairs):
     with pytest.raises(UserError, match='with this objective set each_task=False'):
         feed(pairs, [40, 21], packing=False, view='retrieval', each_task=True)
+    with pytest.raises(UserError, match='set it to 1, or length_buckets=1'):
+        feed(pairs, [40, 21], packing=False, view='retrieval', widths=2, length_buckets=2)
     options = {'packing': False, 'view': 'retrieval', 'one_task': True, 'window': 61}
     whole = take(pairs, 9, rates=[40, 21], **options)
     parts = [

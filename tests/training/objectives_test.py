@@ -12,6 +12,7 @@ import tiny
 
 from xlbench import models
 from xlbench.data import features, packing, prepared
+from xlbench.data.batches import widths
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import losses, objectives
@@ -223,6 +224,48 @@ def test_caching_gradients_changes_nothing(retriever_params):
     assert max(np.abs(g).max() for g in jax.tree.leaves(plain[1])) > 0.1
     cached = retrieve(retriever_params, batch, scale=20.0, chunk_rows=8)
     assert_same_retrieval(cached, plain, 1e-5)
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_rows_with_widths_of_their_own_change_nothing(retriever_params, count):
+    """Also where several processes have sorted their own rows."""
+    (batch,) = tiny.pair_batches(1)
+    plain = retrieve(retriever_params, batch, scale=20.0, mask_duplicates=True)
+    shares = [{name: x[i * 32 // count :][: 32 // count] for name, x in batch.items()}
+              for i in range(count)]  # fmt: skip
+    parts = {}
+    for side, most in (('left', 24), ('right', 8)):
+        lengths = [np.sort((x[f'{side}_encoder_segment_ids'] > 0).sum(1)) for x in shares]
+        narrow = [max(int(x[-1 - n // count]) for x in lengths) for n in (8, 16)]
+        assert 0 < narrow[1] <= narrow[0] <= most and narrow[1] < most
+        sizes = zip((8, 8, 16), (most, *narrow), strict=True)
+        parts[side] = tuple(widths.Part(*size) for size in sizes)
+    cut = [widths.cut(share, parts, i, count) for i, share in enumerate(shares)]
+    assert 'left_encoder_input_tokens' not in cut[0]
+    joined = {name: np.concatenate([x[name] for x in cut]) for name in cut[0]}
+    found = retrieve(retriever_params, joined, scale=20.0, mask_duplicates=True)
+    positions = found[0].pop('positions'), plain[0].pop('positions')
+    assert positions[0] == sum(a * b for side in parts.values() for a, b in side) < positions[1]
+    assert_same_retrieval(found, plain, 1e-5)
+    narrower = {side: (widths.Part(8, 24), widths.Part(24, 1)) for side in SIDES}
+    whole = widths.cut(shares[0], narrower, 0, count)
+    assert whole.keys() == batch.keys()
+
+
+def test_nearly_all_batches_fit_into_the_widths_of_their_rows():
+    rng = np.random.default_rng(1)
+    samples = [np.minimum(rng.geometric(1 / mean, (5000, 2)), 64) for mean in (8, 16)]
+    found = widths.choose(samples, 64, (64, 64), 4, 2)
+    for side, of in enumerate(found.values()):
+        assert [part.rows for part in of] == [8, 8, 16, 32]
+        assert of[0].width == 64 > of[1].width > of[2].width > of[3].width
+        drawn = -np.sort(-samples[1][rng.integers(5000, size=(500, 64)), side])
+        for start, part in zip((8, 16, 32), of[1:], strict=True):
+            assert (drawn[:, start] <= part.width).mean() > 0.9
+    # Each device needs equally many rows of a part; texts of one length have one width.
+    assert [p.rows for p in widths.choose(samples, 48, (64, 64), 4, 12)['left']] == [12, 12, 24]
+    same = [np.full((100, 2), 9)]
+    assert widths.choose(same, 16, (9, 9), 4, 1) == dict.fromkeys(SIDES, (widths.Part(16, 9),))
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,9 @@ class Batches(Block):
       row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
         the devices that share a batch, times accumulation steps. It takes part in the order of
         examples. None: the largest divisor of batch_size up to an eighth of it.
+      widths: with one shape of pairs, how many widths its rows may have: the shortest texts of a
+        batch are encoded in narrow rows. Nothing that is computed depends on it. Each width is
+        compiled; config.objective.chunk_rows takes its place.
       one_task: every batch has examples of one task only, as often each as the rates say. The last
         batch of each task in a window may have empty rows.
       each_task: every batch has equally many rows of each task of the mixture, whose rates then do
@@ -130,6 +133,7 @@ class Batches(Block):
     length_buckets: Annotated[int, Meta(ge=1, le=64)] = 1
     equal_rows: bool = False
     row_multiple: Annotated[int, Meta(ge=1, le=2**24)] | None = None
+    widths: Annotated[int, Meta(ge=1, le=6)] = 1
     one_task: bool = False
     each_task: bool = False
     window: Annotated[int, Meta(ge=1, le=2**30)] | None = None

@@ -62,6 +62,8 @@ def stage_batches(
     tasks, rates = stage_data(data, stage)
     share, shares = partitioning.row_share(mesh)
     parts = [data[part, stage.split][0] for part in stage.get('curriculum') or ()]
+    if config.objective.get('chunk_rows'):  # It cuts a batch in its own way.
+        changed['widths'] = 1
     return batches_lib.TrainBatches(
         tasks,
         rates,
@@ -72,6 +74,7 @@ def stage_batches(
         position=position,
         process_index=share,
         process_count=shares,
+        devices=partitioning.batch_shards(mesh),
     )
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import types
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.data import features, mixing, orders, packing as packing_lib
-from xlbench.data.batches import checks
+from xlbench.data.batches import checks, widths
 from xlbench.data.prepared import Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system import work
@@ -49,6 +50,7 @@ class TrainBatches:
       position: `position()` of an earlier feed; continues exactly there.
       process_index: which share of the rows is read here.
       process_count: shares.
+      devices: whose rows of a batch are equally many.
       **block: config.batches, see config.Batches.
 
     Attributes:
@@ -68,6 +70,7 @@ class TrainBatches:
         position: Mapping[str, int] | None = None,
         process_index: int = 0,
         process_count: int = 1,
+        devices: int = 1,
         **block: Setting,
     ):
         options = Batches(**block)
@@ -81,6 +84,7 @@ class TrainBatches:
             rates = [task.pass_size for task in prepared]
         self._rates = checks.check_rates(prepared, rates)
         checks.check_each_task(options, len(prepared), self._features, len(parts))
+        checks.check_widths(options, view)
         checks.check_processes(batch_size, process_index, process_count, 'batch_size')
         checks.check_numbers(seed=seed)
         if options.equal_rows:
@@ -103,6 +107,15 @@ class TrainBatches:
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
+        self._widths: dict[str, widths.Parts] = {}
+        if options.widths > 1:
+            samples = [sample]
+            if options.one_task:
+                tasks = range(len(prepared))
+                samples = [self._examples.sample_of(task, mixing.SAMPLE) for task in tasks]
+            self._widths = widths.choose(
+                samples, batch_size, self._limits, options.widths, max(devices, process_count)
+            )
         self._windows, plan = self._order(options, sample, parts, seed)
         self.shapes = tuple(
             (rows, *shape)
@@ -238,6 +251,8 @@ class TrainBatches:
                 limits=self._limits._asdict(),
             ),
         )
+        if self._widths:
+            batch = widths.cut(batch, self._widths, process, count)
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
             weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
@@ -303,7 +318,11 @@ class TrainBatches:
         windows = [window for window, _ in self._typical]
         examples = np.concatenate([window.examples for window in windows])
         batches = [batch for window in windows for batch in window.batches]
-        return packing_lib.real_share(self._examples.lengths(examples), batches)
+        share = packing_lib.real_share(self._examples.lengths(examples), batches)
+        if self._widths:  # Of batches that fit, which nearly all do.
+            parts = [part for side in self._widths.values() for part in side]
+            share *= self._layout.rows[0] * sum(self._limits) / sum(map(math.prod, parts))
+        return share
 
     def describe(self, num_steps: int) -> list[TaskShare]:
         """Lists (task, examples, rate, expected passes) in a run of `num_steps` steps."""
@@ -319,6 +338,9 @@ class TrainBatches:
             f'batches of {rows} rows x ({inputs} inputs + {targets} targets)'
             for rows, inputs, targets in self.shapes
         ]
+        for side, parts in zip(mixing.SIDES, self._widths.values(), strict=False):
+            listed = ', '.join(f'{part.rows} x {part.width}' for part in parts)
+            lines.append(f'{side} in rows of {listed} tokens, the shortest texts in the last')
         rows = sum(len(batch.rows) for window, _ in self._typical for batch in window.batches)
         examples = sum(len(window.examples) for window, _ in self._typical)
         line = (

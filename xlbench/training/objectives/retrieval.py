@@ -81,7 +81,7 @@ class Retrieval:
             keys=batch['reply_key'] if self.options.mask_duplicates else None,
             groups=partitioning.active(*partitioning.ROW_AXES),
         )
-        segments = [batch[f'{side}_encoder_segment_ids'] for side in ('left', 'right')]
+        segments = [x for name, x in batch.items() if '_encoder_segment_ids' in name]
         weight = jnp.sum(weights)
         return {
             'loss': jnp.sum(result.loss * weights),
@@ -96,6 +96,9 @@ class Retrieval:
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> tuple[jax.Array, jax.Array]:
         """Vectors of messages and replies, [batch, dim] each."""
+        if 'left_place' in batch:
+            sides = enumerate(('left', 'right'))
+            return tuple(self._by_width(model, params, batch, rng, *side) for side in sides)
 
         def encode(rows, rng):
             return model.apply(
@@ -121,6 +124,32 @@ class Retrieval:
         encode = jax.checkpoint(encode, prevent_cse=False)  # A loop's body is not merged anyway.
         encoded = jax.lax.map(lambda part: encode(*part), (parted, keys))
         return tuple(jnp.swapaxes(x, 0, 1).reshape(rows, -1) for x in encoded)
+
+    def _by_width(
+        self,
+        model: nn.Module,
+        params: Params,
+        batch: Batch,
+        rng: jax.Array | None,
+        number: int,
+        side: str,
+    ) -> jax.Array:
+        """Vectors [batch, dim] of a side whose rows are in parts; see data/batches/widths.py."""
+        vectors = []
+        while (name := f'{side}_encoder_input_tokens.{len(vectors)}') in batch:
+            key = None if rng is None else jax.random.fold_in(rng, 2 * len(vectors) + number)
+            vectors.append(
+                model.apply(
+                    {'params': params},
+                    batch[name],
+                    batch[name.replace('input_tokens', 'segment_ids')],
+                    train=rng is not None,
+                    rngs=None if key is None else {'dropout': key},
+                    method=f'encode_{side}',
+                )
+            )
+        whole = nn.with_logical_constraint(jnp.concatenate(vectors), (None, None))
+        return nn.with_logical_constraint(whole[batch[f'{side}_place']], ('batch', None))
 
     def _num_parts(self, rows: int) -> int:
         """The fewest parts of at most `chunk_rows` rows that every device has equally many of."""

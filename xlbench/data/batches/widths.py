@@ -1,0 +1,96 @@
+"""Rows of one batch with widths of their own: a few wide ones for the longest texts.
+
+A dual encoder's batch cannot be of texts that are alike long, as each reply has all others for
+negatives. But a row's vector depends on its own text alone, so the rows may be encoded in parts:
+half of them, the shortest, as wide as these need, a quarter wider, and so on. Which rows are in a
+part is decided for each batch and each side; how wide it is, once for a run, so that nearly every
+batch fits. One that does not is encoded at its full width.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+SIDES = ('left', 'right')
+_STEP = 8  # Widths are multiples of it.
+_DRAWS = 256  # Batches that are drawn to see how long their texts are.
+_FITS = 0.98  # Of these, how many fit into a part.
+
+
+class Part(NamedTuple):
+    """Rows of a batch over all processes, and their tokens."""
+
+    rows: int
+    width: int
+
+
+Parts = tuple[Part, ...]  # Widest first.
+
+
+def choose(
+    samples: Sequence[np.ndarray], rows: int, limits: Sequence[int], count: int, unit: int
+) -> dict[str, Parts]:
+    """The parts of each side of a batch; one part of all rows where more would save nothing.
+
+    Args:
+      samples: lengths [n, 2] of typical examples; a batch has examples of one of them.
+      rows: of a batch.
+      limits: the most tokens of either side.
+      count: of parts, at most.
+      unit: the rows of a part are a multiple of it.
+    """
+    while count > 1 and rows % (unit << (count - 1)):
+        count -= 1
+    ends = [rows >> (count - 1 - part) for part in range(count)]  # N/8, N/4, N/2, N of four.
+    rng = np.random.default_rng(0)
+    drawn = [sample[rng.integers(len(sample), size=(_DRAWS, rows))] for sample in samples]
+    ordered = -np.sort(-np.concatenate(drawn), axis=1)  # [draws, rows, 2], longest first.
+    chosen = {}
+    for side, limit in enumerate(limits):
+        longest = [np.quantile(ordered[:, end, side], _FITS) for end in ends[:-1]]
+        widths = [limit, *(min(limit, -(-int(np.ceil(x)) // _STEP) * _STEP) for x in longest)]
+        sizes = np.diff([0, *ends]).tolist()
+        parts: list[Part] = []
+        for size, width in zip(sizes, widths, strict=True):
+            if parts and parts[-1].width == width:
+                parts[-1] = Part(parts[-1].rows + size, width)
+            else:
+                parts.append(Part(size, width))
+        chosen[SIDES[side]] = tuple(parts)
+    return chosen
+
+
+def cut(
+    batch: Mapping[str, np.ndarray], parts: Mapping[str, Parts], process: int, count: int
+) -> dict[str, np.ndarray]:
+    """A process's rows in parts, or as they are if some text does not fit.
+
+    Args:
+      batch: the features of `features.retrieval`.
+      parts: of each side, over all processes.
+      process: which share of the rows these are.
+      count: of the shares.
+
+    Returns:
+      For each side its tokens and segment ids of part K as SIDE_encoder_input_tokens.K and so on,
+      and SIDE_place [rows] int32: where the vector of each row lies among those of all parts.
+    """
+    result = dict(batch)
+    for side in SIDES:
+        names = [f'{side}_encoder_{kind}' for kind in ('input_tokens', 'segment_ids')]
+        arrays = [result.pop(name) for name in names]
+        lengths = np.count_nonzero(arrays[1], axis=1)
+        order = np.argsort(-lengths, kind='stable')
+        place, start, before = np.empty(len(order), np.int32), 0, 0
+        for number, (size, width) in enumerate(parts[side]):
+            own = size // count
+            rows = order[start : start + own]
+            if own and lengths[rows[0]] > width:
+                return dict(batch)
+            place[rows] = before + process * own + np.arange(own)
+            for name, array in zip(names, arrays, strict=True):
+                result[f'{name}.{number}'] = array[rows, :width]
+            start, before = start + own, before + size
+        result[f'{side}_place'] = place
+    return result
