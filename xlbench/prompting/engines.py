@@ -9,7 +9,7 @@ import argparse
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -270,10 +270,9 @@ class Generator:
         if not requests:
             return []
         length = max(request.max_tokens for request in requests)
-        written = self._model.generate(
+        return self._model.generate(
             [request.prompt for request in requests],
             source_lang=source,
             target_lang=target,
             max_length=length,
         )
-        return cast(list[str], written)  # Without num_return.
