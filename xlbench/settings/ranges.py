@@ -32,7 +32,7 @@ class Field(NamedTuple):
     default: Setting = dataclasses.MISSING
 
 
-Fields = Mapping[str, Field]
+Fields = dict[str, Field]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
