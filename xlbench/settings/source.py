@@ -76,8 +76,7 @@ def _evaluated(node: ast.expr) -> Any:
 
 def _default(node: ast.expr | None) -> Setting:
     value = dataclasses.MISSING if node is None else _evaluated(node)
-    if isinstance(value, dataclasses.Field):
-        return default_of(value)
+    value = default_of(value) if isinstance(value, dataclasses.Field) else value
     return COMPUTED if value is Any else value
 
 
