@@ -42,9 +42,7 @@ def main(argv: Sequence[str]) -> None:
         raise UserError(f'{target} exists already; name a target that does not')
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
-    misplaced = ('step', 'dtype', 'vocab_size', 'lora')
-    if export:
-        misplaced = ('extra_tokens', 'tokens_of')
+    misplaced = ('extra_tokens', 'tokens_of') if export else ('step', 'dtype', 'vocab_size', 'lora')
     if args.tokens_of and args.extra_tokens:
         raise UserError('--extra_tokens is for a new workdir, and --tokens_of writes a folder')
     for name in misplaced:

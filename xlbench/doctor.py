@@ -119,7 +119,7 @@ def _look_at_jax(findings: Findings) -> None:
     findings.lines.append(
         ('jax', f'{jax.__version__} on {backend}: {len(devices)} x {", ".join(kinds)}')
     )
-    if limit := _device_memory(devices[0]):
+    if limit := _device_memory():
         findings.lines.append(('', f'{_gigabytes(limit)} of memory on the first device'))
     for name in ('JAX_PLATFORMS', 'XLA_FLAGS', 'CUDA_VISIBLE_DEVICES'):
         if value := os.environ.get(name):
@@ -128,10 +128,12 @@ def _look_at_jax(findings: Findings) -> None:
         findings.notes.append(missing)
 
 
-def _device_memory(device: object) -> int | None:
-    """Bytes a device lets jax use; None where it does not say (CPUs)."""
+def _device_memory() -> int | None:
+    """Bytes the first device lets jax use; None where it does not say (CPUs)."""
+    import jax
+
     try:
-        return (device.memory_stats() or {}).get('bytes_limit')
+        return (jax.devices()[0].memory_stats() or {}).get('bytes_limit')
     except Exception:  # Some backends raise for a statistic they lack.
         return None
 
@@ -178,7 +180,7 @@ def requirements() -> tuple[dict[str, str], dict[str, list[str]]]:
     needed: dict[str, str] = {}
     extras: dict[str, list[str]] = {}
     for line in lines:
-        name = re.match(r'[A-Za-z0-9._-]+', line)[0]
+        name = re.split(r'[^A-Za-z0-9._-]', line, maxsplit=1)[0]
         if plugin := re.match(r'jax\[(\w+)\]', line):
             name = _JAX_EXTRAS.get(plugin[1], name)
         if extra := re.search(r'extra\s*==\s*[\'"]([\w-]+)[\'"]', line):
@@ -267,7 +269,7 @@ def _hub_state() -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """'0.12.8' -> (0, 12, 8); what follows the numbers (rc1, +cu) is left out."""
-    return tuple(int(part) for part in re.match(r'[\d.]*', version)[0].split('.') if part)
+    return tuple(int(part) for part in re.split(r'[^\d.]', version)[0].split('.') if part)
 
 
 def _gigabytes(count: int) -> str:

@@ -104,6 +104,7 @@ from xlbench.parallel import cluster, freed_memory
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.system.progress import Progress
 from xlbench.training import memory
 
@@ -138,8 +139,8 @@ def main(argv: Sequence[str]) -> int:
     format = args.format or answer_lines.output_format(args.output, given)
     if format == 'parquet' and not args.output:
         raise UserError('--format=parquet is written to a file: give --output')
-    show = answer_lines.shower(model, given, format, scores=args.scores, count=asked.count)
-    added = answer_lines.added_columns(model, args.scores, asked.count)
+    show = answer_lines.shower(model, given, format, scores=args.scores, count=asked.num_answers)
+    added = answer_lines.added_columns(model, args.scores, asked.num_answers)
     if format in answer_lines.TABLES and (there := sorted(set(added) & set(columns))):
         raise UserError(
             f'{args.input} has a column {there[0]!r}, which the predictions need; rename it, '
@@ -154,8 +155,10 @@ def main(argv: Sequence[str]) -> int:
         advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
         with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
             if format == 'parquet':
-                kind = dict(count=asked.count, is_tagger=isinstance(model, Tagger))
-                table = answer_lines.parquet_table(file, args.input, given, added, **kind)
+                tags = isinstance(model, Tagger)
+                table = answer_lines.parquet_table(
+                    file, args.input, given, added, count=asked.num_answers, is_tagger=tags
+                )
                 add = stack.enter_context(table)
             elif format in answer_lines.TABLES:
                 file.write(answer_lines.cells([*columns, *added], format).encode())
@@ -186,14 +189,14 @@ class _Asked(NamedTuple):
     Attributes:
       model: that answers.
       stream: examples -> the answers to each.
-      count: answers to each.
+      num_answers: to each.
       method: how they come about, in a word or two.
       models: all that write or read texts token by token, whose programs are counted.
     """
 
     model: Answering
     stream: Callable[[Iterable[Asked | None]], Iterator[Answered]]
-    count: int
+    num_answers: int
     method: str
     models: Sequence[Model | Classifier | Tagger]
 
@@ -225,8 +228,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
             )
         if langs or args.responses:
             model.ready(args.target_lang)
-        stream = functools.partial(model.stream, count=count)
-        return _Asked(model, stream, count, 'retrieval', ())
+        return _Asked(model, functools.partial(model.stream, count=count), count, 'retrieval', ())
     options = flags.changed(model.options, given)
     reranker = reranking.of_flags(args, sizes)
     if reranker:
@@ -241,7 +243,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
 
 
 def _ask_labels(
-    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, float | str | bool]
+    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, Setting]
 ) -> _Asked:
     """Reads the flags of a classifier or tagger; UserError for flags of other kinds of model."""
     kind = 'classifier' if isinstance(model, Classifier) else 'tagger'

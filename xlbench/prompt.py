@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from xlbench.system import errors, files, flags as shared, locks
 from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 
 FLAGS = (
     flag('engine', 'ADDRESS#MODEL of a server, or a model', type=shared.engine),
@@ -62,7 +63,7 @@ FLAGS = (
 COMMAND = CommandLine('prompt', __doc__, FLAGS)
 
 
-def main(argv: Sequence[str]) -> int | None:
+def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = COMMAND.parse(argv[1:])
     shots = args.shots.split('+')
@@ -75,10 +76,11 @@ def main(argv: Sequence[str]) -> int | None:
     from xlbench.benchmarks import topics
 
     if topics.declared(args.task):
-        return _labels(args)
-    if args.languages:
+        _labels(args)
+    elif args.languages:
         raise errors.unknown('task of labels', args.task, topics.names())
-    return _texts(args)
+    else:
+        _texts(args)
 
 
 def _labels(args: argparse.Namespace) -> None:
@@ -145,7 +147,7 @@ def _labels(args: argparse.Namespace) -> None:
             print(f'{args.task} {lang} K={k}: {mean}, {len(found)} of {len(scores)} rows')
 
 
-def _where(args: argparse.Namespace) -> dict[str, str | bool]:
+def _where(args: argparse.Namespace) -> dict[str, Setting]:
     """The place of the data; of a sample it is made if it is missing."""
     vocabulary = args.vocabulary or ('' if args.like else 'bytes')
     sample = vocabulary.startswith('sample')

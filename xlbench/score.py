@@ -71,7 +71,7 @@ from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for.
     from xlbench import metrics
-    from xlbench.metrics.contract import Spec, Target
+    from xlbench.metrics.contract import Target
 
 _TAG_FORMATS = ('conll', 'conllu')
 _TAG_METRICS = ('chunk_f1', 'tag_accuracy')
@@ -93,7 +93,7 @@ class _Asked(NamedTuple):
 
     task: str
     references: outputs.References
-    specs: 'Sequence[Spec] | None'
+    specs: Sequence[Json] | None
     lang: str | None
     tags: bool
     headline: str = ''
@@ -214,10 +214,10 @@ def _write_rouge(
         return
     from xlbench.metrics import rouge
 
-    metric = next((m for m in suite.metrics if isinstance(m, rouge.MultilingualRouge)), None)
-    if metric is None:
+    rouges = [m for m in suite.metrics if isinstance(m, rouge.MultilingualRouge)]
+    if not rouges:
         raise UserError('--rouge_csv and --rouge_examples are of multilingual_rouge; see --metrics')
-    rows = metric.score_pairs(targets, [texts[0] if texts else '' for texts in n_best])
+    rows = rouges[0].score_pairs(targets, [texts[0] if texts else '' for texts in n_best])
     for path, aggregate in ((args.rouge_csv, True), (args.rouge_examples, False)):
         if path:
             files.check_own(path, 'of multilingual ROUGE', heads=['score_type,low', 'id,rouge'])
@@ -376,8 +376,8 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     names = [name for name in args.metrics.split(',') if name]
     if names or asked.specs is None:
         usual = ('mrs_rouge',) if args.format == 'mrs' else _TEXT_METRICS
-        names = names or (_TAG_METRICS if asked.tags else usual)
-        specs = [suite_lib.named(name, asked.lang) for name in names]
+        chosen = names or (_TAG_METRICS if asked.tags else usual)
+        specs: Sequence[Json] = [suite_lib.named(name, asked.lang) for name in chosen]
     else:
         specs = asked.specs
     if not specs:

@@ -100,7 +100,7 @@ class Scenario:
           **options: further keys, or another split.
         """
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
-        parts = dict(curriculum=self.curriculum) if self.curriculum else {}
+        parts: dict[str, Setting] = {'curriculum': self.curriculum} if self.curriculum else {}
         if self.added:
             parts['added'] = {added.name: added.block() for added in self.added}
         return block | parts | dict(optimizer=optimizer) | options
@@ -240,13 +240,10 @@ class Benchmark:
         if name not in self.scenario_names:
             raise errors.unknown('scenario', name, self.scenario_names)
         self._check(task, source, target)
-        task = self._task_of(name, task)
-        return self._scenario(name, task, source, target)
+        return self._scenario(name, self._task_of(name, task), source, target)
 
-    def _scenario(
-        self, name: str, task: str | None, source: str | None, target: str | None
-    ) -> Scenario:
-        """The scenario of checked names."""
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
+        """The scenario of checked names; without a task of all of them."""
         raise NotImplementedError
 
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -304,14 +301,14 @@ class Benchmark:
         key = (scenario, self.paper_tasks.get(task, task), model, source, target or source)
         return paper.printed_scores(self.name, self.fractions).get(key, ({}, ()))
 
-    def _task_of(self, name: str, task: str | None) -> str | None:
-        """The task a scenario is about, None for the multitask ones."""
+    def _task_of(self, name: str, task: str | None) -> str:
+        """The task a scenario is about, '' for the multitask ones."""
         if name.endswith('_multitask'):
             if task is not None and len(self.tasks) > 1:
                 raise errors.UserError(
                     f'scenario {name!r} trains all tasks together and takes no task, got {task!r}'
                 )
-            return None
+            return ''
         if task is None and len(self.tasks) == 1:
             return self.tasks[0]
         if task is None:

@@ -68,9 +68,7 @@ class SummaryBenchmark(Benchmark):
             )
         return name
 
-    def _scenario(
-        self, name: str, task: str | None, source: str | None, target: str | None
-    ) -> Scenario:
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         source = source or self.pivot
         if name == 'semi':
             return self._semi(task, source, target)
@@ -200,20 +198,23 @@ _SIZES = {
 # dialogue (what a denoiser repairs), a summary and its translation, a dialogue that a machine has
 # translated and the summary in its language; mDialBART's dialogue with its mark and the summary, a
 # dialogue with noise and the same without, and MV-BART's two views of a dialogue and the summary.
-_DIALOGUE_KINDS = {
+_Pairs = tuple[tuple[str, str], ...]  # (source, target) languages.
+_DIALOGUE_KINDS: dict[str, _Pairs] = {
     '': _SUMMARIES,
     'dialogue': _ENGLISH,
     'summarize': _SUMMARIES,
     'permutation': _ENGLISH,
     'infilling': _ENGLISH,
 }
-_MORE_KINDS = {'summary': _TRANSLATED, 'translated': _WITHIN, 'views': _ENGLISH}
-_KINDS = {
+_MORE_KINDS: dict[str, _Pairs] = {'summary': _TRANSLATED, 'translated': _WITHIN, 'views': _ENGLISH}
+_KINDS: dict[str, dict[str, _Pairs]] = {
     'xsamsum': _DIALOGUE_KINDS | _MORE_KINDS,
     'xmediasum40k': _DIALOGUE_KINDS | _MORE_KINDS,
     # Its summaries are English; those in other languages are what a machine has translated.
-    'mediasum424k': dict.fromkeys(_DIALOGUE_KINDS, _ENGLISH)
-    | {'pseudo': _TRANSLATED, 'pseudosummarize': _TRANSLATED},
+    'mediasum424k': {
+        **dict.fromkeys(_DIALOGUE_KINDS, _ENGLISH),
+        **dict.fromkeys(('pseudo', 'pseudosummarize'), _TRANSLATED),
+    },
 }
 _KIND_TITLES = {
     '': 'summary of {}',

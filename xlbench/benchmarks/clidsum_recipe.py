@@ -108,7 +108,7 @@ def _summarisers() -> Iterator[Command]:
                 missing={'sample': 'its marks are made by a DialoGPT, and the sample has none'},
             )  # fmt: skip
         for name, (word, model) in _SUMMARISERS.items():
-            after, flags = (), ()
+            after, flags = tuple[str, ...](), tuple[str, ...]()
             if name == 'MV-BART':
                 after = (f'views-{corpus}',)
             elif name == 'BART(D_ALL)':

@@ -73,7 +73,7 @@ class LabelBenchmark(MonolingualBenchmark):
             train = self._named(task, (self.pivot,))
             mixture = f'{self.name}_zero_shot_{task}'
             return Scenario(name, mixture, train, evaluate, task, lang, lang)
-        self._refuse_other(name, task, lang, self.train_languages(task))
+        lang = self._needed(name, task, lang, self.train_languages(task))
         return Scenario(
             name, f'{self.name}_mono_{task}_{lang}', evaluate, evaluate, task, lang, lang
         )
@@ -88,7 +88,7 @@ class LabelBenchmark(MonolingualBenchmark):
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)
-        languages = self.task_languages.get(task, self.languages)
+        languages = self.task_languages.get(task or '', self.languages)
         for lang in (source, target):
             if lang is not None and lang not in languages:
                 raise errors.unknown(f'language of {task}', lang, languages)

@@ -26,9 +26,7 @@ class MonolingualBenchmark(Benchmark):
             self.task_name(task, lang) for task in self.tasks for lang in self.languages_of(task)
         )
 
-    def _scenario(
-        self, name: str, task: str | None, source: str | None, target: str | None
-    ) -> Scenario:
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         return self._in_language(name, task, source or target)
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
@@ -40,7 +38,7 @@ class MonolingualBenchmark(Benchmark):
           lang: the language that is trained; of others, it narrows what they evaluate to one.
         """
         if name == 'mono':
-            self._refuse_other(name, task, lang, self.languages)
+            lang = self._needed(name, task, lang, self.languages)
             tasks = self._named(task, (lang,))
             return Scenario(name, f'{self.name}_mono_{task}_{lang}', tasks, tasks, task, lang, lang)
         train, evaluated = self.multi, self.languages
@@ -74,15 +72,14 @@ class MonolingualBenchmark(Benchmark):
         """The SeqIO tasks of a task in these languages."""
         return tuple(self.task_name(task, lang) for lang in languages)
 
-    def _refuse_other(
-        self, name: str, task: str, lang: str | None, allowed: tuple[str, ...]
-    ) -> None:
-        """Raises UserError unless a scenario of one language got one of those that have it."""
-        if lang not in allowed:
+    def _needed(self, name: str, task: str, lang: str | None, allowed: tuple[str, ...]) -> str:
+        """The language of a scenario of one; UserError unless it is one of those that have it."""
+        if lang is None or lang not in allowed:
             raise errors.UserError(
                 f'scenario {name!r} trains one language, got {lang}; give source, for {task} one '
                 f'of {", ".join(allowed)}'
             )
+        return lang
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)

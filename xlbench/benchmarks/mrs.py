@@ -178,7 +178,7 @@ _RANKED = {
 def _further() -> tuple[list[Command], list[Experiment]]:
     """The multilingual generator's candidates ranked in other ways, and adapters of languages."""
     commands = [_command(_GENERATOR, {'scenario': 'multi'}, _REVERSE, more=',task=reverse')]
-    experiments = []
+    experiments = list[tuple[str, tuple[str, ...]]]()
     before: tuple[str, ...] = ()
     for way, flags in _RANKED.items():
         # They write into one workdir, so that they wait for each other.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-Key = Mapping[str, str]
+Key = dict[str, str]
 _FOLDER = pathlib.Path(__file__).with_name('paper_scores')
 _NAME = re.compile(r'[A-Za-z]\w*|\b\d\b')  # Of a score in the `score` of a key.
 RATING = 'fitted_rating'  # Our score in the place of MTG's ensemble metric.

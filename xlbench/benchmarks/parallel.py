@@ -67,9 +67,7 @@ class ParallelBenchmark(Benchmark):
             if (source != target) == crosses and (not sources or source in sources)
         )
 
-    def _scenario(
-        self, name: str, task: str | None, source: str | None, target: str | None
-    ) -> Scenario:
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         if name in ('mono', 'mono_multitask'):
             return self._monolingual(name, task, source, target)
         if name == 'cross':
@@ -81,10 +79,10 @@ class ParallelBenchmark(Benchmark):
                 raise errors.UserError(
                     f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
                 )
-        tasks = self.tasks if task is None else (task,)
+        tasks = (task,) if task else self.tasks
         train = tuple(self.task_name(t, lang) for t in tasks for lang in self._sources)
         mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
-        return Scenario(name, mixture, train, train, task=task)
+        return Scenario(name, mixture, train, train, task=task or None)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name.
@@ -92,7 +90,7 @@ class ParallelBenchmark(Benchmark):
         Left out are the narrowings to one pair, whose mixture is that single task.
         """
         some, every = self.tasks, self._sources
-        narrowed = {
+        narrowed: dict[str, list[tuple[str | None, str | None]]] = {
             'mono': [(task, lang) for task in some for lang in every],
             'mono_multitask': [(None, lang) for lang in every],
             'multi': [(task, None) for task in some],
@@ -108,7 +106,7 @@ class ParallelBenchmark(Benchmark):
         return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
 
     def _monolingual(
-        self, name: str, task: str | None, source: str | None, target: str | None
+        self, name: str, task: str, source: str | None, target: str | None
     ) -> Scenario:
         if source is None:
             raise errors.UserError(
@@ -120,10 +118,10 @@ class ParallelBenchmark(Benchmark):
                 f'scenario {name!r} has the same source and target, got {source} -> {target}; '
                 "for another target use 'cross' or 'zero_shot'"
             )
-        tasks = self.tasks if task is None else (task,)
+        tasks = (task,) if task else self.tasks
         train = tuple(self.task_name(t, source) for t in tasks)
         mixture = f'{self.name}_{name}_' + (f'{task}_' if task else '') + source
-        return Scenario(name, mixture, train, train, task, source, source)
+        return Scenario(name, mixture, train, train, task or None, source, source)
 
     def _cross(self, task: str, source: str | None, target: str | None) -> Scenario:
         if target is not None and (source is None or source == target):

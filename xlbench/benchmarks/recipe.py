@@ -141,7 +141,7 @@ class Recipe:
         A table shows the experiments whose keys agree with that of a cell: they share entries, and
         have equal values there.
         """
-        named, commands = ({one.name: one for one in items} for items in (experiments, commands))
+        named = {one.name: one for one in experiments}
 
         def shown(table: PaperTable) -> tuple[str, ...]:
             cells = collections.defaultdict(list)  # Names in a cell's key -> keys with these names.
@@ -150,8 +150,8 @@ class Recipe:
 
             @functools.cache
             def shared(names: frozenset[str]) -> list[tuple[Callable, set]]:
-                picks = [(names & group, keys) for group, keys in cells.items() if names & group]
-                picks = [(operator.itemgetter(*sorted(both)), keys) for both, keys in picks]
+                both = [(names & group, keys) for group, keys in cells.items() if names & group]
+                picks = [(operator.itemgetter(*sorted(common)), keys) for common, keys in both]
                 return [(pick, set(map(pick, keys))) for pick, keys in picks]
 
             return tuple(
@@ -164,7 +164,7 @@ class Recipe:
             dataclasses.replace(table, experiments=table.experiments or shown(table))
             for table in benchmark.paper_tables
         )
-        return cls(benchmark.name, commands, named, tuple(tables), **more)
+        return cls(benchmark.name, {c.name: c for c in commands}, named, tuple(tables), **more)
 
     def with_stand_in(self, replaced: Sequence[str], name: str) -> 'Recipe':
         """Puts one translator in the place of others, under its own name.
@@ -219,7 +219,7 @@ def _renamed(item, words: Sequence[tuple[str, str]]):
         return tuple(part for place, part in enumerate(parts) if part not in parts[:place])
     if isinstance(item, Mapping):
         return {_renamed(key, words): _renamed(value, words) for key, value in item.items()}
-    if dataclasses.is_dataclass(item):
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
         named = {f.name: _renamed(getattr(item, f.name), words) for f in dataclasses.fields(item)}
         return type(item)(**named)
     return item

@@ -59,7 +59,7 @@ class ReplyBenchmark(MonolingualBenchmark):
         if name not in TRANSLATED:
             return super()._in_language(name, task, lang)
         others = tuple(other for other in self.languages if other != self.pivot)
-        self._refuse_other(name, task, lang, others)
+        lang = self._needed(name, task, lang, others)
         tasks, mixture = self._named(task, (lang,)), f'{self.name}_mt_{task}_{lang}'
         # Pairs that were written in the language are what these settings do without: the pairs
         # that were translated are English.

@@ -19,7 +19,7 @@ import re
 import sys
 import types
 
-from xlbench import tasks
+import xlbench.tasks as tasks
 from xlbench.system import errors, files
 
 PACKAGE = 'xlbench_user_tasks'  # What the files outside of this repository are modules of.
@@ -108,6 +108,8 @@ def load(path: pathlib.Path) -> types.ModuleType:
         parent = sys.modules.setdefault(PACKAGE, types.ModuleType(PACKAGE))
         parent.__path__ = list(dict.fromkeys(str(file.parent) for file in user_paths()))
     spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f'{path} is no module')
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -37,8 +37,8 @@ def names() -> tuple[str, ...]:
 
 def add(config: Mapping[str, Setting]) -> None:
     """Makes the task of a sweep's config known, where it is none of a benchmark's."""
-    task, source = config.get('task'), config.get('source')
-    objective = source.get('objective') if hasattr(source, 'get') else None
+    task, source = config.get('task'), config.get('source', {})
+    objective = source.get('objective', {}) if hasattr(source, 'get') else {}
     if isinstance(task, str) and not declared(task) and hasattr(objective, 'get'):
         _LABELS_WORDS[task] = objective.get('name') == 'tagging'
 

@@ -36,9 +36,7 @@ class TranslationBenchmark(Benchmark):
             for target in self._targets(source)
         )
 
-    def _scenario(
-        self, name: str, task: str | None, source: str | None, target: str | None
-    ) -> Scenario:
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         source = source or self.pivot
         targets = self._targets(source) if target is None else (target,)
         self._check(task, source, targets[0])
@@ -63,7 +61,7 @@ class TranslationBenchmark(Benchmark):
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)
-        if None not in (source, target) and target not in self._targets(source):
+        if source and target and target not in self._targets(source):
             known = ', '.join(
                 f'{source} -> {target}'
                 for source in self.languages

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from xlbench import configs
+import xlbench.configs as configs
 from xlbench.config import epochs, pretrained
 from xlbench.config.checks import fields_to_set
 from xlbench.settings import ranges
@@ -92,7 +92,7 @@ def _load(argument: str) -> ConfigDict:
     """
     path, colon, variant = argument.partition(':')
     spec = importlib.util.spec_from_file_location('xlbench_config', path)
-    if spec is None:
+    if spec is None or spec.loader is None:
         raise UserError(f'{path} is not a config file; it is Python, and its name ends in .py')
     module = importlib.util.module_from_spec(spec)
     # A file that is edited twice within a second would be taken for what was compiled of it.
@@ -306,7 +306,7 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, str | None]:
+def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, Setting]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->
@@ -320,7 +320,7 @@ def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str
     Raises:
       UserError: an unknown size or key.
     """
-    result = {'size': sizes[0], **defaults}
+    result: dict[str, Setting] = {'size': sizes[0], **defaults}
     for word in filter(None, text.split(',')):
         key, equals, value = word.partition('=')
         if not equals:

@@ -72,7 +72,7 @@ def known() -> frozenset[str]:
 @functools.cache
 def _known(words: tuple[str, ...]) -> frozenset[str]:
     """The same; a config names dozens of tasks, each of which is looked for among them."""
-    names = set()
+    names = set[str]()
     for benchmark in map(benchmarks.get, words):
         names.update(benchmark.task_names())
         for scenario in benchmark.scenarios():

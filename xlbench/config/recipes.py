@@ -100,11 +100,13 @@ def epoch_steps(scenario: Scenario, batch_size: int) -> int:
       scenario: whose tasks are trained on.
       batch_size: rows of a batch.
     """
-    sizes = []
+    steps = 0
     for name in map(parse_task, scenario.train):
-        benchmark = get(name.benchmark)
-        sizes.append(benchmark.official_size(name.task, scenario.split, name.source))
-    return sum(-(-size // batch_size) for size in sizes)
+        size = get(name.benchmark).official_size(name.task, scenario.split, name.source)
+        if size is None:
+            raise errors.UserError(f'{name.benchmark} publishes no size of {name.task}')
+        steps += -(-size // batch_size)
+    return steps
 
 
 def unpacked(

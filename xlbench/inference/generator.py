@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from xlbench.inference.answering import (
     check_list,
 )
 from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.trees import Params
 
 # (params, batch, key of samples, copies of kernels) -> the texts of each row
@@ -65,6 +66,16 @@ class Model(Answerer[Example, list[Prediction]]):
         self._programs: dict[decoding.Options, _Decode] = {}
         self._marks: dict[tuple[str | None, str | None], _Mark] = {}
 
+    @overload
+    def generate(
+        self, texts: Sequence[str], *, num_return: None = None, **options: Setting
+    ) -> list[str]: ...
+
+    @overload
+    def generate(
+        self, texts: Sequence[str], *, num_return: int, **options: Setting
+    ) -> list[list[Prediction]]: ...
+
     def generate(
         self,
         texts: Sequence[str],
@@ -73,7 +84,7 @@ class Model(Answerer[Example, list[Prediction]]):
         source_lang: str | None = None,
         num_return: int | None = None,
         reranker: Reranker | None = None,
-        **options: float | str | bool | Sequence[int | Sequence[int]],
+        **options: Setting,
     ) -> list[str] | list[list[Prediction]]:
         """The answer to each text; an empty text has an empty answer.
 

@@ -105,7 +105,7 @@ def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:
 def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str, Cell]:
     """A record as a row: its texts first, then its arrays."""
     texts = {k.removesuffix(_TEXT): v for k, v in record.items() if isinstance(v, str)}
-    arrays = {}
+    arrays: dict[str, Cell] = {}
     for name, value in record.items():
         if isinstance(value, str):
             continue
@@ -113,7 +113,7 @@ def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str,
             arrays[f'{name}_tokens'] = [pieces[i] if i < len(pieces) else f'<{i}>' for i in value]
         else:
             arrays[name if name not in texts else f'{name}_ids'] = np.asarray(value).tolist()
-    return texts | arrays
+    return {**texts, **arrays}
 
 
 @plainly

@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
+from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import load
@@ -122,8 +123,8 @@ class Run(_Workdir):
             name: {task: result for (task, of), result in results.items() if of == split}
             for name, results in run.baselines.items()
         }
-        rows = [
-            {'system': name, 'task': task, 'examples': result.num_examples} | dict(result.scores)
+        rows: list[dict[str, Cell]] = [
+            {'system': name, 'task': task, 'examples': result.num_examples, **result.scores}
             for name, results in systems.items()
             for task, result in sorted(results.items())
         ]
@@ -143,8 +144,7 @@ class Run(_Workdir):
           UserError: there is no such run, or it has no results yet.
         """
         lines = read_run(self.workdir).log
-        rows = ({'step': x.step, 'kind': x.kind, 'name': x.name} | x.values for x in lines)
-        return frame(rows)
+        return frame({'step': x.step, 'kind': x.kind, 'name': x.name, **x.values} for x in lines)
 
     @plainly
     def predictions(self, task: str, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
@@ -166,10 +166,10 @@ class Run(_Workdir):
         results = run.at(number, split)
         if task not in results:
             raise errors.unknown(f'task of {self.workdir}, step {number}, {split}', task, results)
-        cells = (
-            {'id': key, 'input': row.input, 'target': row.target, 'prediction': row.prediction}
-            | row.scores
-            for key, row in predictions.of_result(results[task]).items()
+        rows = predictions.of_result(results[task])
+        cells: Iterator[dict[str, Cell]] = (
+            {'id': i, 'input': x.input, 'target': x.target, 'prediction': x.prediction, **x.scores}
+            for i, x in rows.items()
         )
         return frame(cells, index=('id',))
 
@@ -240,24 +240,24 @@ def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
 
 def _answers(
     model: Model | Retriever | Classifier | Tagger,
-    texts: Sequence[str | Sequence[str]],
+    texts: Sequence,  # Texts or pairs of them, as the model takes them.
     options: Mapping[str, Setting],
 ) -> Iterator[dict[str, Cell]]:
     options = dict(options)
     if isinstance(model, Classifier):
-        for text, answer in zip(texts, model.classify(texts, **options), strict=True):
-            yield {'input': text, 'prediction': answer.label, 'probability': answer.probability}
+        for text, one in zip(texts, model.classify(texts, **options), strict=True):
+            yield {'input': text, 'prediction': one.label, 'probability': one.probability}
     elif isinstance(model, Tagger):
-        for answer in model.tag(texts, **options):
-            found = {'prediction': answer.tags, 'probability': answer.probabilities}
-            yield {'input': answer.words} | found
+        for x in model.tag(texts, **options):
+            yield {'input': x.words, 'prediction': x.tags, 'probability': x.probabilities}
     else:
         lang = options.pop('target_lang', None)
         count = options.pop('num_return', None)
-        if isinstance(model, Retriever):
-            lists = model.suggest(texts, lang, count or NUM_SUGGESTIONS, **options)
-        else:
-            lists = model.generate(texts, target_lang=lang, num_return=count or 1, **options)
+        lists: Sequence[Sequence[Suggestion | Prediction]] = (
+            model.suggest(texts, lang, count or NUM_SUGGESTIONS, **options)
+            if isinstance(model, Retriever)
+            else model.generate(texts, target_lang=lang, num_return=count or 1, **options)
+        )
         for text, answers in zip(texts, lists, strict=True):
             for answer in answers:
                 yield {'input': text, 'prediction': answer.text, 'score': answer.score}

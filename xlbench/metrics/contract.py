@@ -17,14 +17,13 @@ class Metric(Protocol):
     """A function of the user's own, a functools.partial of one, or an instance of a dataclass.
 
     It may have the attributes `signature`, what decides its numbers; `num_predictions`, how many
-    predictions of an example it takes; `several_references`, whether it takes lists of references;
+    predictions of an example it takes; `several_references`, whether it takes lists of references
+    (these two say what `targets` and `predictions` are made of, see Target and Prediction);
     and the methods `per_example` and `with_examples`, see suite.score, and `missing`, which gives a
     line for each model or table that it needs and the machine lacks, with what to type.
     """
 
-    def __call__(
-        self, targets: Sequence[Target], predictions: Sequence[Prediction]
-    ) -> Mapping[str, float]:
+    def __call__(self, targets: Sequence, predictions: Sequence) -> Mapping[str, float]:
         """The scores of a corpus by name."""
         ...
 

@@ -84,7 +84,7 @@ class Suite:
       UserError: a metric cannot be loaded, may not be, or is there twice.
     """
 
-    def __init__(self, task: str, written: Sequence[Spec], further: Sequence[Spec] = ()):
+    def __init__(self, task: str, written: Json, further: Sequence[Spec] = ()):
         self._task = task
         if not isinstance(written, list | tuple):
             raise errors.UserError(

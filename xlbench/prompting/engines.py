@@ -9,7 +9,7 @@ import argparse
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -161,7 +161,7 @@ class Server:
         form = 'chat completions' if self._is_chat else 'completions'
         return f'{form} of {self.name} model {self._model}{version}, greedy'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """The answers to requests, as JSON; a batch that is refused is halved."""
         return self._halving.ask(self._answers, texts, self.name)
 
@@ -242,7 +242,7 @@ class Generator:
         """The model with the hash of its parameters."""
         return f'model {self._digest} {source}-{target}, greedy'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """The answers to requests, as JSON: scores of what may be answered, or a text."""
         from xlbench.inference.answering import Example
 
@@ -270,10 +270,9 @@ class Generator:
         if not requests:
             return []
         length = max(request.max_tokens for request in requests)
-        written = self._model.generate(
+        return self._model.generate(
             [request.prompt for request in requests],
             source_lang=source,
             target_lang=target,
             max_length=length,
         )
-        return cast(list[str], written)  # Without num_return.

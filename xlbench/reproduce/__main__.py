@@ -100,8 +100,8 @@ def main(argv: Sequence[str]) -> int:
         return _bundles(args, rest)
     recipe, settings = _read(args, rest)
     if args.paper:
-        sheets = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
-        print(printed.FORMATS[args.format][1](sheets), end='')
+        papers = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
+        print(printed.FORMATS[args.format][1](papers), end='')
         return 0
     if args.list:
         print('\n'.join(listing.of_paper(recipe, args.size)))

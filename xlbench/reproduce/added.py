@@ -257,8 +257,8 @@ def _prompted(
 
     if recipe.benchmark != 'fewshot':
         tasks = _tasks(recipe, table)
-        made = [command(task, f'--task={task}', folder=system.folder) for task in tasks]
-        return made, [_of_texts(system, '', [one.name for one in made])]
+        several = [command(task, f'--task={task}', folder=system.folder) for task in tasks]
+        return several, [_of_texts(system, '', [one.name for one in several])]
     commands, experiments = [], []
     for experiment in _template(recipe, table):
         (sweep,) = (recipe.commands[name] for name in experiment.commands)
@@ -269,10 +269,9 @@ def _prompted(
             f'--shots={"+".join(map(str, (0, *adapt.shots)))}',
             f'--buckets={len(bucket_numbers(adapt.buckets))}',
         )  # fmt: skip
-        key = {**experiment.key, 'model': system.name}
-        name, own = f'{system.folder}-{experiment.name}', dict(model=system.name, label=system.name)
-        of_one = dict(name=name, commands=(made.name,), key=key)
-        experiments.append(dataclasses.replace(experiment, **own, **of_one))
+        name, model = f'{system.folder}-{experiment.name}', system.name
+        key = {**experiment.key, 'model': model}
+        experiments.append(Experiment(name, model, model, (made.name,), key, experiment.mixture))
         commands.append(made)
     return commands, experiments
 
@@ -283,7 +282,7 @@ def _scored(
     """A command of xlbench.score for each file; its hash is in its name, so that others run."""
     root, tasks = pathlib.Path(system.source), _tasks(recipe, table)
     named = {head.key['scenario'] for head in table.columns if 'scenario' in head.key}
-    commands, by_scenario = [], {}
+    commands, by_scenario = [], dict[str, list[str]]()
     seeds = sorted((p for p in root.glob('seed*') if p.name[4:].isdecimal()), key=lambda p: p.name)
     for place, scenario in itertools.product(seeds or [root], sorted(named) or ['']):
         seed = place.name[4:] if seeds else '0'

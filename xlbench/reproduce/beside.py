@@ -44,7 +44,7 @@ def shown(
     runs, _, places = showing.read(recipe, table, {**own, **made})
     systems, said, _ = showing.systems_of(table, list(runs.values()), places)
     tables = list(differences(table, names, systems, released))
-    said = [*said, *notes(table, released, systems, names)]
+    said = (*said, *notes(table, released, systems, names))
     sheets = []
     if names:
         form_of_new = only_new(table, names)
@@ -52,7 +52,7 @@ def shown(
         mine = {place: one for place, one in systems.items() if place[0] in names}
         cells = printed.of_systems(benchmark, form_of_new, mine, said)
         sheets.append(sheet(recipe, table, names, cells))
-    return Shown(tuple(tables), sheets=tuple(sheets), notes=() if sheets else tuple(said))
+    return Shown(tuple(tables), sheets=tuple(sheets), notes=() if sheets else said)
 
 
 def _of_sweeps(
@@ -64,13 +64,13 @@ def _of_sweeps(
         for name in names
     }
     values = {name: sweep_rows.of_groups(of_name) for name, of_name in by_name.items() if of_name}
-    said = dict.fromkeys(note for _, of_name in values.values() for note in of_name)
+    known = dict.fromkeys(note for _, of_name in values.values() for note in of_name)
 
     def value(key: Key, score: str) -> str | None:
         return values[key['model']][0](key, score) if key['model'] in values else None
 
     cells = form_of_new.cells(value)
-    said = (*table.notes, *printed.gaps(form_of_new, cells), *said)
+    said = (*table.notes, *printed.gaps(form_of_new, cells), *known)
     made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
     rows = sweep_rows.of_buckets({'our sweep': own, **by_name})
     tables = list(sweep_rows.bucket_tests(rows, names))
@@ -207,7 +207,7 @@ def best_row(table: PaperTable) -> tuple[str, str, float] | None:
     scores = [name for head in table.columns for name in head.scores]
     found: dict[str, list[float]] = {}
     for row, head in itertools.product(table.rows, table.columns):
-        key: Key = table.key | row.key | head.key
+        key = table.key | row.key | head.key
         key = {name: text.format_map(key) for name, text in key.items()}
         if scores and scores[0] in head.scores and 'model' in row.key:
             text = table.printed_value(key, scores[0])

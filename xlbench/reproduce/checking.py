@@ -80,7 +80,7 @@ def check(path: str) -> Checked:
             manifest = bundles.unpack(path, folder)
         except UserError as error:
             return Checked(None, [Check(False, str(error).replace(name, path))], {})
-        lines = []
+        lines: list[Check] = []
         try:
             lines += _hashes(folder, manifest)
             runs = files.names(folder / 'runs')
@@ -156,7 +156,7 @@ def _data(info: Mapping[str, Json]) -> str:
 def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
     """The scores of a result, from its predictions; and what agrees."""
     path = untrusted.file(result.folder, 'predictions.jsonl')
-    used, left_out = [], []
+    used, left_out = list[Json](), list[Json]()
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
     said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
@@ -185,9 +185,9 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Ch
         if (written := result.signatures.get(label)) != signature:
             said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
     for name, value in again.items():
-        written = result.scores.get(name)
-        agrees = written is not None and abs(written - value) <= _CLOSE
-        shown = 'no number' if written is None else f'{written:.4f}'
+        before = result.scores.get(name)
+        agrees = before is not None and abs(before - value) <= _CLOSE
+        shown = 'no number' if before is None else f'{before:.4f}'
         here = '' if agrees else f'; here {value:.4f}'
         said.append(Check(agrees, f'{place}: {name} {shown}{here}'))
     others = [name for name in result.scores if name not in again]
@@ -195,7 +195,7 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Ch
     return again, [*said, *_examples(place, lines, rows)]
 
 
-def _needs_more(spec: Mapping[str, Json]) -> bool:
+def _needs_more(spec: Json) -> bool:
     """Says whether a metric is not one of xlbench's, or reads a file that a stranger names."""
     if not isinstance(spec.get('metric'), str) or specs.is_foreign(spec):
         return True
@@ -236,7 +236,7 @@ def _keep_inside(folder: pathlib.Path) -> None:
 def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
     rows = [row for row, _ in sweep_results.read_rows(folder / 'results.jsonl')[0]]
-    checked, by_task = 0, {}
+    checked, by_task = 0, dict[str, list[float]]()
     for row in rows:
         if row.score is None:
             continue
@@ -275,7 +275,7 @@ def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     recipe = RECIPES.get(manifest.benchmark)
     tables = [t for t in recipe.tables if t.number == manifest.table] if recipe else []
     tables = [table for table in tables if table.name.startswith('table')]
-    if not tables or not (folder / 'table.csv').is_file():
+    if not recipe or not tables or not (folder / 'table.csv').is_file():
         yield Check(None, f'table {shortened(manifest.table)}: not set again')
         return
     made, experiments = {}, dict(recipe.experiments)

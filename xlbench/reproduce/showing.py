@@ -174,8 +174,8 @@ def _replies(table: PaperTable, runs: Sequence[Run]) -> Sheet:
         for (task, split), result in run.evaluations[max(run.evaluations)].items():
             kind = benchmarks.parse_task(task).task
             if split == 'test' and kind in written:
-                rows = predictions.of_result(result).values()
-                written[kind] |= {_LANGUAGE.sub('', row.input): row.texts(1)[0] for row in rows}
+                found = predictions.of_result(result).values()
+                written[kind] |= {_LANGUAGE.sub('', row.input): row.texts(1)[0] for row in found}
     both = [message for message in written['generation'] if message in written['retrieval']]
     replies = [
         {'message': m, **{kind: of[m] for kind, of in written.items()}} for m in both[:_MESSAGES]

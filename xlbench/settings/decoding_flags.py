@@ -53,7 +53,7 @@ def _method(options: Options, changes: Mapping[str, Setting]) -> str:
 
 def _descriptions() -> dict[str, str]:
     """{field: its lines in the docstring of `Options`}."""
-    lines = re.split(r'\n  (?=\w+: )', inspect.getdoc(Options).partition('Attributes:')[2])
+    lines = re.split(r'\n  (?=\w+: )', (inspect.getdoc(Options) or '').partition('Attributes:')[2])
     pairs = (line.partition(': ') for line in lines[1:])
     return {name: ' '.join(text.split()) for name, _, text in pairs}
 

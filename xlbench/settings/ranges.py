@@ -11,8 +11,8 @@ import ast
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -32,7 +32,7 @@ class Field(NamedTuple):
     default: Setting = dataclasses.MISSING
 
 
-Fields = Mapping[str, Field]
+Fields = dict[str, Field]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,10 +52,11 @@ class Block:
 
 def fields_of(block: type) -> Fields:
     """Returns the keys of a dataclass."""
-    return {field.name: Field(field.type, _default(field)) for field in dataclasses.fields(block)}
+    return {field.name: Field(field.type, default_of(field)) for field in dataclasses.fields(block)}
 
 
-def _default(field: dataclasses.Field) -> Setting:
+def default_of(field: dataclasses.Field) -> Setting:
+    """The default of a field; MISSING if it has none."""
     made = field.default_factory
     return field.default if made is dataclasses.MISSING else made()
 
@@ -79,7 +80,7 @@ def check_block(
 
 
 def check_keys(
-    block: Mapping[str, Setting], needed: Sequence[str], where: str, optional: Sequence[str] = ()
+    block: Mapping[str, Setting], needed: Sequence[str], where: str, optional: Collection[str] = ()
 ) -> None:
     """Raises UserError for a key that is neither needed nor optional, or a needed one it lacks.
 
@@ -222,7 +223,7 @@ def plain(kind: Any) -> Any:
     return kind
 
 
-def limits(kind: Annotated) -> str:
+def limits(kind: Any) -> str:
     """The range of a type in words: '1 to 2**24', '0 or more, below 1', 'above 0'."""
     _, meta = get_args(kind)
     least = f'above {_number(meta.gt)}' if meta.ge is None else _number(meta.ge)
@@ -235,12 +236,12 @@ def limits(kind: Annotated) -> str:
 def _number(limit: float) -> str:
     """A limit as one writes it: 16777216 -> '2**24'."""
     size = abs(limit)
-    if size >= 1024 and isinstance(limit, int) and size & (size - 1) == 0:
+    if isinstance(size, int) and size >= 1024 and size & (size - 1) == 0:
         return f'{"-" if limit < 0 else ""}2**{size.bit_length() - 1}'
     return f'{limit}'
 
 
 __all__ = [
     'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'alternatives', 'check',
-    'check_block', 'check_keys', 'fields_of', 'limits', 'plain', 'read', 'tuples',
+    'check_block', 'check_keys', 'default_of', 'fields_of', 'limits', 'plain', 'read', 'tuples',
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_origin
 from msgspec import Meta
 
 import xlbench
-from xlbench.settings.ranges import COMPUTED, Field, Fields
+from xlbench.settings.ranges import COMPUTED, Field, Fields, default_of
 from xlbench.system.files import Setting
 
 
@@ -61,7 +61,7 @@ def _members(module: str, name: str) -> Fields:
         if place[0].startswith('xlbench.'):
             found |= _members(*place)
     for line in node.body:
-        if isinstance(line, ast.AnnAssign):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             found[line.target.id] = Field(_evaluated(line.annotation), _default(line.value))
     return found
 
@@ -76,8 +76,7 @@ def _evaluated(node: ast.expr) -> Any:
 
 def _default(node: ast.expr | None) -> Setting:
     value = dataclasses.MISSING if node is None else _evaluated(node)
-    if isinstance(value, dataclasses.Field):
-        return value.default_factory()
+    value = default_of(value) if isinstance(value, dataclasses.Field) else value
     return COMPUTED if value is Any else value
 
 
@@ -129,7 +128,7 @@ def _place(module: str, name: str) -> tuple[str, str]:
     """
     first, _, rest = name.partition('.')
     for node in _source(module).body:
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 if (alias.asname or alias.name) == first:
                     return (f'{node.module}.{alias.name}', rest) if rest else (node.module, first)

@@ -28,8 +28,7 @@ T = TypeVar('T')
 Kind: TypeAlias = type[T] | GenericAlias | UnionType  # What msgspec knows as a type.
 # What JSON holds: bool, int, float, str, lists and dicts of them, None. Who reads it, checks it.
 Json: TypeAlias = Any
-# A value in a config, and a block of values.
-Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
+Setting: TypeAlias = Any  # A value in a config; who reads the block, checks it.
 Block: TypeAlias = Mapping[str, Setting]
 
 

@@ -215,7 +215,7 @@ class Experiment:
 def trained_vocab_rows(
     config: ConfigDict,
     data: Data,
-    shapes: Shapes,
+    shapes: Shapes | Params,
     mask: Mask,
     of_model: TransformerConfig,
     vocabulary: Tokenizer,

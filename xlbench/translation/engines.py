@@ -103,7 +103,7 @@ class Engine(Protocol):
         """
         ...
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """The translation of each text, in order; a Failure where there is none.
 
         Args:

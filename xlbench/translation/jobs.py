@@ -122,13 +122,13 @@ class Job:
         answers = self.run(piece for pieces in divided for piece in pieces[1::2])
         for pieces in divided:
             parts = [next(answers) if i % 2 else piece for i, piece in enumerate(pieces)]
-            failures = [part for part in parts if isinstance(part, Failure)]
-            if failures:
-                yield failures[0]
-            elif parts[::2] == ['', '']:  # One line stays as the engine wrote it.
-                yield parts[1]
+            texts = [part for part in parts if not isinstance(part, Failure)]
+            if len(texts) < len(parts):
+                yield next(part for part in parts if isinstance(part, Failure))
+            elif texts[::2] == ['', '']:  # One line stays as the engine wrote it.
+                yield texts[1]
             else:
-                yield ''.join(BREAKS.sub(' ', x) if i % 2 else x for i, x in enumerate(parts))
+                yield ''.join(BREAKS.sub(' ', x) if i % 2 else x for i, x in enumerate(texts))
 
     def _chunk(self, chunk: Sequence[str]) -> list[str | Failure]:
         distinct = dict.fromkeys(text for text in chunk if text.strip())
@@ -162,7 +162,7 @@ class Job:
 
     def _translated(
         self, batches: Sequence[Sequence[str]]
-    ) -> Iterator[tuple[Sequence[str], list[str | Failure]]]:
+    ) -> Iterator[tuple[Sequence[str], Sequence[str | Failure]]]:
         """Each batch with its translations; of several workers in the order in which they come."""
         if self._workers is None:
             for batch in batches:
@@ -201,7 +201,7 @@ def _pieces(text: str) -> list[str]:
         if _LINE_END.fullmatch(line):
             pieces[-1] += line
             continue
-        name, words = _TURN.fullmatch(line).groups(default='')
+        name, words = _TURN.findall(line)[0]
         pieces[-1] += name
         if words.strip():
             pieces += [words, '']

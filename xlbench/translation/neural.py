@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
+from xlbench.commands import BATCH_SIZE
 from xlbench.inference.generator import Model
 from xlbench.inference.loading import load
 from xlbench.settings import decoding_flags
@@ -38,8 +39,8 @@ class Neural:
         **options: Setting,
     ):
         self.name = spec
-        size = {'batch_size': batch_size} if batch_size else {}
-        model = load(spec, mesh=mesh, max_input_length=max_input_length, **size)
+        size = batch_size or BATCH_SIZE
+        model = load(spec, mesh=mesh, batch_size=size, max_input_length=max_input_length)
         if not isinstance(model, Model):
             raise UserError(f'{spec} does not generate texts; name an encoder-decoder')
         self._model, self._prefix, self._options = model, prefix, options
@@ -74,7 +75,7 @@ class Neural:
         prefix = f' prefix {self._prefix!r}' if self._prefix else ''
         return f'model {self._model.digest()} {source}-{target} told {told!r} {changed}{prefix}'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See Engine.translate; warns of texts that are longer than the model reads."""
         source_lang, target_lang = self._languages(source, target)
         return self._model.generate(
@@ -105,7 +106,7 @@ class Writer(Neural):
         """Identifies a chain as a translator, with the part of a text that it reads."""
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See the class; the name is that of `Engine.translate`. It warns of texts that it cuts."""
         source_lang, target_lang = self._languages(source, target)
         options = decoding_flags.changed(self._model.options, self._options)
@@ -113,7 +114,8 @@ class Writer(Neural):
             [self._prefix + text for text in texts],
             source_lang=source_lang,
             target_lang=target_lang,
-            **self._options | {'num_return': options.num_return},
+            num_return=options.num_return,
+            **{k: v for k, v in self._options.items() if k != 'num_return'},
         )
         return [json.dumps([p.text for p in n_best], ensure_ascii=False) for n_best in answers]
 

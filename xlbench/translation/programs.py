@@ -60,7 +60,7 @@ class Program:
         version = f' version {self._version}' if self._version else ''
         return f'{shlex.join(self._words(source, target))}{version} {source}-{target}'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See Engine.translate; a batch that breaks the program is halved down to the text."""
         words = self._words(source, target)
         lines = [_LINE_ENDS.sub(' ', text) for text in texts]

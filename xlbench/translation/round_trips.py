@@ -90,11 +90,13 @@ def round_trips(
     place = 0
     for of_text in pieces:
         end = place + len(of_text)
-        failures = [x for x in forward[place:end] + returned[place:end] if isinstance(x, Failure)]
-        if failures:
-            yield failures[0]
+        parts = forward[place:end] + returned[place:end]
+        done = [part for part in parts if not isinstance(part, Failure)]
+        if len(done) < len(parts):
+            yield next(part for part in parts if isinstance(part, Failure))
         else:
-            yield RoundTrip(' '.join(forward[place:end]), ' '.join(returned[place:end]).strip())
+            size = len(of_text)
+            yield RoundTrip(' '.join(done[:size]), ' '.join(done[size:]).strip())
         place = end
 
 

@@ -72,7 +72,7 @@ class LibreTranslate:
         version = f' version {self._version}' if self._version else ''
         return f'LibreTranslate {self._url}{version} {source}-{target}'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See Engine.translate; a batch that the server refuses is halved down to the text."""
         def run(texts: Sequence[str], seconds: float) -> list[str]:
             body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
@@ -141,8 +141,8 @@ def ask(
 def _complaint(content: bytes) -> str:
     """Returns what the server says of an error, after a colon."""
     try:
-        said = msgspec.json.decode(content, type=_Complaint).error
+        error = msgspec.json.decode(content, type=_Complaint).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ''
-    said = said.get('message') if isinstance(said, dict) else said
+    said = error.get('message') if isinstance(error, dict) else error
     return f': {errors.printable(str(said))}' if said else ''

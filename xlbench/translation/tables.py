@@ -44,7 +44,7 @@ class Table:
         """The file's SHA-256: its name and place do not matter."""
         return f'file of SHA-256 {outputs.sha256(self._path)} {source}-{target}'
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See Engine.translate."""
         missing = Failure(f'{self._path} has no translation of it')
         return [self._translations.get(text, missing) for text in texts]

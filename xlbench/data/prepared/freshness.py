@@ -13,7 +13,7 @@ import pathlib
 import stat
 import tokenize
 
-from xlbench import tasks
+import xlbench.tasks as tasks
 from xlbench.data import readers
 from xlbench.data.prepared.format import FORMAT, InputEntry, Manifest, safe_name
 from xlbench.system import errors

@@ -19,9 +19,7 @@ from xlbench.data.readers.text_lines import (
     open_binary,
 )
 from xlbench.system import errors, untrusted
-
-# What is in a JSON file.
-Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
+from xlbench.system.files import Json
 
 
 def text_field(value: Json, name: str, *, may_be_empty: bool = False) -> str:
