@@ -180,8 +180,8 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
     """Scores what the last stage wrote, as xlbench.score does it."""
     from xlbench import score  # A program, which nothing else here needs.
 
-    flags = 'task split workdir system seed like root vocabulary num_examples'.split()
-    given = [f'--{name}={getattr(args, name)}' for name in flags if getattr(args, name)]
+    names = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
+    given = [f'--{x}={getattr(args, x)}' for x in [*names, 'num_examples'] if getattr(args, x)]
     made_by = {
         f'{number} {note.stage}': f'{note.source_lang}-{note.target_lang}, {note.identity}'
         for number, note in enumerate(notes, 1)
