@@ -216,6 +216,14 @@ def test_inputs_of_another_task(root, tmp_path, program, capfd, monkeypatch):
     assert 'do not have the same ids in the same order' in capfd.readouterr().err
 
 
+def test_a_stage_may_begin_with_a_flag_that_the_chain_has_too(root, tmp_path, program):
+    """Its language is that of the stage, in front of a command as behind a name."""
+    chain = [f'--target_lang=fr translate:{program}', f'translate:{program}']
+    assert run(tmp_path, root, *chain, '--num_examples=3') == 0
+    assert rows(tmp_path, 1)[1] == f'fr:{TEXTS[1].upper()}'
+    assert rows(tmp_path, 2)[1] == f'de:FR:{TEXTS[1].upper()}'
+
+
 def test_a_language_without_references_is_not_scored(root, tmp_path, program, capfd):
     assert run(tmp_path, root, f'translate:{program}', '--target_lang=fr') == 0
     assert f'{TASK} has no references in fr: nothing was scored' in capfd.readouterr().err

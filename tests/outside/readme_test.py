@@ -84,7 +84,7 @@ def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
         shutil.copytree(corpora, newcomer.home / 'data' / 'sample')
     programs = {place: [] for place in places}
     for block in pages.blocks('python'):
-        if match := re.match(r'# (tasks/\w+\.py)\n', block.text):
+        if match := re.match(r'# ((?:tasks/)?\w+\.py)\n', block.text):
             readme_files.own_data(newcomer)
             before = newcomer.home / match[1]
             newcomer.write(match[1], (before.read_text() if before.exists() else '') + block.text)

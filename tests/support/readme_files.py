@@ -197,7 +197,7 @@ def mozilla(newcomer: Newcomer) -> None:
 
 
 def two_translators(newcomer: Newcomer) -> None:
-    """A translator in either direction, lines of talk, and sentences with a question each."""
+    """A translator in either direction, and texts for them: talk, questions and dialogues."""
     for name in ('firefox-en-pt', 'firefox-pt-en'):
         model_folders.write_marian(newcomer.home / name)
     for part in ('train', 'dev', 'test'):
@@ -205,6 +205,14 @@ def two_translators(newcomer: Newcomer) -> None:
         rows = ({'text': f'das Haus {i} im {part}', 'question': f'alt {i} ?'} for i in range(8))
         lines = ''.join(json.dumps(row) + '\n' for row in rows)
         newcomer.write(f'data/quiz/{part}.en.jsonl', lines)
+        summaries = [f'summary{i}' for i in (1, 2, 3)] if part == 'test' else ['summary']
+        chats = (
+            {'fname': f'{part}_{i}', 'dialogue': f'#Person1#: das Haus {i}\n#Person2#: alt'}
+            | {name: f'das Haus {i} ist {name}' for name in summaries}
+            for i in range(8)
+        )
+        lines = ''.join(json.dumps(chat) + '\n' for chat in chats)
+        newcomer.write(f'data/dialogsum/dialogsum.{part}.jsonl', lines)
 
 
 def parallel_corpora(newcomer: Newcomer) -> None:

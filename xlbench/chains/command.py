@@ -91,9 +91,10 @@ FLAGS = (
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, the program's name first."""
-    args = CommandLine('translate chain', __doc__, FLAGS).parse(argv[1:])
-    stages = [stages_lib.parse(text) for text in args.stages]
+    """The command line; a space keeps argparse from the flags that a stage begins with."""
+    words = [f' {x}' if x[:2] == '--' and f' {stages_lib.TRANSLATE}' in x else x for x in argv[1:]]
+    args = CommandLine('translate chain', __doc__, FLAGS).parse(words)
+    stages = [stages_lib.parse(text.strip()) for text in args.stages]
     _check(args, stages)
     named = _named(args)
     if all(named):  # What cannot be is said before the task is prepared.
@@ -179,9 +180,8 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
     """Scores what the last stage wrote, as xlbench.score does it."""
     from xlbench import score  # A program, which nothing else here needs.
 
-    flags = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
-    given = [f'--{name}={getattr(args, name)}' for name in flags if getattr(args, name)]
-    given += [f'--num_examples={args.num_examples}'] if args.num_examples else []
+    names = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
+    given = [f'--{x}={getattr(args, x)}' for x in [*names, 'num_examples'] if getattr(args, x)]
     made_by = {
         f'{number} {note.stage}': f'{note.source_lang}-{note.target_lang}, {note.identity}'
         for number, note in enumerate(notes, 1)
