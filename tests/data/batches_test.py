@@ -482,8 +482,6 @@ def pairs(tmp_path_factory) -> list[prepared.Prepared]:
 def test_a_view_decides_what_a_batch_holds(pairs):
     with pytest.raises(UserError, match='with this objective set each_task=False'):
         feed(pairs, [40, 21], packing=False, view='retrieval', each_task=True)
-    with pytest.raises(UserError, match='set it to 1, or length_buckets=1'):
-        feed(pairs, [40, 21], packing=False, view='retrieval', widths=2, length_buckets=2)
     options = {'packing': False, 'view': 'retrieval', 'one_task': True, 'window': 61}
     whole = take(pairs, 9, rates=[40, 21], **options)
     parts = [
@@ -518,6 +516,8 @@ def test_a_view_is_checked(tasks, pairs):
         evaluate(pairs[1])
     with pytest.raises(UserError, match='packing=False'):
         feed(pairs, rates=[1, 1], view='retrieval')
+    with pytest.raises(UserError, match='widths=3 is for batches of pairs'):
+        feed(tasks, widths=3)
     with pytest.raises(UserError, match=r"demo_a do not begin with a language.*start='family'"):
         feed(tasks, view='language_start')
     with pytest.raises(UserError, match="unknown view 'retrival'; nearest: retrieval"):

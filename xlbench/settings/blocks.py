@@ -112,9 +112,9 @@ class Batches(Block):
       row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
         the devices that share a batch, times accumulation steps. It takes part in the order of
         examples. None: the largest divisor of batch_size up to an eighth of it.
-      widths: with one shape of pairs, how many widths its rows may have: the shortest texts of a
-        batch are encoded in narrow rows. Nothing that is computed depends on it. Each width is
-        compiled; config.objective.chunk_rows takes its place.
+      widths: of pairs, how many widths the rows of a batch may have: its shortest texts are encoded
+        in narrow rows. Nothing that is computed depends on it, and each width is compiled. With
+        length_buckets or config.objective.chunk_rows it has no effect.
       one_task: every batch has examples of one task only, as often each as the rates say. The last
         batch of each task in a window may have empty rows.
       each_task: every batch has equally many rows of each task of the mixture, whose rates then do

@@ -158,10 +158,10 @@ def _parameter_terms(
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )
     rank, layers = config.lora.get('rank', 0), num_layers(model)
-    rank *= max(1, len(config.lora.get('languages') or ()))
+    adapters = len(config.lora.get('languages') or ()) or 1
     yield MemoryTerm(
-        f'LoRA of {rank} rows a kernel',
-        4 * rank * model.emb_dim * layers / held,
+        f'LoRA of rank {rank}',
+        4 * adapters * rank * model.emb_dim * layers / held,
         'take a smaller config.lora.rank',
     )
 

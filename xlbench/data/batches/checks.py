@@ -129,16 +129,10 @@ def check_each_task(options: Batches, tasks: int, view: features.View, parts: in
 
 def check_widths(options: Batches, view: str) -> None:
     """Raises UserError for batches whose rows cannot have widths of their own."""
-    if options.widths == 1:
-        return
-    if view != 'retrieval':
+    if options.widths > 1 and view != 'retrieval':
         raise UserError(
             f'widths={options.widths} is for batches of pairs, and the objective is {view}; set it '
             'to 1, and length_buckets to the number of shapes'
-        )
-    if options.length_buckets > 1:
-        raise UserError(
-            f'widths={options.widths} cuts batches of one shape; set it to 1, or length_buckets=1'
         )
 
 

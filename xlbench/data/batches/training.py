@@ -108,7 +108,7 @@ class TrainBatches:
         )
         self.trimmed = self._examples.trimmed
         self._widths: dict[str, widths.Parts] = {}
-        if options.widths > 1:
+        if options.widths > 1 and length_buckets == 1:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
