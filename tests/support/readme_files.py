@@ -215,6 +215,15 @@ def two_translators(newcomer: Newcomer) -> None:
         newcomer.write(f'data/dialogsum/dialogsum.{part}.jsonl', lines)
 
 
+def talk_pairs(newcomer: Newcomer) -> None:
+    """A translator into Portuguese, an encoder, and pairs of talk beside the official ones."""
+    model_folders.write_marian(newcomer.home / 'firefox-en-pt')
+    own_encoder(newcomer)
+    for part in ('train', 'valid', 'test'):
+        rows = (f'das Haus {i} im {part}\tist {i} alt\t\t\n' for i in range(8))
+        newcomer.write(f'data/mrs/{part}/en/talk.tsv', ''.join(rows))
+
+
 def parallel_corpora(newcomer: Newcomer) -> None:
     """Corpora in the forms that WMT's are in, and the test sets."""
     pairs = [(f'The house of Ann has {i} doors.', f'Das Haus hat {i} Türen.') for i in range(60)]

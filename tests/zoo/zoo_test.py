@@ -86,6 +86,22 @@ def test_a_run_that_was_resumed_and_one_of_an_earlier_version(tmp_path, capsys):
     assert cells(text, 'wall time') == ['not recorded of one']
 
 
+@pytest.mark.parametrize(
+    'activations, products, expected',
+    [
+        ('float32', None, 'float32'),
+        ('float32', 'bfloat16', 'parameters float32, activations float32, products bfloat16'),
+        ('bfloat16', None, 'parameters float32, activations bfloat16, products bfloat16'),
+    ],
+)
+def test_the_types_of_parameters_and_of_products(tmp_path, capsys, activations, products, expected):
+    model = {'dtype': activations, 'matmul_dtype': products}
+    run = write_run(tmp_path / 'run', 30.0, config={'model': model}, dtype=activations)
+    assert cells(page(run, capsys=capsys), 'dtype') == [expected]
+    sweep = write_sweep(tmp_path / 'sweep', 1, (50.0, 54.0), model=model, dtype=activations)
+    assert cells(page(sweep, capsys=capsys), 'dtype') == [expected]
+
+
 def test_experiments_of_one_config_have_names_of_their_own(tmp_path, capsys):
     for name in ('one', 'two'):
         write_run(tmp_path / name, 30.0, config={'lora': name})
@@ -123,15 +139,16 @@ def test_a_system_that_a_chain_has_made(tmp_path, capsys):
     assert cells(text, 'seeds') == ['0, 1']
 
 
-def write_sweep(path, seed, scores, start='source'):
+def write_sweep(path, seed, scores, start='source', model=(), dtype='float32'):
     rows = [zero_shot('de', 40.0 + seed), *group('de', 1, scores, seed=seed, start=start)]
     adapt = {'buckets': 2, 'dev': 'validation', 'lengths': {'inputs': 32}, 'seeds': [seed]}
     config = {
         'task': 'udpos', 'adapt': adapt, 'source_workdir': '',
-        'source': {'seed': seed, 'data': {'root': '/home/anna/data', 'vocabulary': 'none'}},
+        'source': {'seed': seed, 'data': {'root': '/home/anna/data', 'vocabulary': 'none'},
+                   'model': dict(model)},
     }  # fmt: skip
     typed = [f'{CODE}/xlbench/fewshot/__main__.py', '--config=configs/fewshot.py:ud']
-    tiny_sweep.write(path, rows, config=config, argv=typed, dtype='float32', git='abc123')
+    tiny_sweep.write(path, rows, config=config, argv=typed, dtype=dtype, git='abc123')
     (path / sessions.FILE).write_text(session(30))
     return path
 

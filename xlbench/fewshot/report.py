@@ -148,7 +148,7 @@ def _provenance(system: System) -> str:
             'adaptations': sum(row.status == 'done' and row.shots > 0 for row in sweep.rows),
             'git': about.git,
             'devices': about.devices,
-            'dtype': about.dtype,
+            'dtype': notes.number_types(about.dtype, sweep.source_config),
             'versions': about.versions,
             'dev set': about.config.adapt.dev,
             'source model': sweep.source[:12],

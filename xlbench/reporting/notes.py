@@ -118,6 +118,22 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
     return lines
 
 
+def number_types(activations: Json, config: Mapping[str, Json]) -> str | None:
+    """The types that a model computes in: one word if all are the same, as parameters are float32.
+
+    Args:
+      activations: their type, as config.json notes it; None for what no model has made.
+      config: of the run, which may have another type for the operands of products.
+    """
+    if not activations:
+        return None
+    model = config.get('model')
+    products = (isinstance(model, Mapping) and model.get('matmul_dtype')) or activations
+    if activations == products == 'float32':
+        return 'float32'
+    return f'parameters float32, activations {activations}, products {products}'
+
+
 def provenance(pick: Pick) -> dict[str, str]:
     """Says where a row comes from: everything needed to make it again."""
     info, run = pick.run.info, pick.run
@@ -134,7 +150,7 @@ def provenance(pick: Pick) -> dict[str, str]:
         'parameters': info.get('parameters'),
         'devices': info.get('devices'),
         'device count': info.get('device_count'),
-        'dtype': info.get('dtype'),
+        'dtype': number_types(info.get('dtype'), run.config),
         'git': info.get('git'),
         'versions': info.get('versions'),
         'data': info.get('data'),

@@ -143,7 +143,7 @@ def _of_runs(runs: Sequence[Run]) -> Entry:
     start = systems.model_name(first) if first.config.get('init_from') else 'random weights'
     return _entry(
         [run.workdir for run in runs],
-        [run.info for run in runs],
+        [_typed(run.info, run.config) for run in runs],
         {'seeds': ', '.join(str(run.seed) for run in runs)},
         {
             'parameters': first.info.get('parameters'),
@@ -168,7 +168,7 @@ def _of_sweeps(sweeps: Sequence[Sweep]) -> Entry:
             by_task.setdefault(system.task, []).append(system)
     return _entry(
         [sweep.workdir for sweep in sweeps],
-        [msgspec.structs.asdict(sweep.about) for sweep in sweeps],
+        [_typed(msgspec.structs.asdict(sweep.about), sweep.source_config) for sweep in sweeps],
         {
             'seeds': ', '.join(
                 map(str, sorted({row.seed for row in adapted if row.seed is not None}))
@@ -222,6 +222,11 @@ def _entry(
     known = {key: notes.plain_fact(fact) for key, fact in facts.items() if _is_known(fact)}
     name = system or next(filter(None, configs), first)
     return Entry(name, first, tuple(dict.fromkeys(filter(None, typed))), known, tuple(parts))
+
+
+def _typed(info: Mapping[str, Json], config: Mapping[str, Json]) -> dict[str, Json]:
+    """A workdir's facts, with the types of all its numbers in place of the activations' alone."""
+    return {**info, 'dtype': notes.number_types(info.get('dtype'), config)}
 
 
 def _is_known(fact: Json) -> bool:
