@@ -265,7 +265,7 @@ def test_nearly_all_batches_fit_into_the_widths_of_their_rows():
     # Each device needs equally many rows of a part; texts of one length have one width.
     assert [p.rows for p in widths.choose(samples, 48, (64, 64), 4, 12)['left']] == [12, 12, 24]
     same = [np.full((100, 2), 9)]
-    assert widths.choose(same, 16, (9, 9), 4, 1) == dict.fromkeys(SIDES, (widths.Part(16, 9),))
+    assert widths.choose(same, 16, (9, 9), 4, 1) == {}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ Parts = tuple[Part, ...]  # Widest first.
 def choose(
     samples: Sequence[np.ndarray], rows: int, limits: Sequence[int], count: int, unit: int
 ) -> dict[str, Parts]:
-    """The parts of each side of a batch; one part of all rows where more would save nothing.
+    """The parts of each side of a batch; none at all where they would save nothing.
 
     Args:
       samples: lengths [n, 2] of typical examples; a batch has examples of one of them.
@@ -58,7 +58,7 @@ def choose(
             else:
                 parts.append(Part(size, width))
         chosen[SIDES[side]] = tuple(parts)
-    return chosen
+    return chosen if any(len(of_side) > 1 for of_side in chosen.values()) else {}
 
 
 def cut(
