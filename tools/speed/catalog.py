@@ -95,6 +95,7 @@ SCRIPTS = (
             f'parity {work}',
             ('sentence_transformers', 'accelerate'),
             '--torch_python',
+            limit=1800,
             variables=('XLBENCH_DEV_MODELS', 'XLBENCH_DEV_DATA'),
         )
         for work in ('topics', 'replies')
