@@ -44,11 +44,11 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tools': (6825, 39),
     'tracking': (741, 7),
     'training': (4744, 28),
-    'translation': (1567, 12),
+    'translation': (1566, 12),
     'zoo': (582, 4),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 50, 'arrows': 296, 'class names used twice': 66}
+MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}
 
 
 @dataclasses.dataclass(frozen=True)

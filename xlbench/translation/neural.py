@@ -4,9 +4,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from xlbench.commands import BATCH_SIZE
 from xlbench.inference.generator import Model
-from xlbench.inference.loading import load
+from xlbench.inference.loading import BATCH_SIZE, load
 from xlbench.settings import decoding_flags
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
