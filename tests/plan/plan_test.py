@@ -202,6 +202,18 @@ def test_the_plan_is_of_the_step_that_runs(tiny_root, small_plan):
     assert any(row['kind'] in ('all-reduce', 'all-gather') for row in found['collectives'])
 
 
+def test_adapters_of_languages_need_the_products_of_one(tiny_root):
+    options = dict(mesh__data=8, batches__packing=False, batches__each_task=True, lora__rank=2)
+    whole, each = (
+        plan_of(tiny.brief_config(tiny_root, batches__batch_size=16, **options, **more))['plan']
+        for more in ({}, {'lora__languages': ('de', 'en')})
+    )
+    names = [program['name'] for program in each['programs']]
+    assert names == ['the train step', 'decoding of test']
+    assert each['model_flops'] == whole['model_flops']
+    assert each['device_bytes']['parameters'] > whole['device_bytes']['parameters']
+
+
 def test_a_plan_as_json_and_in_words(small_plan):
     read = json.loads(logs.as_json(small_plan))
     assert read == small_plan

@@ -46,6 +46,11 @@ class Job:
     stage: str
 
     @property
+    def lora(self) -> Lora:
+        """What is adapted, if anything."""
+        return Lora(**self.config.lora)
+
+    @property
     def num_parameters(self) -> int:
         """Counts the parameters, trained or not."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
@@ -126,7 +131,6 @@ def device_bytes(tree: Shapes | Params) -> int:
 def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
     """Returns (the train step as xlbench.train jits it, its arguments)."""
     tx, schedule = stage_steps.optimizer(job.config, job.stage)
-    lora = Lora(**job.config.lora)
     step = train_step_lib.make_train_step(
         job.model,
         job.objective,
@@ -134,8 +138,8 @@ def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
         schedule,
         job.mask,
         accumulate=job.config.accumulate,
-        lora=lora,
-        adapters=range(len(lora.languages)),
+        lora=job.lora,
+        adapters=range(len(job.lora.languages)),
     )
     return train_step_lib.jitted(step, job.state), (job.state, job.batch, job.rng)
 
@@ -153,10 +157,9 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arg
         batch['forced_first'] = index  # The language of each text.
 
     layout = decoding.layout_of(job.model, job.state.params)
-    lora = Lora(**job.config.lora)
 
     def decode(params: Params, batch: dict[str, jax.Array]) -> decoding.Decoded:
-        params = lora.of(params, 0)
+        params = job.lora.of(params, 0)
         first = batch.pop('forced_first', None)
         ids = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
         return decoding.decode(

@@ -253,7 +253,7 @@ def model_flops(job: Job) -> int:
     model = job.model.clone(config=dataclasses.replace(job.model.config, attention='plain'))
 
     def loss(params: Params, batch: Batch, rng: jax.Array) -> dict[str, jax.Array]:
-        return job.objective.loss(model, params, batch, rng)
+        return job.objective.loss(model, job.lora.of(params, 0), batch, rng)
 
     with partitioning.activate(job.mesh):
         traced = jax.jit(loss).trace(job.state.params, job.batch, job.rng)
