@@ -47,7 +47,7 @@ class Job:
 
     @property
     def lora(self) -> Lora:
-        """What is adapted, if anything."""
+        """Returns the block config.lora."""
         return Lora(**self.config.lora)
 
     @property
