@@ -499,6 +499,20 @@ def test_a_view_decides_what_a_batch_holds(pairs):
     assert sorted(seen) == [*range(1000, 1040), *range(2000, 2021)]
 
 
+def test_processes_agree_whether_a_batch_has_rows_of_several_widths(pairs):
+    options = {'packing': False, 'view': 'retrieval', 'widths': 2, 'rates': [40, 21]}
+    parts = [take(pairs, 9, process_index=i, process_count=2, **options) for i in range(2)]
+    kinds = [{'left_place' in batch for batch in step} for step in zip(*parts, strict=True)]
+    assert all(len(kind) == 1 for kind in kinds) and {True} in kinds
+    plain = take(pairs, 9, **options | {'widths': 1})
+    for found, whole in zip(joined(parts), plain, strict=True):
+        if 'left_place' in found:  # In parts of the process's shares, one after the other.
+            names = [f'left_encoder_segment_ids.{i}' for i in range(2)]
+            counts = np.concatenate([(found[n] > 0).sum(1) for n in names if n in found])
+            lengths = (whole['left_encoder_segment_ids'] > 0).sum(1)
+            np.testing.assert_array_equal(counts[found['left_place']], lengths)
+
+
 def test_evaluation_takes_a_view_too(pairs):
     found = list(evaluate(pairs[1], view='retrieval'))
     assert [batch['row_weights'].sum() for batch in found] == [8, 8, 5]

@@ -247,9 +247,12 @@ def test_rows_with_widths_of_their_own_change_nothing(retriever_params, count):
     positions = found[0].pop('positions'), plain[0].pop('positions')
     assert positions[0] == sum(a * b for side in parts.values() for a, b in side) < positions[1]
     assert_same_retrieval(found, plain, 1e-5)
-    narrower = {side: (widths.Part(8, 24), widths.Part(24, 1)) for side in SIDES}
-    whole = widths.cut(shares[0], narrower, 0, count)
-    assert whole.keys() == batch.keys()
+    lengths = np.stack([(batch[f'{s}_encoder_segment_ids'] > 0).sum(1) for s in SIDES], axis=1)
+    assert widths.fits(lengths, parts, count)
+    # One process's row that is too long decides for all.
+    last = np.argsort(lengths[-32 // count :, 1])[0] - 32 // count
+    lengths[last] = 25, parts['right'][2].width
+    assert not widths.fits(lengths, {**parts, 'left': (widths.Part(32, 24),)}, count)
 
 
 def test_nearly_all_batches_fit_into_the_widths_of_their_rows():

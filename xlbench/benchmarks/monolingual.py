@@ -73,7 +73,7 @@ class MonolingualBenchmark(Benchmark):
         return tuple(self.task_name(task, lang) for lang in languages)
 
     def _needed(self, name: str, task: str, lang: str | None, allowed: tuple[str, ...]) -> str:
-        """The language of a scenario of one; UserError unless it is one of those that have it."""
+        """The language that a scenario needs; UserError unless it is among those that have it."""
         if lang is None or lang not in allowed:
             raise errors.UserError(
                 f'scenario {name!r} trains one language, got {lang}; give source, for {task} one '

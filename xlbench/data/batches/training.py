@@ -251,13 +251,21 @@ class TrainBatches:
                 limits=self._limits._asdict(),
             ),
         )
-        if self._widths:
+        if self._widths and widths.fits(self._row_lengths(window, planned), self._widths, count):
             batch = widths.cut(batch, self._widths, process, count)
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
             weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
+
+    def _row_lengths(self, window: mixing.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
+        """Returns [rows, 2]: tokens of a batch of one example a row, of all processes."""
+        lengths = np.zeros((len(planned.rows), 2), np.int32)
+        filled = [number for number, row in enumerate(planned.rows) if row]
+        places = [row[0] for row in planned.rows if row]
+        lengths[filled] = self._examples.lengths(window.examples[places])
+        return lengths
 
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
         """Lists (task, split, number in it) of a batch over all processes, row by row.

@@ -61,10 +61,27 @@ def choose(
     return chosen if any(len(of_side) > 1 for of_side in chosen.values()) else {}
 
 
+def fits(lengths: np.ndarray, parts: Mapping[str, Parts], count: int) -> bool:
+    """Returns whether a batch fits into its parts, the same in every process.
+
+    Args:
+      lengths: [rows, 2], of the whole batch; of empty rows 0.
+      parts: of each side.
+      count: of processes, each of which sorts its own rows.
+    """
+    ordered = -np.sort(-lengths.reshape(count, -1, 2), axis=1)
+    longest = ordered.max(axis=0)  # [rows of a process, 2], over the processes.
+    for side, name in enumerate(SIDES):
+        starts = np.cumsum([0, *(part.rows // count for part in parts[name][:-1])])
+        if any(longest[starts, side] > [part.width for part in parts[name]]):
+            return False
+    return True
+
+
 def cut(
     batch: Mapping[str, np.ndarray], parts: Mapping[str, Parts], process: int, count: int
 ) -> dict[str, np.ndarray]:
-    """A process's rows in parts, or as they are if some text does not fit.
+    """A process's rows in parts, into which the batch fits.
 
     Args:
       batch: the features of `features.retrieval`.
@@ -86,8 +103,6 @@ def cut(
         for number, (size, width) in enumerate(parts[side]):
             own = size // count
             rows = order[start : start + own]
-            if own and lengths[rows[0]] > width:
-                return dict(batch)
             place[rows] = before + process * own + np.arange(own)
             for name, array in zip(names, arrays, strict=True):
                 result[f'{name}.{number}'] = array[rows, :width]
