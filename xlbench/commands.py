@@ -97,7 +97,7 @@ PREDICT = (
 CONVERT = (
     flag('source', 'workdir, Hugging Face folder, or hub name[@REVISION]'),
     flag('target', 'a folder that does not exist yet'),
-    flag('--step', 'step of a workdir: best (default), last, a number, or best:LANG for one adapter'),
+    flag('--step', 'step of a workdir: best (default), last, a number, or best:LANG'),
     flag('--dtype', 'type of the weights (default: float32)', choices=DTYPES),
     flag('--vocab_size', 'rows of the vocabulary to keep (default: all)', type=int),
     flag('--lora', 'adapters (default: merged)', choices=('merged', 'separate')),
