@@ -6,7 +6,7 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import flax.linen as nn
 import jax
@@ -73,7 +73,6 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     lora = Lora(**config.lora)
     _check_adapters(lora, config, data)
     initialise = Initialiser(model, objective, mesh, lora)
-    shapes, shardings = initialise.shapes, initialise.shardings
     if workdir:
         tokenizer = tokenizers.of_workdir(workdir, about)
     else:
@@ -83,12 +82,13 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
             f'the data was prepared with another vocabulary than {config.data.vocabulary!r} is '
             'now; run xlbench.prepare again with --force'
         )
-    evals = {}
+    evals: dict[str, tuple[evaluators.Evaluator, int]] = {}
     for name, block in config.evals.items():
         if not (tasks := evaluated(block, data)):
             continue
         options = {key: value for key, value in block.items() if key not in EVALUATION_KEYS}
-        kind = evaluators.find(block.get('type') or objective.evaluator)
+        type_of = block.get('type') or objective.evaluator
+        kind: Callable[..., evaluators.Evaluator] = evaluators.find(type_of)
         if split := options.pop('responses', ''):
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
             options['responses'] = [others[task.name] for task in tasks]
@@ -104,10 +104,10 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
             evaluator.adapted = lambda params, lang: lora.of(params, lora.place(lang))
         evals[name] = (evaluator, block.every)
     _check_score(config.best.score, evals)
-    mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
+    mask = lora.restrict(optimizers.trainable_mask(initialise.shapes, tuple(config.trainable)))
     return Experiment(
-        mesh, data, model, lora, objective, initialise, shapes, shardings, mask, tokenizer, evals,
-        given,
+        mesh, data, model, lora, objective, initialise, initialise.shapes, initialise.shardings,
+        mask, tokenizer, evals, given,
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def resolve_epochs(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> dic
             with stage_batches(config, stage, data, mesh, view, prefetch=0) as feed:
                 of_epoch[stage] = sum(task.pass_size for task in tasks), feed.examples_per_step
         examples, of_step = of_epoch[stage]
-        steps = max(1, round(epochs.count(given[key]) * examples / of_step))
+        steps = max(1, round((epochs.count(given[key]) or 0.0) * examples / of_step))
         evaluation = re.fullmatch(r'evals\.(.*)\.every', key)
         if evaluation:
             block = config.evals[evaluation[1]]
@@ -352,9 +352,9 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
         'vocabulary': experiment.tokenizer.manifest(),
         # Those that the table of languages lacks.
         'languages': languages.registered(
-            task.manifest.get(f'{side}_lang')
-            for task in splits.values()
-            for side in ('source', 'target')
+            lang
+            for manifest in (task.manifest for task in splits.values())
+            for lang in (manifest.get('source_lang'), manifest.get('target_lang'))
         ),
         # Of a classifier or tagger: id = place.
         'labels': labels_of(experiment.data, config.model),

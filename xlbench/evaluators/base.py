@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar, cast
 
 import jax
 import numpy as np
@@ -121,7 +121,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
     def begin(self, params: Params, check: Check) -> Shared:
         """Computes what all tasks need of these parameters."""
         del check
-        return params
+        return cast('Shared', params)  # What they are where nothing else is computed.
 
     def rows(self, task: TaskT, shared: Shared, check: Check) -> Rows:
         """Asks the model about the examples of a task.

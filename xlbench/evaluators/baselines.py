@@ -32,8 +32,9 @@ def score(
     """
     records = task.read(range(len(task)) if examples is None else examples)
     pairs = _pairs(task, records)
-    learns = train_task is not None and any(name in baselines.LEARNING for name in names)
-    train_pairs = _pairs(train_task, train_task.read(range(len(train_task)))) if learns else []
+    train_pairs = []
+    if train_task is not None and any(name in baselines.LEARNING for name in names):
+        train_pairs = _pairs(train_task, train_task.read(range(len(train_task))))
     process = postprocess.Postprocess(task)
     suite = metrics.Suite(task.name, task.manifest.get('metrics'))
     references = postprocess.references(task, records)
@@ -68,7 +69,8 @@ def _judge(suite: metrics.Suite, task: Prepared) -> Callable[[str], float]:
 
     sample = compared(records[0]['targets_pretokenized'])
     main = results.main_score(task.manifest.get('headline') or '', suite.score(*sample)[0])
-    function = suite.function(main, *sample)
+    if not (function := suite.function(main, *sample)):
+        raise ValueError(f'no metric of {task.name} gives {main}')
     return lambda text: function(*compared(text))
 
 

@@ -60,7 +60,7 @@ class RetrievalTask(base.Task):
     @functools.cached_property
     def records(self) -> list[dict[str, Json]]:
         """[n], of the examples that are scored."""
-        return self.prepared.read(self.numbers)
+        return self.prepared.read(self.numbers.tolist())
 
     @functools.cached_property
     def _drawn_from(self) -> dict[str, np.ndarray]:
@@ -139,7 +139,7 @@ class Suggested(NamedTuple):
 
     Attributes:
       lm_weight: the weight.
-      index: the responses with it.
+      responses: the index of the responses with it.
       ids: of each message, best first: response ids.
       suggestions: likewise, as predictions.jsonl has them.
       scores: of the task's metrics.
@@ -147,7 +147,7 @@ class Suggested(NamedTuple):
     """
 
     lm_weight: float
-    index: exact_search.Index
+    responses: exact_search.Index
     ids: list[list[int]]
     suggestions: list[list[dict[str, Json]]]
     scores: Mapping[str, float]

@@ -71,7 +71,6 @@ class Ranker(Protocol):
           target_lang: that of the texts.
           texts: of each example, equally many.
         """
-        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -232,7 +231,8 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         """Scores of the losses and of the texts; a line an example."""
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
-        facts, written = {'signatures': {}, 'metrics': []}, []
+        facts: dict[str, Json] = {'signatures': {}, 'metrics': []}
+        written: base.Lines = []
         if self._decode:
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             if self.ranker:
@@ -282,14 +282,14 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     ) -> Rows:
         """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id
-        lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos_id))
+        lengths = np.asarray(mmi.lengths_of(jax.numpy.asarray(rows['tokens']), eos_id))
         values = (rows['scores'], rows['log_probabilities'], lengths)
         texts = [
             list(map(Written, of_example, *(of_each.tolist() for of_each in of_values)))
             for of_example, *of_values in zip(self._texts(rows['tokens']), *values, strict=True)
         ]
         inputs = [record['inputs_pretokenized'] for record in records]
-        langs = (prepared.manifest.get(f'{side}_lang') for side in ('source', 'target'))
+        langs = prepared.manifest.get('source_lang'), prepared.manifest.get('target_lang')
         scores = ranker.scores(outputs.unmarked(prepared, inputs), *langs, texts)
         order = np.argsort(-scores, axis=1, kind='stable')[:, : ranker.keep]
         ranked = {

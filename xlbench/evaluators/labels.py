@@ -5,7 +5,7 @@ them. The tag of a word that is not scored, because it did not fit or because of
 metrics.tagging.CUT.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import flax.linen as nn
@@ -20,7 +20,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
 from xlbench.metrics import tagging
-from xlbench.system.files import Json, Setting
+from xlbench.system.files import Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 
@@ -109,7 +109,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return result, written
 
     def _text(
-        self, record: Mapping[str, Json], predicted: np.ndarray, labels: Sequence[str]
+        self, record: features.Example, predicted: np.ndarray, labels: Sequence[str]
     ) -> str:
         """The prediction for an example: from its label [], or from the labels of its row [inputs].
 

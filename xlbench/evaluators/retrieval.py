@@ -147,12 +147,13 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             )
         lengths = options.lengths
         self._mesh, self._scale = mesh, objective.scale
-        self._choosers: dict[tuple[str, str | None], Choose] = {}
+        self._choosers: dict[tuple[int, str | None], Choose] = {}
         tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
         candidates, official = options.candidates, lengths if options.official_filter else None
+        none: list[Prepared | None] = [None] * len(tasks)
         self.tasks = [
             RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
-            for task, of_task in zip(tasks, responses or [None] * len(tasks), strict=True)
+            for task, of_task in zip(tasks, responses or none, strict=True)
         ]
         for task in self.tasks:
             if task.responses:
@@ -175,13 +176,12 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
-    def _chooser(self, folder: str, lang: str | None) -> Choose:
+    def _chooser(self, responses: ResponseSet, lang: str | None) -> Choose:
         """Returns the chooser of a set; it is kept, because it may split all texts into words."""
-        if (folder, lang) not in self._choosers:
-            self._choosers[folder, lang] = chooser(
-                self._sets[folder], lang, self._options.consensus
-            )
-        return self._choosers[folder, lang]
+        key = id(responses), lang  # `_sets` keeps them all.
+        if key not in self._choosers:
+            self._choosers[key] = chooser(responses, lang, self._options.consensus)
+        return self._choosers[key]
 
     def score_names(self, task: str) -> set[str]:
         """Names the scores of metrics, and of ranks among candidates and in the response set."""
@@ -206,11 +206,11 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     def summarise(self, task: RetrievalTask, shared: '_Vectors') -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
-        messages = shared.messages[task.prepared.name]
-        rows = Rows(task, *rank(task, messages, shared.replies[task.prepared.name]))
-        facts = {'signatures': {}, 'decoding': {}}
+        name = task.prepared.name
+        rows = Rows(task, *rank(task, shared.messages[name], shared.replies[name]))
+        facts: dict[str, Json] = {'signatures': {}, 'decoding': {}}
         if task.responses:
-            facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
+            facts = self._suggest(task, task.responses, shared, rows)
         result = {
             'scores': rows.scores,
             **facts,
@@ -244,44 +244,53 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         )
 
     def _suggest(
-        self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: Rows
+        self, task: RetrievalTask, prepared: Prepared, shared: '_Vectors', rows: Rows
     ) -> dict[str, Json]:
-        """Suggests responses to messages [n, dim], and adds to the rows; facts of the result.
-
-        The index of the response set has no log-likelihoods.
-        """
-        responses = self._sets[task.responses.folder]
+        """Suggests responses to a task's messages, and adds to the rows; facts of the result."""
+        messages = shared.messages[task.prepared.name]
+        responses, index = self._sets[prepared.folder], shared.sets[prepared.folder]
         tried = [
-            self._at_weight(weight, task, messages, index, rows.targets)
+            self._at_weight(weight, task, responses, messages, index, rows.targets)
             for weight in self._options.lm_weights or (self._options.lm_weight,)
         ]
         best = tried[0]
         if len(tried) > 1:  # Of equals the first.
             best = max(tried, key=lambda one: one.scores[_VALIDATION])
         rows.suggestions = best.suggestions
-        rows.scores = best.scores | rows.scores  # The metrics come first, see Result.main_score.
+        rows.scores = {**best.scores, **rows.scores}  # Metrics first, see Result.main_score.
         rows.add(best.per_example)
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
-            ranks = exact_search.ranks(messages[inside], best.index, gold[inside])
+            ranks = exact_search.ranks(messages[inside], best.responses, gold[inside])
             three = [best.ids[i][:3] for i in inside]
-            rows.scores |= ranking.textbook(ranks, gold[inside])
-            rows.scores |= ranking.official(gold[inside], three, len(responses))
+            known = gold[inside].tolist()
+            rows.scores |= ranking.textbook(ranks.tolist(), known)
+            rows.scores |= ranking.official(known, three, len(responses))
             rows.note('set_rank', ranks, inside)
-        return self._facts(task, best, tried, len(inside))
+        return {
+            'decoding': self._decoding(best, tried, len(responses)),
+            **task.metrics.facts(),
+            'responses': {
+                'task': prepared.name,
+                'split': prepared.split,
+                'manifest': prepared.sha256,
+                'trimmed': sum(len(ids) > self._right.max_length for ids in responses.ids),
+                'gold_inside': len(inside),
+            },
+        }
 
     def _at_weight(
         self,
         lm_weight: float,
         task: RetrievalTask,
+        responses: ResponseSet,
         messages: np.ndarray,
         index: exact_search.Index,
         targets: Sequence[str],
     ) -> Suggested:
         """Suggests with a weight of log-likelihoods, and scores the suggestions."""
-        folder, lang = task.responses.folder, task.prepared.manifest['target_lang']
-        responses, choose = self._sets[folder], self._chooser(folder, lang)
+        choose = self._chooser(responses, task.prepared.manifest['target_lang'])
         index = exact_search.with_bias(index, lm_weight * responses.lm_scores)
         best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
         ids, suggestions = [], []
@@ -295,14 +304,12 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         scores, per_example = task.metrics.score(targets, n_best, _SCORES)
         return Suggested(lm_weight, index, ids, suggestions, scores, per_example)
 
-    def _facts(
-        self, task: RetrievalTask, best: Suggested, tried: Sequence[Suggested], num_inside: int
-    ) -> dict[str, Json]:
-        """Says in metrics.json which responses were suggested, and how; `best` was chosen."""
-        responses, options = self._sets[task.responses.folder], self._options
+    def _decoding(self, best: Suggested, tried: Sequence[Suggested], size: int) -> dict[str, Json]:
+        """Says in metrics.json how responses of a set were suggested; `best` was chosen."""
+        options = self._options
         decoding: dict[str, Json] = {
             'method': 'retrieval',
-            'responses': len(responses),
+            'responses': size,
             'top_k': options.top_k,
             'num_suggestions': options.num_suggestions,
             'lm_weight': best.lm_weight,
@@ -310,17 +317,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         }
         if len(tried) > 1:
             decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
-        return {
-            'decoding': decoding,
-            **task.metrics.facts(),
-            'responses': {
-                'task': task.responses.name,
-                'split': task.responses.split,
-                'manifest': task.responses.sha256,
-                'trimmed': sum(len(ids) > self._right.max_length for ids in responses.ids),
-                'gold_inside': num_inside,
-            },
-        }
+        return decoding
 
 
 class _Vectors(NamedTuple):

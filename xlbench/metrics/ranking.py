@@ -36,11 +36,11 @@ def textbook(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
     Returns:
       set_mrr, set_p_at_1, and set_macro_mrr: the mean over different replies of their means.
     """
-    ranks = np.asarray(ranks)
-    reciprocal = 1.0 / ranks
+    places = np.asarray(ranks)
+    reciprocal = 1.0 / places
     return {
         'set_mrr': 100.0 * float(reciprocal.mean()),
-        'set_p_at_1': 100.0 * float((ranks == 1).mean()),
+        'set_p_at_1': 100.0 * float((places == 1).mean()),
         'set_macro_mrr': 100.0 * float(_means(reciprocal, gold).mean()),
     }
 

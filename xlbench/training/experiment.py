@@ -130,8 +130,11 @@ def is_sample(data: Data) -> bool:
 class Evaluator(Protocol):
     """The part of an evaluator that the loop knows; xlbench/evaluators/base.py has all of it."""
 
-    notes: Mapping[str, str]
     samples: Mapping[str, Sequence[Mapping[str, Json]]]
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Returns warnings about tasks, by their names."""
 
     def run(
         self,
@@ -144,19 +147,15 @@ class Evaluator(Protocol):
         scoring: Callable[[], contextlib.AbstractContextManager] = ...,
     ) -> Scores:
         """The scores of each task, and under 'mean' their averages."""
-        ...
 
     def examples(self, name: str) -> Sequence[int]:
         """The numbers of the examples that are scored of a task."""
-        ...
 
     def score_names(self, task: str) -> set[str]:
         """The scores that `run` gives of a task, or of any for 'mean'."""
-        ...
 
     def headline(self, scores: Scores, task: str) -> float:
         """The score that stands for a task, or for 'mean'."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +187,7 @@ class Experiment:
     shardings: Shardings
     mask: Mask
     tokenizer: Tokenizer
-    evals: dict[str, tuple[Evaluator, int]]
+    evals: Mapping[str, tuple[Evaluator, int]]
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property

@@ -37,11 +37,9 @@ class Objective(Protocol):
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
-        ...
 
     def weight(self, batch: Batch) -> jax.Array:
         """[], what the sum of the loss is divided by."""
-        ...
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
@@ -58,11 +56,9 @@ class Objective(Protocol):
           'loss', 'weight', 'tokens' (real ones), 'examples', 'positions' (padding included), and
           further sums that metrics.jsonl shows divided by the weight.
         """
-        ...
 
     def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
         """Per row [batch]: the sums 'loss' and 'weight', without dropout, for evaluation.
 
         An objective whose loss of one example depends on the rest of the batch has none.
         """
-        ...
