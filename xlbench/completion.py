@@ -78,7 +78,7 @@ def script(shell: str) -> str:
         programs.add_parser(name, help=command.about(name))
         programs.choices[name] = parser
     names = ' '.join(config_files())
-    functions = {of: text.replace('CONFIGS', names) for of, text in _FUNCTIONS.items()}
+    functions = _FUNCTIONS.get(shell, '').replace('CONFIGS', names)
     text = shtab.complete(root, shell, preamble=functions)
     if shell == 'zsh':  # An option whose value may stand behind =, too.
         text = re.sub(r'(?m)^(  "--[\w.]+)(?=\[.*\]:)', r'\1=', text)
@@ -115,7 +115,7 @@ def commands_of(parser: argparse.ArgumentParser) -> list[dict[str, ArgumentParse
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     """Completes the config of a program that reads one, and adds its keys."""
-    parser._option_string_actions['--config'].complete = {
+    vars(parser._option_string_actions['--config'])['complete'] = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
         'fish': f"(printf '%s\\n' {' '.join(config_files())}; __fish_complete_suffix .py)",
@@ -133,7 +133,7 @@ def _complete_files(parser: argparse.ArgumentParser) -> None:
             for inner in action.choices.values():
                 _complete_files(inner)
         elif action.nargs != 0 and not action.choices and not hasattr(action, 'complete'):
-            action.complete = shtab.FILE
+            vars(action)['complete'] = shtab.FILE
 
 
 def main(argv: Sequence[str]) -> None:

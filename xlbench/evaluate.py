@@ -121,9 +121,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     own_number = _own_number(config, block, split)
     number = own_number if args.num_examples is None else args.num_examples
     decoding, decoded = _decoding(config, block, flags.given(args))
-    if args.rerank or args.mmi_model:
-        ranking, options = _ranking(args, decoding)
-        decoding, decoded = decoding | {'decoding': options}, [*decoded, *ranking.words]
+    ranking, decoding = _ranking(args, decoding)
+    decoded += ranking.words if ranking else []
     changes = {
         'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
         'split': split,
@@ -151,7 +150,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     _check_labels(args.workdir, about.get('labels') or [], labels)
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
-    if args.rerank or args.mmi_model:
+    if isinstance(evaluator, generation.GenerationEvaluator):
         evaluator.ranker = ranking
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
@@ -164,14 +163,14 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
             with memory.advising(f'take a smaller --batch_size (now {changes["batch_size"]:,})'):
                 evaluator.run(params, step, output, 'evaluate', filed, interruption.check)
         except Interrupted as error:
-            kept = 'tasks that were complete keep their scores; the same command scores all anew'
-            raise Interrupted(f'{error}: {kept}') from None
+            rest = 'tasks that were complete keep their scores; the same command scores all anew'
+            raise Interrupted(f'{error}: {rest}') from None
     if first:
         print('\n' + screen.table(output, step, filed))
     return step, filed
 
 
-def _check_mesh(sizes: Mapping[str, int]) -> None:
+def _check_mesh(sizes: Mapping[str, Setting]) -> None:
     try:
         partitioning.make_mesh(**sizes)
     except UserError as error:
@@ -216,18 +215,19 @@ def _decoding(
 
 
 def _ranking(
-    args: argparse.Namespace, decoding: Mapping[str, Setting]
-) -> tuple[reranking.Ranking, dict[str, Setting]]:
-    """Returns the ranker of texts, and the decoding settings of its input."""
-    flag = '--rerank' if args.rerank else '--mmi_model'
-    if not decoding:
+    args: argparse.Namespace, decoding: dict[str, Setting]
+) -> tuple[reranking.Ranking | None, dict[str, Setting]]:
+    """Returns the ranker of texts, if a flag names one, and the decoding settings then."""
+    flag = '--rerank' if args.rerank else '--mmi_model' if args.mmi_model else ''
+    if flag and not decoding:
         raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')
-    if jax.process_count() > 1:
+    if flag and jax.process_count() > 1:
         raise UserError(f'{flag} works in one process; start the evaluation once')
-    reranker = reranking.of_flags(args, {})
+    if not (reranker := reranking.of_flags(args, {})):
+        return None, decoding
     options = Options(**decoding['decoding'])
     ranking = reranking.Ranking(reranker, options.num_return)
-    return ranking, dataclasses.asdict(reranker.candidates(options))
+    return ranking, {**decoding, 'decoding': dataclasses.asdict(reranker.candidates(options))}
 
 
 def _eval_name(config: ConfigDict, like: str | None) -> str:

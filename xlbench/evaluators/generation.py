@@ -46,15 +46,15 @@ class Written(NamedTuple):
 
 
 class Ranker(Protocol):
-    """Ranks the texts of examples anew, and keeps the best of them.
+    """Ranks the texts of examples anew, and keeps the best of them."""
 
-    Attributes:
-      facts: what metrics.json says of it, beside the options of decoding.
-      keep: texts of an example that stay.
-    """
+    @property
+    def facts(self) -> Mapping[str, Json]:
+        """Returns what metrics.json says of it, beside the options of decoding."""
 
-    facts: Mapping[str, Json]
-    keep: int
+    @property
+    def keep(self) -> int:
+        """Returns how many texts of an example stay."""
 
     def scores(
         self,
