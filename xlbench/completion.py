@@ -77,8 +77,7 @@ def script(shell: str) -> str:
         _complete_files(parser)
         programs.add_parser(name, help=command.about(name))
         programs.choices[name] = parser
-    names = ' '.join(config_files())
-    functions = _FUNCTIONS.get(shell, '').replace('CONFIGS', names)
+    functions = _FUNCTIONS.get(shell, '').replace('CONFIGS', ' '.join(config_files()))
     text = shtab.complete(root, shell, preamble=functions)
     if shell == 'zsh':  # An option whose value may stand behind =, too.
         text = re.sub(r'(?m)^(  "--[\w.]+)(?=\[.*\]:)', r'\1=', text)

@@ -40,6 +40,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xlbench import commands
 
@@ -150,8 +151,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     _check_labels(args.workdir, about.get('labels') or [], labels)
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
-    if isinstance(evaluator, generation.GenerationEvaluator):
-        evaluator.ranker = ranking
+    if ranking:
+        cast(generation.GenerationEvaluator, evaluator).ranker = ranking
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
     if first:
@@ -217,7 +218,7 @@ def _decoding(
 def _ranking(
     args: argparse.Namespace, decoding: dict[str, Setting]
 ) -> tuple[reranking.Ranking | None, dict[str, Setting]]:
-    """Returns the ranker of texts, if a flag names one, and the decoding settings then."""
+    """Returns the ranker of texts, None unless a flag names one, and how its input is decoded."""
     flag = '--rerank' if args.rerank else '--mmi_model' if args.mmi_model else ''
     if flag and not decoding:
         raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')
@@ -226,8 +227,8 @@ def _ranking(
     if not (reranker := reranking.of_flags(args, {})):
         return None, decoding
     options = Options(**decoding['decoding'])
-    ranking = reranking.Ranking(reranker, options.num_return)
-    return ranking, {**decoding, 'decoding': dataclasses.asdict(reranker.candidates(options))}
+    changed = {'decoding': dataclasses.asdict(reranker.candidates(options))}
+    return reranking.Ranking(reranker, options.num_return), decoding | changed
 
 
 def _eval_name(config: ConfigDict, like: str | None) -> str:

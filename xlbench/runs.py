@@ -87,8 +87,8 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
         if not (tasks := evaluated(block, data)):
             continue
         options = {key: value for key, value in block.items() if key not in EVALUATION_KEYS}
-        type_of = block.get('type') or objective.evaluator
-        kind: Callable[..., evaluators.Evaluator] = evaluators.find(type_of)
+        type_name = block.get('type') or objective.evaluator
+        kind: Callable[..., evaluators.Evaluator] = evaluators.find(type_name)
         if split := options.pop('responses', ''):
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
             options['responses'] = [others[task.name] for task in tasks]

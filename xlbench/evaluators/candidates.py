@@ -60,7 +60,7 @@ class RetrievalTask(base.Task):
     @functools.cached_property
     def records(self) -> list[dict[str, Json]]:
         """[n], of the examples that are scored."""
-        return self.prepared.read(self.numbers.tolist())
+        return self.prepared.read(self.numbers)
 
     @functools.cached_property
     def _drawn_from(self) -> dict[str, np.ndarray]:

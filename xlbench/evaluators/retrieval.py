@@ -147,7 +147,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             )
         lengths = options.lengths
         self._mesh, self._scale = mesh, objective.scale
-        self._choosers: dict[tuple[int, str | None], Choose] = {}
+        self._choosers: dict[tuple[str, str | None], Choose] = {}
         tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
         candidates, official = options.candidates, lengths if options.official_filter else None
         none: list[Prepared | None] = [None] * len(tasks)
@@ -176,11 +176,11 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
-    def _chooser(self, responses: ResponseSet, lang: str | None) -> Choose:
+    def _chooser(self, folder: str, lang: str | None) -> Choose:
         """Returns the chooser of a set; it is kept, because it may split all texts into words."""
-        key = id(responses), lang  # `_sets` keeps them all.
+        key = folder, lang
         if key not in self._choosers:
-            self._choosers[key] = chooser(responses, lang, self._options.consensus)
+            self._choosers[key] = chooser(self._sets[folder], lang, self._options.consensus)
         return self._choosers[key]
 
     def score_names(self, task: str) -> set[str]:
@@ -250,7 +250,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         messages = shared.messages[task.prepared.name]
         responses, index = self._sets[prepared.folder], shared.sets[prepared.folder]
         tried = [
-            self._at_weight(weight, task, responses, messages, index, rows.targets)
+            self._at_weight(weight, task, prepared.folder, messages, index, rows.targets)
             for weight in self._options.lm_weights or (self._options.lm_weight,)
         ]
         best = tried[0]
@@ -284,13 +284,14 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         self,
         lm_weight: float,
         task: RetrievalTask,
-        responses: ResponseSet,
+        folder: str,
         messages: np.ndarray,
         index: exact_search.Index,
         targets: Sequence[str],
     ) -> Suggested:
         """Suggests with a weight of log-likelihoods, and scores the suggestions."""
-        choose = self._chooser(responses, task.prepared.manifest['target_lang'])
+        choose = self._chooser(folder, task.prepared.manifest['target_lang'])
+        responses = self._sets[folder]
         index = exact_search.with_bias(index, lm_weight * responses.lm_scores)
         best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
         ids, suggestions = [], []
@@ -306,14 +307,13 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     def _decoding(self, best: Suggested, tried: Sequence[Suggested], size: int) -> dict[str, Json]:
         """Says in metrics.json how responses of a set were suggested; `best` was chosen."""
-        options = self._options
         decoding: dict[str, Json] = {
             'method': 'retrieval',
             'responses': size,
-            'top_k': options.top_k,
-            'num_suggestions': options.num_suggestions,
+            'top_k': self._options.top_k,
+            'num_suggestions': self._options.num_suggestions,
             'lm_weight': best.lm_weight,
-            'consensus': options.consensus,
+            'consensus': self._options.consensus,
         }
         if len(tried) > 1:
             decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}

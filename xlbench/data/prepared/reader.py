@@ -165,7 +165,7 @@ class Prepared:
             f'{path} is broken ({line}); prepare {self.name}/{self.split} again with --force'
         )
 
-    def read(self, indices: Sequence[int]) -> list[Record]:
+    def read(self, indices: Sequence[int] | np.ndarray) -> list[Record]:
         """The records at `indices`, in that order, one read for each shard they lie in."""
         numbers = np.asarray(indices, np.int64)
         if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
