@@ -17,7 +17,6 @@ GROUPS = {
     'Use models': ('predict', 'convert', 'translate', 'prompt'),
     'Compare results': ('report', 'score', 'annotate', 'zoo'),
     'Data': ('data', 'prepare'),
-    'Shell': ('completion',),
 }
 PROGRAMS = tuple(program for programs in GROUPS.values() for program in programs)
 

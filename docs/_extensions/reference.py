@@ -17,18 +17,22 @@ import importlib
 import inspect
 import pathlib
 import re
+import runpy
 import sys
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from unittest import mock
 
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from xlbench import __main__ as command, completion
+from xlbench import __main__ as command
 from xlbench.settings import ranges
 from xlbench.system import files
+from xlbench.system.command_line import ArgumentParser
+from xlbench.system.machine import quietly
 
 DOCS = pathlib.Path(__file__).parents[1]
 PAGES = ('programs.md', 'configs.md', 'config.md', 'api.md')
@@ -77,9 +81,37 @@ def programs() -> str:
     for group, members in command.GROUPS.items():
         lines += [f'## {group}', '']
         for program in members:
-            parser = completion.parser_of(program, '--help')
+            parser = _parser_of(program, '--help')
             lines += [f'### {program}', '', *_about(parser), *_options(parser), *_commands(parser)]
     return '\n'.join(lines)
+
+
+class _Parser(BaseException):
+    """Brings a program's parser to the caller; no program catches it."""
+
+
+def _parser_of(program: str, *arguments: str) -> ArgumentParser:
+    """The parser of a program: starts it with arguments, and stops it before it parses."""
+
+    def stop(parser: ArgumentParser, *_: object) -> None:
+        raise _Parser(parser)
+
+    asked = mock.patch.object(ArgumentParser, 'parse_known_args', stop)
+    try:
+        with asked, mock.patch.object(sys, 'argv', [program, *arguments]), quietly():
+            runpy.run_module(f'xlbench.{program}', run_name='__main__', alter_sys=True)
+    except _Parser as found:
+        parser = found.args[0]
+    for choices in _commands_of(parser):
+        for name, inner in choices.items():
+            if inner.is_elsewhere:
+                choices[name] = _parser_of(program, name, '--help')
+    return parser
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> list[dict[str, ArgumentParser]]:
+    """The commands of a program that has some, by their names: one dict, or none."""
+    return [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
 
 
 def _about(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -90,7 +122,7 @@ def _about(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The commands of a program: options alone, and a heading for those with pages of help."""
-    for choices in completion.commands_of(parser):
+    for choices in _commands_of(parser):
         for inner in choices.values():
             if inner.epilog:
                 yield from (f'#### {inner.prog.removeprefix("xlbench ")}', '', *_about(inner))

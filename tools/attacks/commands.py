@@ -26,7 +26,6 @@ os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
 
 SILENT = {
     'doctor': 'prints alone',
-    'completion': 'prints alone',
     'list': 'prints alone',
     'data xtreme': 'TFDS writes, into a folder of its own that appears when it is whole',
 }

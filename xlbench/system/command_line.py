@@ -1,4 +1,4 @@
-"""Command lines as data: a program declares its flags, and --help, docs and completion read them.
+"""Command lines as data: a program declares its flags, and --help and the docs read them.
 
 A flag is a row, such as `flag('--seed', 'seed of the draws', 0)`; groups of them that several
 programs share are tuples. What was a program once, and is a command of another now, is in FORMER.
@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import xlbench
 from xlbench.system import errors
@@ -132,12 +132,9 @@ class ArgumentParser(argparse.ArgumentParser):
     """A command line whose mistakes are UserErrors: one line, without the whole usage.
 
     Attributes:
-      before_parsing: called with each parser that is about to parse, if anything is to know what a
-        program takes; see xlbench/completion.py.
       is_elsewhere: whether it only lists a command, whose flags its own module has.
     """
 
-    before_parsing: ClassVar[Callable[[argparse.ArgumentParser], None] | None] = None
     is_elsewhere = False
     _typed: Sequence[str] = ()  # What `error` looks for an unknown flag in.
 
@@ -189,8 +186,6 @@ class ArgumentParser(argparse.ArgumentParser):
 
         An option whose name ends with `url` takes an address.
         """
-        if ArgumentParser.before_parsing:
-            ArgumentParser.before_parsing(self)
         self._typed = args or ()
         parsed, rest = super().parse_known_args(args, namespace)
         for action in self._actions:
