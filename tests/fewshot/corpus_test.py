@@ -8,6 +8,7 @@ from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled, prepared
 from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep, workdir
 from xlbench.metrics import tagging
+from xlbench.metrics.tagging import UNSCORED
 from xlbench.system import errors
 
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -57,6 +58,18 @@ def of_buckets(corpus, number):
     for record in texts_of(corpus, number):
         rows[int(record['bucket'])].append(record)
     return rows
+
+
+def labelled_places(corpus, records):
+    """[W, 2]: the example and its word of each right label; -1 between sentences."""
+    if TASKS['classification'] in corpus.name:
+        return np.array([(number, 0) for number in range(len(records))])
+    found = []
+    for number, record in enumerate(records):
+        tags = record['targets'][: len(features.tag_places(record, LIMIT))]
+        scored = (word for word, tag in enumerate(tags) if corpus.labels[tag] not in UNSCORED)
+        found += [*((number, word) for word in scored), (-1, -1)]
+    return np.array(found)
 
 
 views = pytest.mark.parametrize('view', list(TASKS))
@@ -228,16 +241,13 @@ def test_right_labels_stand_where_predictions_are_taken(root, view, batch_size):
     weight = np.concatenate([batch[weights].ravel() for batch in test.batches])
     assert sorted(test.take[words]) == np.flatnonzero(weight).tolist()
     records = texts_of(corpus, 'test')
-    for gold, index, word in zip(test.gold, test.indices, test.words, strict=True):
-        if gold >= 0:
-            assert records[index]['targets'][word] == gold
-    for array in (test.gold, test.take, test.indices, test.words):
-        assert array.dtype == np.int32 and array.shape == test.gold.shape
-        np.testing.assert_array_equal(array < 0, ~words)
-    if view == 'classification':
-        assert test.indices.tolist() == list(range(45)) and not test.words.any()
-    else:
-        assert (~words).sum() == 45 and test.gold[-1] == -1
+    places = labelled_places(corpus, records)
+    expected = [records[i]['targets'][word] if i >= 0 else -1 for i, word in places]
+    assert test.gold.tolist() == expected
+    for array in (test.gold, test.take):
+        assert array.dtype == np.int32
+        np.testing.assert_array_equal(array < 0, places[:, 0] < 0)
+    assert len(places) == 45 if view == 'classification' else (~words).sum() == 45
 
 
 def test_scores_of_flat_predictions_are_those_of_texts(root):
@@ -251,7 +261,7 @@ def test_scores_of_flat_predictions_are_those_of_texts(root):
     f1 = 100 * tagging.f1(*(where.sum() for where in found))[0]
     records = texts_of(corpus, 'test')
     texts = [[tagging.CUT] * len(record['targets']) for record in records]
-    for tag, index, word in zip(predicted, test.indices, test.words, strict=True):
+    for tag, (index, word) in zip(predicted, labelled_places(corpus, records), strict=True):
         if tag >= 0:
             texts[index][word] = names[tag]
     assert any(tagging.CUT in text for text in texts)
@@ -271,11 +281,11 @@ def test_words_that_are_not_scored_are_left_out(tmp_path, monkeypatch):
     ]
     rows = tiny_labels.named('tagging', name, 'test', rows)
     tiny_labels.write_task(tmp_path, 'tagging', name, 'test', rows)
-    test = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(), dev='none', eval_batch_size=8).test
+    corpus = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(), dev='none', eval_batch_size=8)
     # The last sentence loses two words: 1 + 1 + 9 + 9 pieces and the end are one too many.
-    assert test.gold.tolist() == [0, 2, -1, -1, 0, 2, -1]
-    assert test.words.tolist() == [0, 2, -1, -1, 0, 1, -1]
-    assert test.indices.tolist() == [0, 0, -1, -1, 2, 2, -1]
+    assert corpus.test.gold.tolist() == [0, 2, -1, -1, 0, 2, -1]
+    examples, words = labelled_places(corpus, texts_of(corpus, 'test')).T.tolist()
+    assert words == [0, 2, -1, -1, 0, 1, -1] and examples == [0, 0, -1, -1, 2, 2, -1]
 
 
 @pytest.fixture(scope='module')
@@ -309,9 +319,9 @@ def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
     dev = corpus.dev(number)
     assert dev.num_examples == 2490 - 40 * 3 * number
     taken = {labelled.Uid.parse(r['uid']).row('xnli') for r in texts_of(corpus, number)}
-    assert dev.indices.tolist() == [row for row in range(2490) if row not in taken]
-    records = texts_of(corpus, 'validation')
-    assert dev.gold.tolist() == [records[i]['targets'][0] for i in dev.indices]
+    left = [r for row, r in enumerate(texts_of(corpus, 'validation')) if row not in taken]
+    assert [r['uid'] for r in corpus._dev_records(number)] == [r['uid'] for r in left]
+    assert dev.gold.tolist() == [r['targets'][0] for r in left]
 
 
 @pytest.mark.parametrize(
@@ -353,12 +363,11 @@ def test_a_part_of_a_set_can_be_enough(root, view, split):
 
     whole, part, more = map(made, (0, 9, 1000))
     assert part.num_examples == 9 and whole.num_examples == more.num_examples < 1000
-    own = sorted({*part.indices.tolist()} - {-1})
-    assert own == sorted({*made(9).indices.tolist()} - {-1})
-    if split == 'test':
-        assert own == results.drawn(tiny_labels.SIZES['test'], 9)
-        assert opened(root, view, test_examples=9).test_size == 9
-    gold = whole.gold[np.isin(whole.indices, own)]
+    corpus = opened(root, view, test_examples=9)
+    assert split == 'dev' or corpus.test_size == 9
+    own = results.drawn(whole.num_examples, 9)
+    records = texts_of(corpus, 'validation' if split == 'dev' else 'test')
+    gold = whole.gold[np.isin(labelled_places(corpus, records)[:, 0], own)]
     assert part.gold[part.take >= 0].tolist() == gold.tolist()
 
 
@@ -369,8 +378,9 @@ def test_sentences_share_the_rows_of_a_set(root):
     segments, positions = batch['encoder_segment_ids'], batch['encoder_positions']
     assert segments.max() > 1 and len(segments) < tiny_labels.SIZES['test']
     records = [features.trim(r['inputs'], LIMIT, tiny_labels.END) for r in texts_of(corpus, 'test')]
+    places = labelled_places(corpus, texts_of(corpus, 'test')).tolist()
     for number, ids in enumerate(records):
-        [first] = corpus.test.take[(corpus.test.indices == number) & (corpus.test.words == 0)]
+        first = corpus.test.take[places.index([number, 0])]
         row, place = divmod(int(first), segments.shape[1])
         here = segments[row] == segments[row, place]
         assert corpus.token_ids[batch['encoder_input_tokens'][row, here]].tolist() == ids.tolist()
@@ -383,7 +393,6 @@ def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
     shots = texts_of(corpus, 1)
     assert {labelled.Uid.parse(r['uid']).split for r in shots if 'uid' in r} <= {'trn'}
     for number in (1, 4):
-        assert corpus.dev(number).indices.max() == tiny_labels.SIZES['validation'] - 1
         assert corpus.dev(number).num_examples == tiny_labels.SIZES['validation']
 
 
@@ -401,7 +410,7 @@ def test_the_shots_of_others_as_dev_set(root, view):
         }
         dev = corpus.dev(number)
         sizes.append(dev.num_examples)
-        assert dev.num_examples == len(others) == len({*dev.indices} - {-1}) > 0
+        assert dev.num_examples == len(others) > 0
         alone = opened(root, view, dev='other_shots', shots=(number,))
         np.testing.assert_array_equal(alone.dev(number).gold, dev.gold)
         found = {

@@ -175,36 +175,33 @@ class Corpus:
 
     def dev(self, shots: int) -> eval_sets.EvalSet | None:
         """Returns the dev set that stops adaptations with this number of shots; None for 'none'."""
-        records, numbers = self._dev_records(shots)
-        return self._eval_set(records, numbers) if records else None
+        records = self._dev_records(shots)
+        return self._eval_set(records) if records else None
 
     def dev_size(self, shots: int) -> int:
         """Counts the examples of `dev`, without making its arrays."""
-        return len(self._dev_records(shots)[0])
+        return len(self._dev_records(shots))
 
-    def _dev_records(self, shots: int) -> tuple[Sequence[Example], Sequence[int]]:
-        """Returns the examples of `dev`, and their `EvalSet.indices`."""
+    def _dev_records(self, shots: int) -> list[Example]:
+        """Returns the examples of `dev`."""
         if self._adapt.dev == 'none':
-            return (), ()
+            return []
         taken = self._records[f'shots_{shots}']
-        if self._adapt.dev == 'other_shots':
-            records, numbers = self._other_shots(taken)
-        else:
-            records, numbers = self._without(taken)
+        choose = self._other_shots if self._adapt.dev == 'other_shots' else self._without
+        records = choose(taken)
         if not records:
             raise UserError(
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
                 f'{self._adapt.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
             )
-        drawn = results.drawn(len(records), self._adapt.dev_examples)
-        return [records[i] for i in drawn], [numbers[i] for i in drawn]
+        return [records[i] for i in results.drawn(len(records), self._adapt.dev_examples)]
 
     @functools.cached_property
     def test(self) -> eval_sets.EvalSet:
         """Returns the test set, or what is taken of it."""
         records = self._records['test']
         drawn = results.drawn(len(records), self._adapt.test_examples)
-        return self._eval_set([records[i] for i in drawn], drawn)
+        return self._eval_set([records[i] for i in drawn])
 
     @property
     def test_size(self) -> int:
@@ -230,19 +227,18 @@ class Corpus:
             each.setdefault(int(record['bucket']), []).append(record)
         return each
 
-    def _without(self, taken: Sequence[Example]) -> tuple[list[Example], list[int]]:
-        """Returns the validation split without shots that stand in it, and their numbers there.
+    def _without(self, taken: Sequence[Example]) -> list[Example]:
+        """Returns the validation split without shots that stand in it.
 
         2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
         them in a file of its own, "left,dev.pkl".
         """
         texts = {shot['uid']: _letters(shot) for shot in taken if 'uid' in shot}
-        records, numbers = [], []
-        for number, record in enumerate(self._records['validation']):
+        records = []
+        for record in self._records['validation']:
             uid = record.get('uid')
             if uid not in texts:
                 records.append(record)
-                numbers.append(number)
             elif texts[uid] != _letters(record):
                 raise UserError(
                     f'{self.name}: {uid} of the buckets has another text in the validation split; '
@@ -255,9 +251,9 @@ class Corpus:
                 'example, so it may have the shots under other ids; use the dev file that the '
                 "buckets were drawn from, or config.adapt.dev='other_shots'"
             )
-        return records, numbers
+        return records
 
-    def _other_shots(self, taken: Sequence[Example]) -> tuple[list[Example], range]:
+    def _other_shots(self, taken: Sequence[Example]) -> list[Example]:
         """Returns the examples of buckets that are none of `taken`, each once."""
         texts = {record['inputs_pretokenized'] for record in taken}
         others: dict[str, Example] = {}
@@ -265,13 +261,12 @@ class Corpus:
             for record in records if split.startswith('shots_') else ():
                 if (text := record['inputs_pretokenized']) not in texts:
                     others.setdefault(text, record)
-        return list(others.values()), range(len(others))
+        return list(others.values())
 
-    def _eval_set(self, records: Sequence[Example], numbers: Sequence[int]) -> eval_sets.EvalSet:
-        """Returns examples as batches; `numbers` are their `EvalSet.indices`."""
+    def _eval_set(self, records: Sequence[Example]) -> eval_sets.EvalSet:
+        """Returns examples as batches."""
         return eval_sets.build(
             eval_sets.Records(self._test, records),
-            numbers,
             view=self._view,
             limit=self._limit,
             batch_size=self._adapt.eval_batch_size,

@@ -28,17 +28,12 @@ class EvalSet:
       gold: [W] int32, the right labels; -1 at separators.
       take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
         for tagging in their [rows * width]; -1 at separators.
-      indices: [W] int32, the number of the example in the prepared split, for dev 'other_shots'
-        among its own examples; -1 at separators.
-      words: [W] int32, tagging: the number of the word in its sentence; else 0; -1 at separators.
       num_examples: examples, cut ones included.
     """
 
     batches: tuple[dict[str, np.ndarray], ...]
     gold: np.ndarray
     take: np.ndarray
-    indices: np.ndarray
-    words: np.ndarray
     num_examples: int
 
 
@@ -66,31 +61,26 @@ class Records:
 
 
 def build(
-    examples: Records,
-    numbers: Sequence[int],
-    *,
-    view: str,
-    limit: int,
-    batch_size: int,
-    compact: np.ndarray,
+    examples: Records, *, view: str, limit: int, batch_size: int, compact: np.ndarray
 ) -> EvalSet:
     """Makes batches of an EvalSet: of sentences in shared rows, or of texts in rows of their own.
 
     Args:
       examples: what to evaluate.
-      numbers: what `EvalSet.indices` says of each.
       view: the objective's, of labels; see `features.VIEWS`.
       limit: most tokens; longer examples are cut.
       batch_size: most rows of a batch.
       compact: [vocabulary], the number that a token gets in place of its id.
     """
     of_words = features.VIEWS[view].labels == 'word'
-    make, columns = (_packed, _word_columns) if of_words else (_apart, _text_columns)
     # [examples], where in all rows the predictions of each begin.
-    batches, starts = make(examples, view, limit, batch_size)
-    gold, take, indices, words = columns(examples, starts, numbers, limit).astype(np.int32)
+    batches, starts = (_packed if of_words else _apart)(examples, view, limit, batch_size)
+    if of_words:
+        gold, take = _of_words(examples, starts, limit)
+    else:
+        gold, take = np.array([record['targets'][0] for record in examples.records]), starts
     made = tuple(compacted(batch, compact) for batch in batches)
-    return EvalSet(made, gold, take, indices, words, len(examples))
+    return EvalSet(made, gold.astype(np.int32), take.astype(np.int32), len(examples))
 
 
 def _apart(
@@ -200,26 +190,14 @@ def up_to(multiple: int, number: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _text_columns(
-    examples: Records, starts: np.ndarray, numbers: Sequence[int], limit: int
-) -> np.ndarray:
-    """Returns [4, examples]: gold, take, indices and words, of one label a text."""
-    del limit
-    gold = [record['targets'][0] for record in examples.records]
-    return np.stack([gold, starts, numbers, np.zeros_like(starts)])
-
-
-def _word_columns(
-    examples: Records, starts: np.ndarray, numbers: Sequence[int], limit: int
-) -> np.ndarray:
-    """Returns [4, words and separators]: gold, take, indices and words, of one label a word."""
+def _of_words(examples: Records, starts: np.ndarray, limit: int) -> np.ndarray:
+    """Returns [2, words and separators]: gold and take, of one label a word."""
     labels = examples.manifest['labels']
     is_scored = np.array([label not in tagging.UNSCORED for label in labels])
     columns = []
-    for record, start, number in zip(examples.records, starts, numbers, strict=True):
+    for record, start in zip(examples.records, starts, strict=True):
         places = features.tag_places(record, limit)
-        [words] = np.nonzero(is_scored[record['targets'][: len(places)]])
-        gold, take = record['targets'][words], start + places[words]
-        columns.append(np.stack([gold, take, np.full_like(words, number), words]))
-        columns.append(np.full((4, 1), -1))
+        tags = record['targets'][: len(places)]
+        scored = is_scored[tags]
+        columns += [np.stack([tags[scored], start + places[scored]]), np.full((2, 1), -1)]
     return np.concatenate(columns, axis=1)
