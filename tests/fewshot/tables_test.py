@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import pathlib
 import re
 import statistics
 
@@ -12,8 +11,8 @@ import pytest
 import tiny_sweep
 from tiny_sweep import group, row, zero_shot
 
-from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT
+from xlbench.benchmarks.paper import printed_rows
 from xlbench.fewshot import command_lines, report
 from xlbench.fewshot.analysis import factors, groups, lexical, paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -21,7 +20,6 @@ from xlbench.fewshot.results import Journal
 from xlbench.reporting import render
 from xlbench.system import errors
 
-PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 MBERT = 'google-bert/bert-base-multilingual-cased'
 
 
@@ -536,13 +534,8 @@ def test_sample_data_gets_no_number_of_the_paper_and_says_so(tmp_path):
     assert ',sample,' in tables.comma_separated([system])
 
 
-def read(name):
-    with (PAPER / f'fewshot_{name}.csv').open(encoding='utf-8', newline='') as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_papers_tables_are_complete():
-    scores = read('scores')
+    scores = printed_rows('fewshot_scores')
     counts = {n: sum(r['table'] == str(n) for r in scores) for n in (2, 6, 11, 12, 13)}
     # English has one number; table 2: 6 languages more than 7 + 5 + 14 + 6 have 5 numbers each.
     assert counts == {
@@ -552,9 +545,9 @@ def test_the_papers_tables_are_complete():
         12: 1 + 4 * 28,
         13: 1 + 4 * 39,
     }
-    assert len(read('gaps')) == counts[11]
-    assert len(read('overlap')) == 3 * (39 + 27)
-    assert len(read('correlations')) == 4
+    assert len(printed_rows('fewshot_gaps')) == counts[11]
+    assert len(printed_rows('fewshot_overlap')) == 3 * (39 + 27)
+    assert len(printed_rows('fewshot_correlations')) == 4
     for line in scores:
         assert line['language'] in FEWSHOT.task_languages[line['task']]
         assert (line['deviation'] == '') == (line['shots'] == '0')
@@ -587,7 +580,7 @@ def test_the_papers_tables_agree_with_each_other():
         assert none - source == pytest.approx(float(gap.rstrip('?')), abs=0.0051)
     assert doubtful == [('udpos', 'ru', 4), ('udpos', 'es', 4)]
     printed = {}
-    for line in read('scores'):
+    for line in printed_rows('fewshot_scores'):
         key = tuple(line[name] for name in ('task', 'language', 'shots', 'method', 'start'))
         printed.setdefault(key, set()).add((line['mean'], line['deviation']))
     assert all(len(values) == 1 for values in printed.values())

@@ -21,7 +21,6 @@ LoRA trains the head and thin matrices beside kernels that all lanes share.
 
 import collections
 import dataclasses
-import queue
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -447,7 +446,7 @@ class LaneBudget:
 
 
 def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:
-    """Yields the items of all iterators as they come, each of them read in a thread of its own.
+    """Yields the items of all iterators as they come, each of them read in a thread.
 
     An error in one of them ends all, and is raised here. When this is closed, each of them is read
     up to its next item and no further.
@@ -458,29 +457,13 @@ def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:
     if len(iterators) == 1:
         yield from iterators[0]
         return
-    items, stop, end = queue.SimpleQueue(), threading.Event(), object()
-
-    def read(iterator: Iterator[Item]) -> None:
-        try:
-            for item in iterator:
-                items.put(item)
-                if stop.is_set():
-                    break
-        except BaseException:
-            stop.set()
-            raise
-        finally:
-            items.put(end)
-
+    end = object()
     with futures.ThreadPoolExecutor(len(iterators)) as pool:
-        reading, left = [pool.submit(read, iterator) for iterator in iterators], len(iterators)
-        try:
-            while left:
-                if (item := items.get()) is end:
-                    left -= 1
-                else:
+        reading = {pool.submit(next, iterator, end): iterator for iterator in iterators}
+        while reading:
+            for done in futures.wait(reading, return_when=futures.FIRST_COMPLETED).done:
+                iterator = reading.pop(done)
+                if (item := done.result()) is not end:
+                    # It goes on while the caller looks at the item.
+                    reading[pool.submit(next, iterator, end)] = iterator
                     yield item
-        finally:
-            stop.set()
-    for thread in reading:
-        thread.result()
