@@ -15,8 +15,9 @@ import numpy as np
 from xlbench import benchmarks, metrics
 from xlbench.benchmarks import RECIPES, topics
 from xlbench.benchmarks.recipe import Experiment
-from xlbench.fewshot import results as sweep_results, settings as sweep_settings
-from xlbench.fewshot.results import Row
+from xlbench.fewshot import settings as sweep_settings
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import SEPARATOR, Row
 from xlbench.metrics import specs
 from xlbench.reporting import printed, results
 from xlbench.reporting.page import document
@@ -235,12 +236,12 @@ def _keep_inside(folder: pathlib.Path) -> None:
 
 def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
-    rows = [row for row, _ in sweep_results.read_rows(folder / 'results.jsonl')[0]]
-    checked, by_task = 0, dict[str, list[float]]()
+    sweep = Sweep.read(folder)
+    rows, checked, by_task = sweep.rows, 0, dict[str, list[float]]()
     for row in rows:
         if row.score is None:
             continue
-        value = _of_labels(folder, row)
+        value = _of_labels(sweep, row)
         by_task.setdefault(row.task, []).append(value)
         if abs(value - row.score) > _CLOSE:
             where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
@@ -249,22 +250,17 @@ def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterat
             checked += 1
     yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
     for task, values in by_task.items():
-        metric = next(row.metric for row in rows if row.task == task)
-        scores[f'{folder.name} {task}'] = metric, statistics.fmean(values)
+        scores[f'{folder.name} {task}'] = topics.main_score(task), statistics.fmean(values)
 
 
-def _of_labels(folder: pathlib.Path, row: Row) -> float:
-    def labels(path: pathlib.Path) -> np.ndarray:
-        table = sweep_results.load_labels(folder, path)
-        table = table[row.bucket] if table.ndim == 2 else table
-        return np.where(table == sweep_results.SEPARATOR, -1, table.astype(int))
-
-    names = sweep_results.read_test_set(folder, row.task, row.language)
-    gold = labels(sweep_results.path_of(folder, row.task, row.language, 'gold'))
-    view = 'tagging' if topics.is_tagging(row.task) else 'classification'
-    return sweep_settings.score(
-        view, names.labels if names else [], gold, labels(row.predictions(folder))
+def _of_labels(sweep: Sweep, row: Row) -> float:
+    at = row.task, row.language
+    gold, predicted = (
+        np.where(labels == SEPARATOR, -1, labels.astype(int))
+        for labels in (sweep.gold(*at), sweep.predicted(row))
     )
+    view = 'tagging' if topics.is_tagging(row.task) else 'classification'
+    return sweep_settings.score(view, sweep.test_set(*at).labels, gold, predicted)
 
 
 # --------------------------------------------------------------------------------------- table

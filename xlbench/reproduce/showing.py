@@ -69,14 +69,14 @@ class Shown:
     notes: tuple[str, ...] = ()
 
 
-def of_runs(
+def shown(
     recipe: Recipe,
     table: PaperTable,
     made: Mapping[str, Sequence[pathlib.Path]],
     output: pathlib.Path,
     rated: Sequence[RatedText] = (),
 ) -> Shown:
-    """The tables of a report of these runs, in the form of the paper.
+    """The tables of a report of finished runs or sweeps, in the form of the paper.
 
     Args:
       recipe: of the benchmark.
@@ -85,6 +85,8 @@ def of_runs(
       output: a folder for figures.
       rated: texts of the runs, with the ratings of judges.
     """
+    if recipe.benchmark == 'fewshot':
+        return _of_sweeps(table, made, output)
     benchmark = benchmarks.get(recipe.benchmark)
     runs, labels, places = read(recipe, table, made)
     if not runs:
@@ -107,7 +109,7 @@ def of_runs(
 def read(
     recipe: Recipe, table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]]
 ) -> tuple[dict[_Key, Run], dict[_Key, str], dict[_Key, Key]]:
-    """The runs of experiments; see `of_runs`. Each has a label, and the key of its experiment."""
+    """The runs of experiments; see `shown`. Each has a label, and the key of its experiment."""
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
     labels: dict[_Key, str] = {}
@@ -353,16 +355,10 @@ def _one(label: str, systems: Sequence[System]) -> System:
     return System(name, 'run', scores, picks, examples=examples)
 
 
-def of_sweeps(
+def _of_sweeps(
     table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]], output: pathlib.Path
 ) -> Shown:
-    """The tables and figures of sweeps of few-shot transfer.
-
-    Args:
-      table: of the paper.
-      made: experiment -> the folders of sweeps, or of other source models.
-      output: a folder for figures.
-    """
+    """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
     sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
@@ -387,19 +383,6 @@ def of_sweeps(
     why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
     missing = Table(table.title, missing=why)
     return Shown(tables if drawn else (*tables, missing), tuple(drawn))
-
-
-def shown(
-    recipe: Recipe,
-    table: PaperTable,
-    made: Mapping[str, Sequence[pathlib.Path]],
-    output: pathlib.Path,
-    rated: Sequence[RatedText] = (),
-) -> Shown:
-    """Collects the results of a table's finished runs; see `of_runs` and `of_sweeps`."""
-    if recipe.benchmark == 'fewshot':
-        return of_sweeps(table, made, output)
-    return of_runs(recipe, table, made, output, rated)
 
 
 def fill(
