@@ -6,15 +6,12 @@ so that a command runs again if one of these has changed.
 
 The output of a step goes to WORKDIR/reproduce/logs/NAME.log. A step that fails does not stop those
 that do not need it. Ctrl-C, SIGTERM and SIGHUP are passed on to the child, which saves its state.
-If this process is killed, the child goes on by itself: it holds a lock, for which the next start
-waits.
+If this process is killed, the child goes on by itself, and holds the lock of what it writes.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import pathlib
 import shlex
 import signal
@@ -170,20 +167,19 @@ def run(
         if reason := why_not(step, gaps):
             gaps[step.name] = reason
             continue
-        with _alone(state, step, say):
-            try:
-                if state.is_done(step):
-                    continue
-            except UserError as error:
-                gaps[step.name] = str(error)
-                say(f'{place}: {error}')
+        try:
+            if state.is_done(step):
                 continue
-            say(f'{place}: started, prints to {state.log(step)}')
-            if failed := _attempts(step, state, runner):
-                gaps[step.name] = failed
-                say(f'{place}: failed: {failed}')
-            else:
-                say(f'{place}: finished')
+        except UserError as error:
+            gaps[step.name] = str(error)
+            say(f'{place}: {error}')
+            continue
+        say(f'{place}: started, prints to {state.log(step)}')
+        if failed := _attempts(step, state, runner):
+            gaps[step.name] = failed
+            say(f'{place}: failed: {failed}')
+        else:
+            say(f'{place}: finished')
     return gaps
 
 
@@ -234,7 +230,7 @@ def start(step: Step, log: pathlib.Path) -> int:
         # In a group of its own, so that Ctrl-C reaches it through us, and once.
         child = subprocess.Popen(
             line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-            start_new_session=True, pass_fds=list(_held),
+            start_new_session=True,
         )  # fmt: skip
 
         def tell(number: int, frame: FrameType | None) -> None:
@@ -268,29 +264,3 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-_held: set[int] = set()  # Descriptors of locks that a child inherits.
-
-
-@contextlib.contextmanager
-def _alone(state: State, step: Step, say: Callable[[str], None]) -> Iterator[None]:
-    """Holds a step, together with the child that runs it, even if this process ends before it.
-
-    locks.py's locks end with the process that took them; this one is the open file's, so that it
-    ends with the last process that has it.
-    """
-    path = state.folder / 'locks' / step.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    _held.add(number)
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f'{step.name}: waits for the process that an earlier start has left running')
-            fcntl.flock(number, fcntl.LOCK_EX)
-        yield
-    finally:
-        _held.discard(number)
-        os.close(number)
