@@ -11,20 +11,20 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xlbench.reporting import layout, render, systems
+from xlbench.reporting import layout, systems
 from xlbench.reporting.page import examples, overview, plots as plots_lib, template
 from xlbench.reporting.page.style import Style, of_section
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.tables import Cell, Figure, Row, Table
 from xlbench.system.files import Json
 
-_SCRIPTS = ('page.js', 'words.js', 'examples.js')
+_SCRIPTS = ('page.js', 'examples.js')
 _SYSTEMS = ('run', 'baseline', 'paper')  # Kinds of rows that are compared and sorted.
 _KINDS = (*_SYSTEMS, 'error', 'count', 'average', 'difference', 'p')  # That page.css knows.
 _WIDE = 450  # Points; wider plots would be too small on a phone.
 # Parts of a section, by the ends of their names.
 _PARTS = {
-    'scores': 'Scores', 'maps': 'Languages and tasks', 'curves': 'Learning curves',
+    'scores': 'Scores', 'maps': 'Languages', 'curves': 'Learning curves',
     'examples': 'Examples', 'origins': 'Speed, cost and provenance',
 }  # fmt: skip
 _LEGEND = (
@@ -43,9 +43,8 @@ def document(sections: Sequence[Section], mark: str) -> str:
       sections: what to show.
       mark: a comment at its start that says where the file comes from.
     """
-    latex: dict[str, str] = {}
-    made = [_section(section, f's{i}', latex) for i, section in enumerate(sections, 1)]
-    data = {'latex': latex, 'sections': [one['examples'] for one in made]}
+    made = [_section(section, f's{i}') for i, section in enumerate(sections, 1)]
+    data = {'sections': [one['examples'] for one in made]}
     return template.render(
         __package__, _SCRIPTS, data, images=True, mark=mark, sections=made, parts=_PARTS,
         systems=_SYSTEMS, places=_places(sections, made), title='Results', made_by='xlbench.report',
@@ -63,17 +62,16 @@ def of_tables(
       mark: see `document`.
       made_by: the program and its flag.
     """
-    latex: dict[str, str] = {}
     made = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
             'answer': None, 'legend': [], 'folded': [], 'examples': None, 'costs': None, 'runs': [],
-            'tables': [(_Shown.of(table, f'table-{i}', latex, {}, table.title), [])],
+            'tables': [(_Shown.of(table, {}, table.title), [])],
             'plots': dict.fromkeys(('ranking', 'maps', 'curves'), ()),
         }
         for i, (head, lead, table) in enumerate(sections, 1)
     ]  # fmt: skip
-    data = {'latex': latex, 'sections': [None for _ in made]}
+    data = {'sections': [None for _ in made]}
     places = {one['id']: one['title'] for one in made}
     return template.render(
         __package__, _SCRIPTS, data, mark=mark, sections=made, parts=_PARTS, systems=_SYSTEMS,
@@ -108,16 +106,15 @@ def _plots(section: Section, style: Style, prefix: str) -> dict[str, list[Figure
     }
 
 
-def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, object]:
-    """Returns what page.html shows of a section; adds the LaTeX of its tables to `latex`."""
+def _section(section: Section, name: str) -> dict[str, object]:
+    """Returns what page.html shows of a section."""
     style = of_section(section)
     marks = {system.name: style.mark(system) for system in style.ranked}
     made = layout.tables(section)
     scores = [] if section.tables else [t.title for t in made if t.title in section.scores]
 
     def shown(table: Table) -> _Shown:
-        score = table.title if table.title in scores else ''
-        return _Shown.of(table, f'table-{len(latex) + 1}', latex, marks, score)
+        return _Shown.of(table, marks, table.title if table.title in scores else '')
 
     tables = [
         (shown(table), [_drawn(figure) for figure in section.figures if figure.numbers is table])
@@ -147,7 +144,6 @@ def _section(section: Section, name: str, latex: dict[str, str]) -> dict[str, ob
 class _Drawn(NamedTuple):
     """A plot as the page shows it; `svg` is base64."""
 
-    name: str
     title: str
     about: str
     svg: str
@@ -160,7 +156,7 @@ def _drawn(figure: Figure) -> _Drawn:
     points = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
     # Figures of a paper have a table of their numbers beside them, with the notes.
     return _Drawn(
-        figure.name, figure.numbers.title, notes, base64.b64encode(svg.encode()).decode(),
+        figure.numbers.title, notes, base64.b64encode(svg.encode()).decode(),
         points > _WIDE, bool(figure.numbers.columns),
     )  # fmt: skip
 
@@ -171,7 +167,6 @@ class _Shown:
 
     Attributes:
       table: what is shown.
-      name: the element's.
       rows: each with its class, and the class of the mark that the system has in plots.
       compared: names of the systems that are sorted and compared with each other.
       reference: the one that others are compared with unless the reader chooses one.
@@ -179,25 +174,20 @@ class _Shown:
     """
 
     table: Table
-    name: str
     rows: Sequence[tuple[Row, str | None, str]]
     compared: Sequence[str]
     reference: str
     sense: int
 
     @classmethod
-    def of(
-        cls, table: Table, name: str, latex: dict[str, str], marks: dict[str, str], score: str
-    ) -> '_Shown':
+    def of(cls, table: Table, marks: dict[str, str], score: str) -> '_Shown':
         """A table whose rows are of systems and their `score`; '' where they are something else."""
-        if not table.missing:
-            latex[name] = render.latex(table)
         rows = [(row, _class(row), marks.get(row.name, '')) for row in table.rows]
         compared = [row.name for row in table.rows if row.kind in _SYSTEMS] if score else []
         # 'Differences of loss': only of a known score is it clear which sign is a gain.
         sense = direction(table.title.rpartition(' ')[2])
         best = reference(table, score) if len(compared) > 1 else ''
-        return cls(table, name, rows, compared if len(compared) > 1 else [], best, sense)
+        return cls(table, rows, compared if len(compared) > 1 else [], best, sense)
 
     @property
     def class_(self) -> str | None:
@@ -206,13 +196,12 @@ class _Shown:
         return ' '.join(['compared'] * bool(self.compared) + ['overall'] * has_mean) or None
 
     def attributes(self, cell: Cell) -> dict[str, str | None]:
-        """Attributes of a cell; the page's script reads the number with all its digits."""
+        """Attributes of a cell; the page's script sorts and subtracts by all digits."""
         classes = ['best'] if cell.best else ['none'] if cell.is_missing else []
         if cell.sign == '+' and cell.value and self.sense:  # A difference.
             classes.append('gain' if cell.value * self.sense > 0 else 'loss')
-        numbers = {'data-value': cell.value, 'data-spread': cell.spread}
-        known = {key: None if number is None else repr(number) for key, number in numbers.items()}
-        return {'class': ' '.join(classes) or None, **known}
+        value = None if cell.value is None else repr(cell.value)
+        return {'class': ' '.join(classes) or None, 'data-value': value}
 
 
 def _class(row: Row) -> str | None:

@@ -193,10 +193,10 @@ function proseOf(pieces, length, lang, dir) {
 // The pieces of a text; words that the other text lacks are marked.
 function marked(text, other, lang) {
   if (other === null) return [text];
-  const pieces = piecesOf(text, lang);
-  const isShared = shared(wordsOf(pieces), wordsOf(piecesOf(other, lang)));
-  let word = 0;
-  return pieces.map((piece) => (piece.isWord && !isShared[word++] ? make('mark', {}, piece.text) : piece.text));
+  const cutter = new Intl.Segmenter(lang || undefined, {granularity: 'word'});
+  const known = new Set([...cutter.segment(other)].map(({segment}) => segment.toLowerCase()));
+  return [...cutter.segment(text)].map(({segment, isWordLike}) => (
+    isWordLike && !known.has(segment.toLowerCase()) ? make('mark', {}, segment) : segment));
 }
 
 function blockOf(title, ...children) {
@@ -259,7 +259,7 @@ function setUpBrowser(element, content) {
   form.addEventListener('input', update);
   compared.addEventListener('change', () => openExample(open, shown, content, compared.value));
   const key = make('p', {className: 'key'}, 'Words like ', make('mark', {}, 'this'),
-    ' are not in the text compared with, or stand elsewhere in it.');
+    ' are not in the text compared with.');
   element.append(form, make('div', {className: 'bar'}, count, labelled('Differences to', compared)), key,
     make('div', {className: 'panes'}, list.element, open));
   update();

@@ -1,4 +1,4 @@
-// The whole page: its theme, its tables (sorted, compared, saved) and its plots (saved).
+// The tables of the page: sorted, and compared.
 
 const data = JSON.parse(find('data').textContent);
 
@@ -7,45 +7,8 @@ function say(text) {
   find('status').textContent = text;
 }
 
-function save(name, text, type) {
-  saveFile(name, text, type);
-  say(`${name} is saved.`);
-}
-
-// ------------------------------------------------------------------------------------- theme
-
-const THEME = 'xlbench report theme';
-
-function isDark() {
-  const {theme} = document.documentElement.dataset;
-  return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-}
-
-function setUpTheme() {
-  const button = find('theme');
-  const show = () => button.setAttribute('aria-pressed', isDark());
-  const chosen = stored(THEME);
-  if (chosen === 'dark' || chosen === 'light') document.documentElement.dataset.theme = chosen;
-  button.addEventListener('click', () => {
-    document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
-    const {theme} = document.documentElement.dataset;
-    if (!store(THEME, theme)) say('This browser does not keep the theme.');
-    show();
-  });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
-  show();
-}
-
-// ------------------------------------------------------------------------------------ tables
-
 const numberOf = (cell) => cell?.dataset.value === undefined ? null : Number(cell.dataset.value);
 const systemsOf = (table) => [...table.tBodies[0].rows].filter((row) => 'name' in row.dataset);
-
-function compareCells(a, b) {
-  const numbers = [numberOf(a), numberOf(b)];
-  if (numbers.includes(null)) return (numbers[0] === null) - (numbers[1] === null);
-  return numbers[1] - numbers[0];  // The highest number first.
-}
 
 function sortBy(table, header) {
   const place = header.cellIndex;
@@ -55,12 +18,13 @@ function sortBy(table, header) {
   const order = header.getAttribute('aria-sort') === first ? second : first;
   for (const other of table.querySelectorAll('[aria-sort]')) other.setAttribute('aria-sort', 'none');
   header.setAttribute('aria-sort', order);
-  const sign = order === first ? 1 : -1;
+  const sign = order === 'ascending' ? 1 : -1;
   const rows = systemsOf(table);
-  const missing = (row) => !isName && numberOf(row.cells[place]) === null;
-  rows.sort((a, b) => (missing(a) - missing(b)) || sign * (isName
-    ? a.dataset.name.localeCompare(b.dataset.name)
-    : compareCells(a.cells[place], b.cells[place])));
+  const valueOf = (row) => numberOf(row.cells[place]);
+  const compare = isName
+    ? (a, b) => sign * a.dataset.name.localeCompare(b.dataset.name)
+    : (a, b) => (valueOf(a) === null) - (valueOf(b) === null) || sign * (valueOf(a) - valueOf(b));
+  rows.sort(compare);
   const others = [...table.tBodies[0].rows].filter((row) => !rows.includes(row));
   table.tBodies[0].append(...rows, ...others);
   say(`Sorted by ${header.textContent}, ${order}.`);
@@ -98,71 +62,13 @@ function setUpTables() {
     }
   }
   for (const choice of document.querySelectorAll('[data-reference]')) {
-    const table = document.querySelector(`#${choice.dataset.reference} table`);
+    const table = choice.closest('figure').querySelector('table');
     choice.addEventListener('change', () => compareWith(table, choice.value));
     compareWith(table, choice.value);
   }
 }
 
-// A spreadsheet would run text that begins like this as a formula.
-function csvField(text) {
-  const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
-  return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-const textOf = (cell) => cell.dataset.value ?? (cell.firstChild?.textContent ?? '');
-const nameOf = (cell) => cell.textContent.trim();
-
-function csvOf(table) {
-  const groups = [...table.tHead.rows].length > 1
-    ? [...table.tHead.rows[0].cells].flatMap((cell) => Array(cell.colSpan).fill(nameOf(cell))) : [];
-  const labels = [...[...table.tHead.rows].at(-1).cells].map(
-    (cell, i) => `${groups[i] ?? ''} ${nameOf(cell)}`.trim());
-  const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]);
-  // A deviation has a column of its own, behind that of its number.
-  const spread = labels.map((_, i) => rows.some((cells) => cells[i]?.dataset.spread));
-  const line = (items, text, ofSpread) => items.flatMap(
-    (item, i) => (spread[i] ? [text(item, i), ofSpread(item)] : [text(item, i)]));
-  const lines = [
-    line(labels, (label) => label, (label) => `${label} ±`),
-    ...rows.map((cells) => line(
-      cells, (cell, i) => (i ? textOf(cell) : nameOf(cell)), (cell) => cell.dataset.spread ?? '')),
-  ];
-  return `${lines.map((row) => row.map(csvField).join(',')).join('\n')}\n`;
-}
-
-// The name of a file of a table or a plot, from its title.
-function fileName(figure, ending) {
-  const title = figure.querySelector('h4, caption, figcaption')?.textContent ?? figure.id;
-  return `${title.replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_|_$/g, '').slice(0, 60)}.${ending}`;
-}
-
-async function copy(button, text) {
-  const label = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = 'Copied';
-  } catch {  // A page that was opened as a file may not write there.
-    save(fileName(button.closest('figure'), 'tex'), text, 'application/x-tex');
-    button.textContent = 'Saved';
-  }
-  setTimeout(() => { button.textContent = label; }, 2000);
-}
-
-function setUpButtons() {
-  document.addEventListener('click', ({target}) => {
-    if (!(target instanceof HTMLButtonElement)) return;
-    const {csv, latex, svg} = target.dataset;
-    const figure = target.closest('figure');
-    if (csv) save(fileName(figure, 'csv'), csvOf(figure.querySelector('table')), 'text/csv');
-    if (latex) copy(target, data.latex[latex]);
-    if (svg) make('a', {href: find(svg).src, download: fileName(figure, 'svg')}).click();
-  });
-}
-
-setUpTheme();
 setUpTables();
-setUpButtons();
 // On paper nothing can be unfolded, but the tables of other scores are part of the results.
 addEventListener('beforeprint', () => {
   for (const folded of document.querySelectorAll('section > details:not(.origins)')) folded.open = true;

@@ -1,7 +1,7 @@
 """The plots of a section: ranks of systems, heat maps of the main score, learning curves.
 
-Maps are source language x target language, task x language and system x language. Curves are of
-losses and scores by step, with the stages and the best step marked.
+Maps are source language x target language. Curves are of losses and scores by step, with the stages
+and the best step marked.
 """
 
 import math
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from xlbench.benchmarks import TaskName
 from xlbench.reporting import drawing
 from xlbench.reporting.page import style as style_lib
 from xlbench.reporting.page.style import Style
@@ -25,8 +24,7 @@ from xlbench.reporting.tables import Figure, Table, clean
 Series = list[tuple[float, float]]  # Points (step, value).
 _OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
 _MOST_RANKED = 14  # Runs, and others, of a plot.
-_MOST_MAPS = 6  # Systems that have a map of their own.
-_MOST_ROWS = 12  # Of a map of systems.
+_MOST_MAPS = 6  # Of a task.
 _DASHES = ('-', '--', ':', '-.')  # One for each evaluation of a run.
 
 
@@ -86,102 +84,53 @@ def _draw_system(
 
 
 class _Map(NamedTuple):
-    """The cells of a map, and what its rows and columns are; NaN where nothing was scored."""
+    """The cells of a map, (source, target) -> score, and what its rows and columns are."""
 
     title: str
     about: str
-    rows: Sequence[str]
-    columns: Sequence[str]
+    sources: Sequence[str]
+    targets: Sequence[str]
     cells: Mapping[tuple[str, str], float]
-    axes: tuple[str, str]
 
 
 def maps(section: Section, style: Style, prefix: str) -> list[Figure]:
-    """The maps of a section that have two rows and two columns; see `ranking`."""
-    if not section.scores:
+    """Source x target of each system that has such a map, else of the best one for each pair.
+
+    Each task has its own; see `ranking`.
+    """
+    if not (section.scores and section.benchmark):
         return []
     score = section.scores[0]
+    sign = direction(score) or 1
     # Tasks of the benchmark, in the order of the section's columns.
-    names = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
-    names = [name for name in names if name.benchmark]
-    scored = {
-        system.name: {
-            name: value
-            for name in names
-            if (value := system.cell(score, ['_'.join(name)]).value) is not None
-        }
-        for system in style.ranked
-    }
-    made, of_tasks, of_all = [], [], []
-    for task in dict.fromkeys(name.task for name in names):
-        of_task = {
-            system: {n: value for n, value in scores.items() if n.task == task}
-            for system, scores in scored.items()
-        }
-        sources, targets = _languages(section, [name for name in names if name.task == task])
-        made += _of_languages(task, of_task, sources, targets, direction(score) or 1)
-        cells = {
-            (system, name.target): value
-            for system, scores in of_task.items()
-            for name, value in scores.items()
-            if name.source == name.target
-        }
-        rows = list(dict.fromkeys(system for system, _ in cells))[:_MOST_ROWS]
-        columns = [lang for lang in targets if any(c == lang for _, c in cells)]
-        if len(rows) > 1 and len(columns) > 1:
-            cells = {place: value for place, value in cells.items() if place[0] in rows}
-            about = f'the runs in each language of {task}'
-            axes = ('run', 'language')
-            of_all.append(_Map(f'{task}, all runs', about, rows, columns, cells, axes))
-    for system, scores in scored.items():
-        cells = {
-            (n.task, n.source if n.source == n.target else f'{n.source}-{n.target}'): value
-            for n, value in scores.items()
-        }
-        rows, columns = (list(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
-        if len(rows) > 1 and len(columns) > 1 and not any('-' in column for column in columns):
-            about = f'{system} in each task and language'
-            of_tasks.append(_Map(system, about, rows, columns, cells, ('task', 'language')))
-    made += [*of_tasks[:_MOST_MAPS], *of_all]
-    values = [value for one in made for value in one.cells.values()]
-    limits = (min(values, default=0.0), max(values, default=0.0))
+    every = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
+    made: list[_Map] = []
+    for task in dict.fromkeys(name.task for name in every if name.benchmark):
+        names = [name for name in every if name.benchmark and name.task == task]
+        scored = ({name[side] for name in names} for side in (2, 3))
+        sources, targets = (
+            [lang for lang in section.benchmark.languages if lang in langs] for langs in scored
+        )
+        best: dict[tuple[str, str], float] = {}
+        own = []
+        for system in style.ranked:
+            values = {name: system.cell(score, ['_'.join(name)]).value for name in names}
+            cells = {(n.source, n.target): x for n, x in values.items() if x is not None}
+            for pair, value in cells.items():
+                best[pair] = max(value, best.get(pair, value), key=lambda number: sign * number)
+            about = f'{system.name} from each language into each'
+            own.append(_Map(f'{task}, {system.name}', about, sources, targets, cells))
+        square = [one for one in own if _is_square(one.cells)]
+        if not square and _is_square(best):
+            about = 'the best run from each language into each'
+            square = [_Map(f'{task}, best run', about, sources, targets, best)]
+        made += square[:_MOST_MAPS]
+    every_value = [value for one in made for value in one.cells.values()]
+    limits = (min(every_value, default=0.0), max(every_value, default=0.0))
     return [
         _map(f'{prefix}_map_{i}', one, score, section.decimals_of(score), limits)
         for i, one in enumerate(made, 1)
     ]
-
-
-def _of_languages(
-    task: str,
-    scored: Mapping[str, Mapping[TaskName, float]],
-    sources: Sequence[str],
-    targets: Sequence[str],
-    sign: int,
-) -> list[_Map]:
-    """Source x target of each system that has such a map, else of the best one for each pair."""
-    best: dict[tuple[str, str], float] = {}
-    own = []
-    for system, scores in scored.items():
-        cells = {(name.source, name.target): value for name, value in scores.items()}
-        for pair, value in cells.items():
-            best[pair] = max(value, best.get(pair, value), key=lambda number: sign * number)
-        if _is_square(cells):
-            own.append((f'{task}, {system}', f'{system} from each language into each', cells))
-    if not own and _is_square(best):
-        own = [(f'{task}, best run', 'the best run from each language into each', best)]
-    return [
-        _Map(title, about, sources, targets, cells, ('source language', 'target language'))
-        for title, about, cells in own[:_MOST_MAPS]
-    ]
-
-
-def _languages(section: Section, names: Sequence[TaskName]) -> list[list[str]]:
-    """The sources and the targets of a task, in the benchmark's order."""
-    scored = {lang for name in names for lang in (name.source, name.target)}
-    known = section.benchmark.languages if section.benchmark else ()
-    order = [*(lang for lang in known if lang in scored), *sorted(scored - set(known))]
-    sides = ({name[side] for name in names} for side in (2, 3))
-    return [[lang for lang in order if lang in side] for side in sides]
 
 
 def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
@@ -191,22 +140,20 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
 
 
 def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
-    names = list(map(style_lib.shortened, one.rows))
-    width = 0.6 + 0.07 * max(map(len, names)) + 0.5 * len(one.columns)
-    size = (max(style_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
+    size = (max(style_lib.WIDTH, 0.8 + 0.5 * len(one.targets)), 0.8 + 0.34 * len(one.sources))
     sign = direction(score) or 1
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
-        table = [[one.cells.get((r, c), math.nan) for c in one.columns] for r in one.rows]
+        table = [[one.cells.get((a, b), math.nan) for b in one.targets] for a in one.sources]
         texts = [['–' if math.isnan(x) else f'{x:.{decimals}f}' for x in row] for row in table]
         shades = [[sign * x for x in row] for row in table]  # A lower loss has the lighter shade.
         # The same scale on all maps of a section.
         scale = tuple(sorted(sign * x for x in limits))
-        drawing.heat_map(axes, shades, texts, names, one.columns, scale)
+        drawing.heat_map(axes, shades, texts, one.sources, one.targets, scale)
         axes.xaxis.tick_top()
-        axes.set_xlabel(one.axes[1], color=drawing.SOFT)
-        axes.set_ylabel(one.axes[0], color=drawing.SOFT)
+        axes.set_xlabel('target language', color=drawing.SOFT)
+        axes.set_ylabel('source language', color=drawing.SOFT)
 
     described = f'{score} of {one.about}.'
     if len({round(value, decimals) for value in one.cells.values()}) > 1:
