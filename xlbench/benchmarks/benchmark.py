@@ -148,7 +148,8 @@ class Benchmark:
       paper_checkpoints: what the paper's models began from: model -> a part of the name of its
         checkpoint or family.
       fractions: the scores that the paper prints between 0 and 1; all are 0 to 100 in xlbench.
-      split_sizes: official number of examples, by task and split (of each language).
+      split_sizes: official number of examples, by task and split, where all languages have the
+        same; paper_scores/NAME_sizes.csv has those that differ.
       scenario_names: what `scenario` takes.
       tables: scores that share a table with a row a language and a column a setting; none: a
         table a score, with a row a system and a column a language.
@@ -160,6 +161,7 @@ class Benchmark:
         whether it is narrowed to a source, whether to a target).
       doubt_note: why some of them are marked as doubtful.
       size_tolerance: how far a split may be from its official size, as a share of it.
+      has_unpublished_sizes: whether splits without an official size may have any.
     """
 
     name: str
@@ -188,6 +190,7 @@ class Benchmark:
     )
     doubt_note: str = ''
     size_tolerance: float = 0.0
+    has_unpublished_sizes: bool = False
 
     @functools.cached_property
     def paper_tables(self) -> tuple[PaperTable, ...]:
@@ -252,12 +255,15 @@ class Benchmark:
 
     def official_size(self, task: str, split: str, source: str) -> int | None:
         """The published number of examples of a split; None if there is no such split."""
-        del source  # All languages have the same examples.
-        return self.split_sizes.get(task, {}).get(split)
+        size = paper.printed_sizes(self.name).get((task, source, split))
+        return size or self.split_sizes.get(task, {}).get(split)
 
     def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
-        """Returns whether a split has exactly the published number of examples."""
-        return self.official_size(task, split, source) == num_examples
+        """Returns whether a split has the published number of examples, up to `size_tolerance`."""
+        size = self.official_size(task, split, source)
+        if size is None:
+            return self.has_unpublished_sizes
+        return abs(num_examples - size) <= self.size_tolerance * size
 
     def paper_scores(
         self, model: str, scenario: str, task: str, source: str, target: str | None = None

@@ -5,7 +5,8 @@ import itertools
 from collections.abc import Collection, Mapping
 
 from xlbench.benchmarks import paper
-from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.benchmarks.benchmark import Scenario
+from xlbench.benchmarks.pairs import PairBenchmark
 from xlbench.benchmarks.paper import Head, Line, PaperTable, heads
 from xlbench.system import errors
 
@@ -30,72 +31,27 @@ def pretraining_label(tasks: Collection[str]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class SummaryBenchmark(Benchmark):
-    """Dialogues in the pivot's language, with summaries in all languages.
+class SummaryBenchmark(PairBenchmark):
+    """Dialogues in the pivot's language, with summaries in all languages, and more of both.
 
-    mono trains on the pivot's own summaries; cross on those in another language, `target`, or in
-    all others. semi is cross, or mono where the target is the pivot, with the pairs of a larger
-    corpus before the others in each epoch (the paper's section 6.1).
+    semi is cross, or mono where the target is the pivot, with the pairs of a larger corpus before
+    the others in each epoch (the paper's section 6.1).
 
     Attributes:
-      pairs: of each task, the (source, target) languages that it has.
       added: of each task that has a scenario semi, the tasks whose pairs come before its own;
         they share its languages among them.
       pretrained: what a second stage of pre-training may be made of, by short names: the task
         that it trains on, and the one whose validation examples it is judged by.
     """
 
-    pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    scenario_names: tuple[str, ...] = ('mono', 'cross', 'semi')
     added: Mapping[str, tuple[str, ...]] = dataclasses.field(hash=False, default_factory=dict)
     pretrained: Mapping[str, tuple[str, str]] = dataclasses.field(hash=False, default_factory=dict)
-    scenario_names: tuple[str, ...] = ('mono', 'cross', 'semi')
-
-    def task_names(self) -> tuple[str, ...]:
-        """Lists every SeqIO task of the benchmark: each task in each of its pairs."""
-        return tuple(
-            self.task_name(task, *pair) for task in self.tasks for pair in self.pairs[task]
-        )
-
-    def task_name(self, task: str, source: str, target: str | None = None) -> str:
-        """The SeqIO task of one task and pair; the target defaults to the source."""
-        name = super().task_name(task, source, target)
-        if (source, target or source) not in self.pairs[task]:
-            known = ', '.join(' -> '.join(pair) for pair in self.pairs[task])
-            raise errors.UserError(
-                f'{self.name} {task} has no {source} -> {target or source}; it has {known}'
-            )
-        return name
 
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
-        source = source or self.pivot
         if name == 'semi':
-            return self._semi(task, source, target)
-        if name == 'mono':
-            target = target or source
-            if target != source:
-                raise errors.UserError(
-                    f"scenario 'mono' has the same source and target, got {source} -> {target}; "
-                    "for another target use 'cross'"
-                )
-        targets = self._targets(task, source, target)
-        if name == 'cross' and (not targets or source in targets):
-            raise errors.UserError(
-                f"scenario 'cross' of {self.name} {task} goes from {self.pivot} to another "
-                f'language, got {source} -> {target or source}'
-            )
-        train = tuple(self.task_name(task, source, t) for t in targets)
-        mixture = train[0] if target else f'{self.name}_cross_{task}'
-        return Scenario(name, mixture, train, train, task, source, target)
-
-    def _targets(self, task: str, source: str, target: str | None) -> list[str]:
-        """The target languages of a scenario: the one that is named, or all but the source."""
-        if target:
-            return [target]
-        # Translated dialogues are in the language of their summary, not in the pivot's.
-        pairs = [pair for pair in self.pairs[task] if pair[0] == source] or self.pairs[task]
-        return [t for _, t in pairs if t != source]
+            return self._semi(task, source or self.pivot, target)
+        return super()._scenario(name, task, source, target)
 
     def _semi(self, task: str, source: str, target: str | None) -> Scenario:
         """The scenario of a task's pairs behind those of the tasks that are `added` to it."""
@@ -167,8 +123,6 @@ class SummaryBenchmark(Benchmark):
 
         That is cross into all languages, semi, and each combination of tasks of pre-training.
         """
-        several = [t for t in self.tasks if sum(a == self.pivot for a, _ in self.pairs[t]) > 1]
-        cross = [self.scenario('cross', task) for task in several]
         semi = [
             self.scenario('semi', task, target=target)
             for task in self.added
@@ -181,7 +135,7 @@ class SummaryBenchmark(Benchmark):
             for target in (None, *(lang for lang in self.languages if lang != self.pivot))
             if len((scenario := self.pretraining('+'.join(words), target)).train) > 1
         }
-        return (*cross, *semi, *pretraining.values())
+        return (*super().scenarios(), *semi, *pretraining.values())
 
 
 SUMMARIZE = '[summarize]'  # The token that mDialBART reads before a dialogue to sum up.

@@ -1,6 +1,6 @@
 """ConvSumX: English conversations and summaries of them in four languages (arXiv:2307.04018)."""
 
-from xlbench.benchmarks.clidsum import SummaryBenchmark
+from xlbench.benchmarks.pairs import PairBenchmark
 
 _SUMMARIES = (('en', 'en'), ('en', 'zh'), ('en', 'fr'), ('en', 'uk'))
 # The published files; of the meetings there is no published number of the other splits.
@@ -12,7 +12,7 @@ _TITLES = {'dialogsumx': 'everyday dialogues', 'qmsumx': 'meetings, asked about 
 
 # What a task reads and writes: a conversation and its summary; with summary behind its name, the
 # English summary and that in another language.
-CONVSUMX = SummaryBenchmark(
+CONVSUMX = PairBenchmark(
     name='convsumx',
     tasks=tuple(f'{corpus}{kind}' for kind in ('', 'summary') for corpus in _SIZES),
     languages=('en', 'zh', 'fr', 'uk'),
@@ -28,7 +28,6 @@ CONVSUMX = SummaryBenchmark(
     split_sizes={
         f'{corpus}{kind}': sizes for kind in ('', 'summary') for corpus, sizes in _SIZES.items()
     },
-    scenario_names=('mono', 'cross'),
     pairs={
         f'{corpus}{kind}': pairs
         for kind, pairs in (('', _SUMMARIES), ('summary', _SUMMARIES[1:]))

@@ -1,7 +1,7 @@
 """CrossSum: summaries of BBC articles in another language (arXiv:2112.08804)."""
 
 from xlbench.benchmarks import languages
-from xlbench.benchmarks.clidsum import SummaryBenchmark
+from xlbench.benchmarks.pairs import PairBenchmark
 
 _LANGUAGES = (
     'en', 'am', 'ar', 'az', 'bn', 'my', 'zh', 'fr', 'gu', 'ha', 'hi', 'ig', 'id', 'ja', 'rn', 'ko',
@@ -9,7 +9,7 @@ _LANGUAGES = (
     'tr', 'uk', 'ur', 'vi', 'yo',
 )  # fmt: skip
 # Of the 1,500 pairs those with English on a side, and each language with itself.
-CROSSSUM = SummaryBenchmark(
+CROSSSUM = PairBenchmark(
     name='crosssum',
     tasks=('news',),
     languages=_LANGUAGES,
@@ -17,7 +17,6 @@ CROSSSUM = SummaryBenchmark(
     scores=('rouge_l', 'rouge_2', 'rouge_1'),
     title='CrossSum: Beyond English-Centric Cross-Lingual Summarization for 1,500+ Language Pairs',
     arxiv='2112.08804',
-    scenario_names=('mono', 'cross'),
     pairs={
         'news': (
             *(('en', lang) for lang in _LANGUAGES),

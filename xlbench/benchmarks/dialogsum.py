@@ -1,10 +1,10 @@
 """DialogSum: English dialogues, their summaries and their topics (arXiv:2105.06762)."""
 
-from xlbench.benchmarks.clidsum import SummaryBenchmark
+from xlbench.benchmarks.pairs import PairBenchmark
 
 _TASKS = {'summary': 'summary of everyday dialogues', 'topic': 'their topic, in a few words'}
 
-DIALOGSUM = SummaryBenchmark(
+DIALOGSUM = PairBenchmark(
     name='dialogsum',
     tasks=tuple(_TASKS),
     languages=('en',),

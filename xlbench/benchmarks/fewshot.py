@@ -10,20 +10,19 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks import paper
-from xlbench.benchmarks.benchmark import Scenario
 from xlbench.benchmarks.monolingual import MonolingualBenchmark
 from xlbench.benchmarks.paper import Head, Key, Line, PaperTable, heads
 from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
 from xlbench.system import errors
 
-# The settings of few-shot transfer before any shot: trained on English and evaluated everywhere, or
-# trained on the language itself, where it has more than shots.
-FEWSHOT_SCENARIOS = ('zero_shot', 'mono')
-
 
 @dataclasses.dataclass(frozen=True)
 class LabelBenchmark(MonolingualBenchmark):
     """Texts or words to label, each in one language; not parallel between languages.
+
+    Its settings are those before any shot (arXiv:2012.15682, section 4.1): zero_shot trains the
+    pivot and evaluates every language, mono trains the language itself, where it has more than
+    shots.
 
     Attributes:
       task_languages: the languages of each task, the pivot first.
@@ -32,7 +31,8 @@ class LabelBenchmark(MonolingualBenchmark):
       most_shots: of a label in a bucket; small corpora have buckets of fewer only.
     """
 
-    scenario_names: tuple[str, ...] = FEWSHOT_SCENARIOS
+    scenario_names: tuple[str, ...] = ('zero_shot', 'mono')
+    scores_pivot: bool = True
     task_languages: Mapping[str, tuple[str, ...]] = dataclasses.field(
         hash=False, default_factory=dict
     )
@@ -52,11 +52,6 @@ class LabelBenchmark(MonolingualBenchmark):
         """The languages of a task that have a split 'train'."""
         return (self.pivot,) if task in self.pivot_only else self.task_languages[task]
 
-    def official_size(self, task: str, split: str, source: str) -> int | None:
-        """The number of examples of a split in one language, as far as it is published."""
-        size = paper.printed_sizes(self.name).get((task, source, split))
-        return size or super().official_size(task, split, source)
-
     def shots(self, task: str) -> tuple[int, ...]:
         """The numbers of shots of a task (arXiv:2012.15682, section 4.1): its splits shots_1, ...
 
@@ -65,26 +60,6 @@ class LabelBenchmark(MonolingualBenchmark):
         self._check(task, None, None)
         most = min(self.most_shots, 4 if task in self.tagging else 8)
         return tuple(number for number in (1, 2, 4, 8) if number <= most)
-
-    def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
-        """One setting of one task (arXiv:2012.15682, section 4.1)."""
-        evaluate = self._named(task, (lang,) if lang else self.languages_of(task))
-        if name == 'zero_shot':
-            train = self._named(task, (self.pivot,))
-            mixture = f'{self.name}_zero_shot_{task}'
-            return Scenario(name, mixture, train, evaluate, task, lang, lang)
-        lang = self._needed(name, task, lang, self.train_languages(task))
-        return Scenario(
-            name, f'{self.name}_mono_{task}_{lang}', evaluate, evaluate, task, lang, lang
-        )
-
-    def scenarios(self) -> tuple[Scenario, ...]:
-        """Every scenario, each with a mixture of its own name."""
-        scenarios = []
-        for task in self.tasks:
-            scenarios += [self.scenario('zero_shot', task)]
-            scenarios += [self.scenario('mono', task, lang) for lang in self.train_languages(task)]
-        return tuple(scenarios)
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)

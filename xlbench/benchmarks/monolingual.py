@@ -15,10 +15,12 @@ class MonolingualBenchmark(Benchmark):
 
     Attributes:
       multi: the languages that the multilingual setting trains on; every other one is unseen.
+      scores_pivot: whether zero_shot evaluates the pivot, too.
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
     multi: tuple[str, ...] = ()
+    scores_pivot: bool = False
 
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark: each task in each of its languages."""
@@ -26,25 +28,21 @@ class MonolingualBenchmark(Benchmark):
             self.task_name(task, lang) for task in self.tasks for lang in self.languages_of(task)
         )
 
+    def train_languages(self, task: str) -> tuple[str, ...]:
+        """The languages of a task that have a split 'train'."""
+        return self.languages_of(task)
+
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
-        return self._in_language(name, task, source or target)
-
-    def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
-        """The scenario of a task.
-
-        Args:
-          name: one of `scenario_names`.
-          task: one of `tasks`.
-          lang: the language that is trained; of others, it narrows what they evaluate to one.
-        """
+        """The scenario of a language that is trained; of others, of what they evaluate."""
+        lang = source or target
         if name == 'mono':
-            lang = self._needed(name, task, lang, self.languages)
+            lang = self._needed(name, task, lang, self.train_languages(task))
             tasks = self._named(task, (lang,))
             return Scenario(name, f'{self.name}_mono_{task}_{lang}', tasks, tasks, task, lang, lang)
-        train, evaluated = self.multi, self.languages
+        train, evaluated = self.multi, self.languages_of(task)
         if name == 'zero_shot':
             train = (self.pivot,)
-            evaluated = tuple(other for other in self.languages if other != self.pivot)
+            evaluated = tuple(one for one in evaluated if self.scores_pivot or one != self.pivot)
         if lang not in (None, *evaluated):
             raise errors.UserError(
                 f"scenario 'zero_shot' trains on {self.pivot} and evaluates another language, got "
@@ -64,8 +62,9 @@ class MonolingualBenchmark(Benchmark):
         """Lists every scenario, each with a mixture of its own name."""
         scenarios = []
         for task in self.tasks:
-            scenarios += [self.scenario('mono', task, lang) for lang in self.languages]
-            scenarios += [self.scenario('zero_shot', task), self.scenario('multi', task)]
+            scenarios += [self.scenario('mono', task, one) for one in self.train_languages(task)]
+            several = (name for name in ('zero_shot', 'multi') if name in self.scenario_names)
+            scenarios += [self.scenario(name, task) for name in several]
         return tuple(scenarios)
 
     def _named(self, task: str, languages: tuple[str, ...]) -> tuple[str, ...]:

@@ -68,21 +68,54 @@ class ParallelBenchmark(Benchmark):
         )
 
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
-        if name in ('mono', 'mono_multitask'):
-            return self._monolingual(name, task, source, target)
-        if name == 'cross':
-            return self._cross(task, source, target)
+        if mistake := self._mistake(name, source, target):
+            raise errors.UserError(f'scenario {name!r} {mistake}')
         if name == 'zero_shot':
-            return self._zero_shot(task, source, target)
-        for key, value in (('source', source), ('target', target)):
-            if value is not None:
-                raise errors.UserError(
-                    f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
+            source = self.pivot
+        elif name == 'cross' and len(self._sources) == 1:
+            source = self._sources[0]
+        elif name in ('mono', 'mono_multitask'):
+            target = source
+        pairs = self.pairs(name, (source,) if source else ())
+        evaluate = tuple(
+            self.task_name(one, *pair)
+            for one in ((task,) if task else self.tasks)
+            for pair in pairs
+            if target in (None, pair[1])
+        )
+        words = (self.name, name, task, source if name != 'zero_shot' else '')
+        # A single task needs no mixture.
+        mixture = evaluate[0] if name == 'cross' and target else '_'.join(filter(None, words))
+        train = (self.task_name(task, self.pivot),) if name == 'zero_shot' else evaluate
+        return Scenario(name, mixture, train, evaluate, task or None, source, target)
+
+    def _mistake(self, name: str, source: str | None, target: str | None) -> str:
+        """Says why a scenario cannot be narrowed to languages, behind its name; '' if it can."""
+        got = f'got {source} -> {target}'
+        if name in ('mono', 'mono_multitask'):
+            if source is None:
+                return f'trains one language; give source, one of {", ".join(self._sources)}'
+            if target not in (None, source):
+                return (
+                    f'has the same source and target, {got}; for another target use '
+                    "'cross' or 'zero_shot'"
                 )
-        tasks = (task,) if task else self.tasks
-        train = tuple(self.task_name(t, lang) for t in tasks for lang in self._sources)
-        mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
-        return Scenario(name, mixture, train, train, task=task or None)
+        elif name == 'cross':
+            if target is not None and source in (None, target):
+                return (
+                    f'goes from one language to another, {got}; give two different ones, a source '
+                    'alone, or neither'
+                )
+        elif name == 'zero_shot':
+            if source not in (None, self.pivot) or target == self.pivot:
+                return (
+                    f'trains {self.pivot} -> {self.pivot} and evaluates from {self.pivot} into '
+                    f'another language, {got}'
+                )
+        elif value := source or target:
+            key = 'source' if source else 'target'
+            return f'covers all languages and takes no {key}, got {value!r}'
+        return ''
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name.
@@ -104,57 +137,6 @@ class ParallelBenchmark(Benchmark):
             for task, source in narrowed[name]
         ]
         return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
-
-    def _monolingual(
-        self, name: str, task: str, source: str | None, target: str | None
-    ) -> Scenario:
-        if source is None:
-            raise errors.UserError(
-                f'scenario {name!r} trains one language; give source, one of '
-                f'{", ".join(self._sources)}'
-            )
-        if target not in (None, source):
-            raise errors.UserError(
-                f'scenario {name!r} has the same source and target, got {source} -> {target}; '
-                "for another target use 'cross' or 'zero_shot'"
-            )
-        tasks = (task,) if task else self.tasks
-        train = tuple(self.task_name(t, source) for t in tasks)
-        mixture = f'{self.name}_{name}_' + (f'{task}_' if task else '') + source
-        return Scenario(name, mixture, train, train, task or None, source, source)
-
-    def _cross(self, task: str, source: str | None, target: str | None) -> Scenario:
-        if target is not None and (source is None or source == target):
-            raise errors.UserError(
-                f"scenario 'cross' goes from one language to another, got {source} -> {target}; "
-                'give two different ones, a source alone, or neither'
-            )
-        if source is None and len(self._sources) == 1:
-            source = self._sources[0]
-        sources = self._sources if source is None else (source,)
-        targets = self.languages if target is None else (target,)
-        train = tuple(self.task_name(task, s, t) for s in sources for t in targets if s != t)
-        mixture = f'{self.name}_cross_{task}' + (f'_{source}' if source else '')
-        if target is not None:
-            mixture = train[0]  # A single task needs no mixture.
-        return Scenario('cross', mixture, train, train, task, source, target)
-
-    def _zero_shot(self, task: str, source: str | None, target: str | None) -> Scenario:
-        if source not in (None, self.pivot) or target == self.pivot:
-            raise errors.UserError(
-                f"scenario 'zero_shot' trains {self.pivot} -> {self.pivot} and evaluates from "
-                f'{self.pivot} into another language, got {source} -> {target}'
-            )
-        targets = self.languages if target is None else (target,)
-        return Scenario(
-            'zero_shot',
-            f'{self.name}_zero_shot_{task}',
-            train=(self.task_name(task, self.pivot),),
-            evaluate=tuple(self.task_name(task, self.pivot, t) for t in targets if t != self.pivot),
-            task=task,
-            source=self.pivot,
-            target=target,
-        )
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)

@@ -54,12 +54,12 @@ class ReplyBenchmark(MonolingualBenchmark):
     num_responses: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
     num_mt_pairs: int = 0
 
-    def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
+    def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         """One setting, of one view (arXiv:2106.02017, section 3.2)."""
         if name not in TRANSLATED:
-            return super()._in_language(name, task, lang)
+            return super()._scenario(name, task, source, target)
         others = tuple(other for other in self.languages if other != self.pivot)
-        lang = self._needed(name, task, lang, others)
+        lang = self._needed(name, task, source or target, others)
         tasks, mixture = self._named(task, (lang,)), f'{self.name}_mt_{task}_{lang}'
         # Pairs that were written in the language are what these settings do without: the pairs
         # that were translated are English.
@@ -106,8 +106,3 @@ class ReplyBenchmark(MonolingualBenchmark):
         if split not in self.shares or source not in self.num_pairs:
             return None
         return round(self.shares[split] * self.num_pairs[source])
-
-    def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
-        """Returns whether a split has the published number of examples, up to `size_tolerance`."""
-        size = self.official_size(task, split, source)
-        return size is not None and abs(num_examples - size) <= self.size_tolerance * size
