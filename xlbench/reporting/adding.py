@@ -65,13 +65,12 @@ def add(
         ]
         if not found:
             place = f'{split} of {task}' if task else split
-            raise UserError(f'{workdir} has no predictions on {place}; it has {_places(groups)}')
+            there = sorted({f'{s} of {t}' for group in groups for t, s in group})
+            raise UserError(
+                f'{workdir} has no predictions on {place}; it has {", ".join(there) or "none"}'
+            )
         jobs = [(result, _suite(workdir, result, names, lang)) for result in found]
         return [result.folder for result, suite in jobs if suite and _write(result, suite)]
-
-
-def _places(groups: Sequence[dict]) -> str:
-    return ', '.join(sorted({f'{s} of {t}' for group in groups for t, s in group})) or 'none'
 
 
 def _suite(
@@ -164,10 +163,5 @@ def _write(result: Result, suite: metrics.Suite) -> bool:
         'hashes': {**facts.get('hashes', {}), **suite.hashes},
         'metrics': [*facts.get('metrics', []), *suite.written],
     }
-    ordered: dict[str, Json] = {}
-    for name, value in facts.items():  # In the order in which an evaluation writes them.
-        ordered[name] = entries.get(name, value)
-        if name == 'signatures':
-            ordered['hashes'] = entries['hashes']
-    results.write_files(result.folder, {**ordered, **entries}, lines)
+    results.write_files(result.folder, {**facts, **entries}, lines)
     return True

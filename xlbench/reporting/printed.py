@@ -79,7 +79,9 @@ def of_systems(
         home = TRANSLATION if key['task'] in TRANSLATION.tasks else benchmark
         same = [task for task, of in home.paper_tasks.items() if of == key['task']]
         for task in (key['task'], *same) if system else ():
-            pairs = [(key['source'], key['target'])] if 'source' in key else _pairs(home, key)
+            # Without languages a table has the mean over all pairs of a scenario.
+            is_one = not isinstance(home, ParallelBenchmark) or 'source' in key
+            pairs = [(key['source'], key['target'])] if is_one else home.pairs(key['scenario'])
             names = [home.task_name(task, *pair) for pair in pairs]
             cell = system.cell(OUR_NAMES.get(score, score), names)
             if cell.value is not None:
@@ -128,12 +130,6 @@ def gaps(
         names += [' '.join(filter(None, paths[place])) for place in sorted(missing)]
         said += [f'No run fills the {what} {", ".join(names).removesuffix(".")}.'] if names else []
     return said
-
-
-def _pairs(benchmark: Benchmark, key: Key) -> Sequence[tuple[str, str]]:
-    """All pairs of languages of a scenario, of which a table has the mean."""
-    assert isinstance(benchmark, ParallelBenchmark)
-    return benchmark.pairs(key['scenario'])
 
 
 def markdown(sheet: Sheet) -> str:

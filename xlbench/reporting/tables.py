@@ -5,6 +5,7 @@ A figure has its numbers as a table; nothing here loads matplotlib.
 """
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,13 +110,8 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Neighbouring columns of one group: [('sg', 5), ('qg', 5), ('', 1)]."""
-        spans: list[tuple[str, int]] = []
-        for column in self.columns:
-            if spans and spans[-1][0] == column.group:
-                spans[-1] = (column.group, spans[-1][1] + 1)
-            else:
-                spans.append((column.group, 1))
-        return spans
+        names = (column.group for column in self.columns)
+        return [(name, len(list(same))) for name, same in itertools.groupby(names)]
 
     @property
     def caption(self) -> str:

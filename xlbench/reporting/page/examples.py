@@ -5,16 +5,15 @@ text; only what no browser can show is replaced.
 """
 
 import contextlib
-import dataclasses
 import re
 from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.reporting import predictions
 from xlbench.reporting.page.style import Style
+from xlbench.reporting.predictions import Prediction
 from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.sections import Section
-from xlbench.reporting.systems import System
 from xlbench.reporting.tables import clean
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -23,35 +22,10 @@ MOST = 10_000  # Examples on a page.
 _CHARACTERS = 30_000_000  # Of all texts on a page: what a phone still opens.
 _MOST_SYSTEMS = 8
 _LONGEST = 20_000  # Characters of one text.
+_NOTHING = Prediction()  # Of a system that has not answered.
+# Its task and id, what was to be answered, and the line of each system.
+_Example = tuple[str, str, Prediction, Sequence[Prediction]]
 _UNSHOWN = re.compile('[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]')
-
-
-@dataclasses.dataclass
-class Example:
-    """An example of a task.
-
-    Attributes:
-      task: SeqIO task name.
-      id: of the example in its split.
-      input: what was to be answered.
-      references: what was expected, one or more.
-      texts: system -> what it wrote.
-      scores: system -> the score of that; where the predictions have one.
-      others: system -> the texts that it would have written next.
-    """
-
-    task: str
-    id: str
-    input: str
-    references: list[str]
-    texts: dict[str, str] = dataclasses.field(default_factory=dict)
-    scores: dict[str, float] = dataclasses.field(default_factory=dict)
-    others: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-
-    @property
-    def characters(self) -> int:
-        """How long all texts are together."""
-        return sum(map(len, (self.input, *self.references, *self.texts.values())))
 
 
 def content(section: Section, style: Style) -> dict[str, Json] | None:
@@ -60,75 +34,72 @@ def content(section: Section, style: Style) -> dict[str, Json] | None:
     They are read from the predictions of its runs: of each system those of the first seed. Where
     there are too many, they are chosen evenly.
     """
-    with_texts: list[System] = []
-    score = _score(section)
-    examples: dict[tuple[str, str], Example] = {}
+    written: list[dict[tuple[str, str], Prediction]] = []  # Of each system by (task, id).
+    first: dict[tuple[str, str], Prediction] = {}  # That of the first system which has it.
+    marks = []
     for system in style.ranked:
-        if len(with_texts) == _MOST_SYSTEMS:
+        if len(marks) == _MOST_SYSTEMS:
             break
         results: dict[str, Result] = {}
         for pick in system.picks:
             results = dict(pick.results) | results
-        added = [_add(examples, system, result, score) for _, result in sorted(results.items())]
-        if any(added):
-            with_texts.append(system)
-    if not examples:
+        rows = {
+            (task, key): row
+            for task, result in sorted(results.items())
+            for key, row in predictions.readable(result, MOST).items()
+        }
+        if rows:
+            written.append(rows)
+            marks.append({'name': system.name, 'mark': style.mark(system)})
+        for place, row in rows.items():
+            first.setdefault(place, row)
+    if not first:
         return None
     order = {task: i for i, task in enumerate(t for c in section.columns for t in c.tasks)}
-    every = sorted(examples.values(), key=lambda example: order.get(example.task, len(order)))
+    every = [
+        (*place, first[place], [rows.get(place, _NOTHING) for rows in written])
+        for place in sorted(first, key=lambda place: order.get(place[0], len(order)))
+    ]
+    scores = [row.scores for rows in written for row in rows.values()]
+    known = (s for s in section.scores if any(one.get(s) is not None for one in scores))
+    score = next(known, '')  # The main one, unless single examples have another alone.
     shown = _chosen(every)
-    tasks = list(dict.fromkeys(example.task for example in shown))
-    names = [system.name for system in with_texts]
+    tasks = list(dict.fromkeys(task for task, *_ in shown))
     return {
         'score': score,
-        'systems': [{'name': system.name, 'mark': style.mark(system)} for system in with_texts],
+        'systems': marks,
         'tasks': [_task(task) for task in tasks],
         'total': len(every),
         'examples': [
             [
-                tasks.index(example.task),
-                _shown(example.id),
-                _shown(example.input),
-                [_shown(text) for text in example.references],
-                [_shown(example.texts[n]) if n in example.texts else None for n in names],
-                [round(example.scores[n], 4) if n in example.scores else None for n in names],
-                [[_shown(text) for text in example.others.get(n, ())] for n in names],
+                tasks.index(task),
+                _shown(key),
+                _shown(asked.input),
+                list(map(_shown, asked.references or [asked.target] * bool(asked.target))),
+                [None if row.prediction is None else _shown(row.prediction) for row in rows],
+                [None if (x := row.scores.get(score)) is None else round(x, 4) for row in rows],
+                [_others(row) for row in rows],
             ]
-            for example in shown
+            for task, key, asked, rows in shown
         ],
     }
 
 
-def _add(
-    examples: dict[tuple[str, str], Example], system: System, result: Result, score: str
-) -> bool:
-    """Adds what a system wrote for a task; whether it wrote anything."""
-    rows = predictions.readable(result, MOST)
-    for key, row in rows.items():
-        references = row.references or [row.target] * bool(row.target)
-        example = examples.setdefault(
-            (result.task, key), Example(result.task, key, row.input, references)
-        )
-        if row.prediction is not None:
-            example.texts[system.name] = row.prediction
-        if (value := row.scores.get(score)) is not None:
-            example.scores[system.name] = value
-        with contextlib.suppress(UserError):  # Of a foreign list.
-            example.others[system.name] = row.texts(None)[1:]
-    return bool(rows)
+def _others(row: Prediction) -> list[str]:
+    """The texts that a system would have written next; none of a foreign list."""
+    with contextlib.suppress(UserError):
+        return list(map(_shown, row.texts(None)[1:]))
+    return []
 
 
-def _score(section: Section) -> str:
-    """The score that single examples have: the main one, else the next of the section's."""
-    results = [result for pick in section.picks for result in pick.results.values()]
-    first = [row for result in results for row in predictions.readable(result, 1).values()]
-    known = (s for s in section.scores if any(r.scores.get(s) is not None for r in first))
-    return next(known, '')
-
-
-def _chosen(every: Sequence[Example]) -> list[Example]:
+def _chosen(every: Sequence[_Example]) -> list[_Example]:
     """All examples, or evenly spaced ones, as many as a page may have."""
-    characters = sum(example.characters for example in every)
+    characters = sum(
+        len(text)
+        for _, _, asked, rows in every
+        for text in (asked.input, *(asked.references or [asked.target]),
+                     *(row.prediction or '' for row in rows))
+    )  # fmt: skip
     count = min(len(every), MOST, len(every) * _CHARACTERS // max(characters, 1))
     return [every[i * len(every) // count] for i in range(count)]
 
