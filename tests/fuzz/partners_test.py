@@ -25,7 +25,7 @@ from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.tracking import unsent
+from xlbench.tracking import following
 from xlbench.translation import engines, memory, programs, servers
 from xlbench.zoo import __main__ as zoo, page
 
@@ -51,9 +51,10 @@ def test_a_cache_of_translations(tmp_path):
 
 
 def test_rows_that_were_not_sent(tmp_path):
-    kept, path = unsent.Unsent(tmp_path), tmp_path / unsent.FILE
+    kept, path = following.Unsent(tmp_path), tmp_path / following.UNSENT
     for step in range(8):
-        kept.add('wandb', unsent.Row(step, {'loss': 1 / (step + 1)}, {'eval': [('a', 'b', 'c')]}))
+        row = following.Row(step, {'loss': 1 / (step + 1)}, {'eval': [('a', 'b', 'c')]})
+        kept.add('wandb', row)
     whole = path.read_bytes()
     for case in cases.each('rows that were not sent', 40):
         case.harm_file(path, whole)

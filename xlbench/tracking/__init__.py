@@ -1,8 +1,8 @@
 """Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
 
   contract     a tracker: three methods
-  following    the trackers that config.trackers names, each in a thread of its own
-  unsent       what a tracker has not taken, until it takes it
+  following    the trackers that config.trackers names, each in a thread of its own, and what they
+               have not taken
   tensorboard  event files in the workdir
   wandb        Weights & Biases
   mlflow       MLflow

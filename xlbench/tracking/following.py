@@ -2,19 +2,21 @@
 
 The workdir's own files are the truth, and a tracker is a copy for people to look at. One that fails
 is left out from then on, and the run's log says so once. What it has not taken is in unsent.jsonl,
-and is the first that it gets when the same command is run again; see xlbench/tracking/unsent.py.
+and is the first that it gets when the same command is run again.
 """
 
 import collections
 import contextlib
 import dataclasses
 import importlib.util
+import math
+import os
 import pathlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from ml_collections import ConfigDict
@@ -24,12 +26,10 @@ from xlbench.settings import blocks
 from xlbench.system import files, locks, logs, untrusted
 from xlbench.system.errors import UserError, located
 from xlbench.system.files import Json
-from xlbench.tracking import unsent
-from xlbench.tracking.contract import Run, Samples, Tracked, Tracker
-from xlbench.tracking.unsent import Row, Unsent
+from xlbench.tracking.contract import Run, Sample, Samples, Tracked, Tracker
 
-# Which run of each tracker this workdir is; see `Tracked`.
-FILE = 'trackers.json'
+# Which run of each tracker this workdir is, see `Tracked`; and the rows that one has not taken.
+FILE, UNSENT = 'trackers.json', 'unsent.jsonl'
 # Rows that a tracker may be behind, as while a network is down.
 MOST_BEHIND = 20_000
 # Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
@@ -168,9 +168,92 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
 
 def send_left(config: ConfigDict, workdir: str) -> None:
     """Sends what the trackers of a finished run have not taken, if there is any."""
-    if untrusted.file(workdir, unsent.FILE) is not None:
+    if untrusted.file(workdir, UNSENT) is not None:
         with locks.folder(workdir), contextlib.closing(open_log(config, workdir)) as log:
             log.finish()
+
+
+class Row(NamedTuple):
+    """Numbers and samples of one step; see `Tracker.write`."""
+
+    step: int
+    scalars: Mapping[str, float]
+    samples: Samples
+
+
+class _Line(msgspec.Struct):
+    """A row in the file. A number that JSON does not have is null there."""
+
+    tracker: str
+    step: int
+    scalars: Mapping[str, float | None]
+    samples: Mapping[str, Sequence[Sample]]
+
+    def row(self) -> Row:
+        numbers = {tag: math.nan if one is None else one for tag, one in self.scalars.items()}
+        return Row(self.step, numbers, self.samples)
+
+
+class Unsent:
+    """The rows that trackers have not taken, in a file of the workdir, until they take them.
+
+    Args:
+      workdir: of the run.
+    """
+
+    def __init__(self, workdir: str | os.PathLike):
+        self._folder, self._writing = pathlib.Path(workdir), threading.Lock()
+
+    def rows(self, until: int | None, say: Callable[[str], None]) -> dict[str, list[Row]]:
+        """Reads the rows of each tracker, in the order in which they were written.
+
+        Args:
+          until: the step that the run goes on from: it sends later rows again, so they are removed.
+          say: is told of lines that are no rows, which are removed, too.
+        """
+        found: dict[str, list[Row]] = {}
+        with self._writing:
+            lines, unread = self._lines()
+            kept = [line for line in lines if until is None or line.step <= until]
+            if unread:
+                say(f'{UNSENT}: {unread} lines that cannot be read were left out')
+            if unread or len(kept) < len(lines):
+                self._write(kept)
+        for line in kept:
+            found.setdefault(line.tracker, []).append(line.row())
+        return found
+
+    def add(self, tracker: str, row: Row) -> None:
+        """Appends a row."""
+        with self._writing:
+            untrusted.file(self._folder, UNSENT)
+            with open(self._folder / UNSENT, 'ab') as file:
+                file.write(msgspec.json.encode(_Line(tracker, *row)) + b'\n')
+
+    def replace(self, tracker: str, rows: Sequence[Row]) -> None:
+        """Makes these the tracker's rows; without rows of any tracker, there is no file."""
+        with self._writing:
+            kept = [line for line in self._lines()[0] if line.tracker != tracker]
+            self._write(kept + [_Line(tracker, *row) for row in rows])
+
+    def _write(self, lines: Sequence[_Line]) -> None:
+        if lines:
+            files.write(self._folder / UNSENT, msgspec.json.Encoder().encode_lines(lines))
+        else:
+            (self._folder / UNSENT).unlink(missing_ok=True)
+
+    def _lines(self) -> tuple[list[_Line], int]:
+        """Reads the rows, and counts the lines that are malformed."""
+        path, found, unread = untrusted.file(self._folder, UNSENT), list[_Line](), 0
+        if path is None:
+            return found, unread
+        with untrusted.open_regular(path) as file:
+            while text := file.readline(untrusted.LINE_BYTES.value):
+                try:
+                    found.append(files.parse_json(text, _Line, UNSENT))
+                except UserError:
+                    unread += 1
+        return found, unread
 
 
 class _Worker:
@@ -239,7 +322,7 @@ class _Worker:
                     else 'it has every row'
                 )
             except OSError as error:
-                rest = f'it does not get the rest, as {unsent.FILE} cannot be written: {error}'
+                rest = f'it does not get the rest, as {UNSENT} cannot be written: {error}'
         self._say(f'the tracker {self.name!r} {why}; {rest}')
 
     def _follow(self, run: Run) -> None:
