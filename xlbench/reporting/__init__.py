@@ -7,9 +7,8 @@
   sections  sorts runs by benchmark and split; which systems are best
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
-  pages     tables in the form of a benchmark's paper
   command_lines  the command that made a workdir, for a reader
-  layout    which rows and columns the tables of a section have
+  layout    which rows and columns the tables of a section have, also in the form of its paper
   paper_tables  the tables and figures of a paper, by their numbers
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns; a figure with its numbers
@@ -27,6 +26,6 @@
 
 __all__ = [
     'adding', 'command_lines', 'comparisons', 'costs', 'documents', 'drawing', 'layout',
-    'leaderboard', 'lengths', 'notes', 'page', 'pages', 'paper_tables', 'predictions', 'printed',
+    'leaderboard', 'lengths', 'notes', 'page', 'paper_tables', 'predictions', 'printed',
     'render', 'results', 'scored', 'screen', 'sections', 'statistics', 'systems', 'tables',
 ]  # fmt: skip
