@@ -32,8 +32,8 @@ def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
             ]
             corpus, rows = metrics.score(suite, targets, [[text] for text in texts])
             folder = path / 'eval' / str(step) / 'test' / task
-            signatures = {type(suite).__name__: suite.signature}
-            change(folder, {'scores': dict(corpus), 'signatures': signatures})
+            facts = {'scores': dict(corpus), 'metrics': [metrics.specs.to_spec(suite)]}
+            change(folder, facts)
             lines = [
                 {'id': j, 'input': '', 'target': targets[j], 'prediction': texts[j], 'scores': row}
                 for j, row in enumerate(rows)
@@ -239,16 +239,19 @@ def test_other_examples_and_changed_texts_have_no_test(tmp_path):
     ],
     ids=lambda metric: type(metric).__name__,
 )
-def test_a_metric_is_made_again_from_its_signature(tmp_path, metric):
+def test_a_metric_is_made_again_from_its_spec(tmp_path, metric):
     targets, texts = ['Das ist ein Haus.', 'Wo?'], ['Das ist kein Haus!', 'wo?']
     ((score, value),) = metric(targets, texts).items()
     write_workdir(tmp_path / 'run', 0.0, baselines=False)
     result = results.read_run(tmp_path / 'run').at(10, 'test')['mtg_qg_de_de']
-    name = type(metric).__name__
-    for signature, made in ((metric.signature, True), ('nrefs:1', False)):
-        changed = msgspec.structs.replace(result, signatures={name: signature, 'Other': 'x'})
-        scorer = comparisons._scorer(changed, score)
+    spec = metrics.specs.to_spec(metric)
+    broken = {**spec, 'kwargs': {name: ['x'] for name in spec['kwargs']}}
+    for known, stored, made in (
+        ([broken, spec], value, True), ([broken], value, False), ([spec], value + 1, False),
+    ):  # fmt: skip
+        changed = msgspec.structs.replace(result, metrics=known, scores={score: stored})
+        scorer = comparisons._scorer(changed, score, texts, [targets])
         assert (scorer is not None) == made
         if scorer:
             assert scorer.corpus_score(texts, [targets]).score == pytest.approx(value)
-            assert str(scorer.get_signature()) == signature
+            assert str(scorer.get_signature()) == metric.signature

@@ -32,24 +32,25 @@ class _OfSacreBleu:
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
-        scorer = self._scorer()
+        scorer = self.corpus_scorer()
         # sacrebleu knows the number of references only after it has scored something.
         _corpus_score(scorer, [['a'] * count for count in counts], ['a'] * len(counts))
         return str(scorer.get_signature())
 
     def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
         """The score of the corpus: not the mean over examples."""
-        return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
+        return {self.score_name: _corpus_score(self.corpus_scorer(), targets, predictions)}
 
     def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
         rows = contract.check_references(targets, predictions)
-        scorer = self._scorer(of_texts=True)
+        scorer = self.corpus_scorer(of_texts=True)
         return [
             {self.score_name: scorer.sentence_score(prediction, row).score}
             for row, prediction in zip(rows, predictions, strict=True)
         ]
 
-    def _scorer(self, of_texts: bool = False) -> Scorer:
+    def corpus_scorer(self, of_texts: bool = False) -> Scorer:
+        """Returns what scores corpora, or `of_texts` alone."""
         return _made(type(self).scorer, tuple(self._options(of_texts).items()))
 
     def _options(self, of_texts: bool) -> dict[str, str | int]:

@@ -5,6 +5,7 @@ and TER the counts are resampled, and any other score is computed again from the
 resample by the metric that metrics.json names.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import statistics
@@ -12,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from xlbench import metrics
-from xlbench.metrics.bleu import TOKENIZERS
+from xlbench.metrics import bleu, specs
 from xlbench.reporting import predictions, statistics as tests
 from xlbench.reporting.predictions import Prediction
 from xlbench.reporting.results import LOSSES, Result
@@ -27,7 +27,6 @@ from xlbench.reporting.tables import Column, Table
 from xlbench.system import errors
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
-_LABELS = {'bleu': 'SacreBleu', 'chrf': 'ChrF', 'ter': 'Ter'}  # Score -> how labels begin.
 _OF_EVALUATIONS = (*LOSSES, 'log_probability')  # Scores that no metric gives.
 
 
@@ -286,8 +285,9 @@ def _of_corpus(
         if references != [rows[key].references or [rows[key].target] for key in keys]:
             raise _Untested('the references of the runs are not the same')
     result = system.results[0]
-    if metric := _scorer(result, score):
-        streams = list(map(list, itertools.zip_longest(*references)))
+    streams = list(map(list, itertools.zip_longest(*references)))
+    texts = [row.prediction or '' for row in system.rows[0].values()]
+    if metric := _scorer(result, score, texts, streams):
         limit = _COUNTS
 
         def parts(rows: Mapping[str, Prediction]) -> np.ndarray:
@@ -361,38 +361,17 @@ def _function(
     return checked, suite.num_predictions
 
 
-def _scorer(result: Result, score: str) -> Metric | None:
-    """Returns what made a score, by its signature; None if sacreBLEU did not."""
-    word = score.partition('_')[0].removesuffix('pp')  # chrF++ is chrF with other options.
-    for name, signature in result.signatures.items():
-        if name.startswith(_LABELS.get(word, '?')):
-            parts = dict(part.split(':', 1) for part in signature.split('|') if ':' in part)
-            try:
-                return _of_signature(word, parts)
-            except (KeyError, ValueError):  # It may be anybody's.
-                return None
+def _scorer(
+    result: Result, score: str, texts: Sequence[str], streams: Sequence[Sequence[str]]
+) -> Metric | None:
+    """Finds what of sacreBLEU gave a score of these texts; None if it was something else."""
+    for spec in result.metrics:
+        if str(spec.get('metric')).startswith(f'{bleu.__name__}:'):
+            # Anybody may have written it.
+            with contextlib.suppress(errors.UserError, AttributeError, TypeError, ValueError):
+                metric = specs.from_spec(spec)
+                found = metric.corpus_scorer().corpus_score(texts, streams).score
+                is_near = abs(found - result.scores[score]) <= _CLOSE
+                if is_near and metric.score_name == score.partition('_')[0]:
+                    return metric.corpus_scorer()
     return None
-
-
-def _of_signature(word: str, parts: Mapping[str, str]) -> Metric:
-    """sacreBLEU's metric with the options that its signature has.
-
-    Example: 'bleu', {'case': 'mixed', 'tok': '13a', 'smooth': 'exp', ...} -> BLEU(tokenize='13a')
-    """
-    if word == 'bleu':
-        if parts['tok'] not in TOKENIZERS:
-            raise ValueError(parts['tok'])
-        return BLEU(lowercase=parts['case'] == 'lc', tokenize=parts['tok'], force=True)
-    if word == 'chrf':
-        return CHRF(
-            char_order=int(parts['nc']),
-            word_order=int(parts['nw']),
-            lowercase=parts['case'] == 'lc',
-            whitespace=parts['space'] == 'yes',
-        )
-    return TER(
-        normalized=parts['norm'] == 'yes',
-        no_punct=parts['punct'] == 'no',
-        asian_support=parts['asian'] == 'yes',
-        case_sensitive=parts['case'] == 'mixed',
-    )
