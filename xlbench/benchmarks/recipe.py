@@ -8,13 +8,10 @@ The flags of a command may hold placeholders, which are filled when all folders 
   {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
 """
 
-import collections
 import dataclasses
-import functools
 import itertools
-import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks.benchmark import Benchmark
@@ -144,21 +141,10 @@ class Recipe:
         named = {one.name: one for one in experiments}
 
         def shown(table: PaperTable) -> tuple[str, ...]:
-            cells = collections.defaultdict(list)  # Names in a cell's key -> keys with these names.
-            for key in table.keys:
-                cells[frozenset(key)].append(key)
-
-            @functools.cache
-            def shared(names: frozenset[str]) -> list[tuple[Callable, set]]:
-                both = [(names & group, keys) for group, keys in cells.items() if names & group]
-                picks = [(operator.itemgetter(*sorted(common)), keys) for common, keys in both]
-                return [(pick, set(map(pick, keys))) for pick, keys in picks]
-
-            return tuple(
-                name
-                for name, one in named.items()
-                if any(pick(one.key) in values for pick, values in shared(frozenset(one.key)))
-            )
+            # No experiment is of a single score.
+            cells = {frozenset(key.items() - {('score', key.get('score'))}) for key in table.keys}
+            keys = [dict(cell) for cell in cells]
+            return tuple(n for n, one in named.items() if any(_agree(one.key, k) for k in keys))
 
         tables = (
             dataclasses.replace(table, experiments=table.experiments or shown(table))
@@ -191,6 +177,11 @@ class Recipe:
         )
         whom = ', '.join(self.stand_ins.get(one, one) for one in replaced)
         return dataclasses.replace(recipe, stand_ins={**recipe.stand_ins, name: whom})
+
+
+def _agree(first: Key, second: Key) -> bool:
+    shared = first.keys() & second.keys()
+    return bool(shared) and all(first[name] == second[name] for name in shared)
 
 
 def matrix(**axes: Iterable[str]) -> list[dict[str, str]]:
