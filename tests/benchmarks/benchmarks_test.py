@@ -163,7 +163,7 @@ def test_a_task_is_a_mixture_of_itself():
         ('clidsum', ('semi', 'xsamsum'), "'semi' .* of xmediasum40k, xmediasum40ksummarize, got"),
         ('clidsum', ('semi', 'xmediasum40k', 'de', 'zh'), 'has no de -> zh; it has en -> en'),
         ('translation', ('cross', 'wmt20', 'de', 'zh'), 'has no de -> zh; it has en'),
-        ('translation', ('cross', 'wmt20', None, 'en'), 'from en to another language, got en -> en'),
+        ('translation', ('cross', 'wmt20', None, 'en'), 'to another language, got en -> en'),
     ],
 )
 def test_wrong_scenarios_are_refused_in_one_line(name, arguments, message):

@@ -345,7 +345,8 @@ def test_own_scales(tmp_path):
 def replies_run(folder, task: str, rouge: float, **texts):
     """A workdir that was scored on English replies; `texts` is what it wrote to each message."""
     name = f'mrs_{task}_en_en'
-    config = {'data': {'mixture': f'mrs_mono_{task}_en'}, 'model': {'family': 'mt5'}}
+    stages = {'stage1': {'mixture': f'mrs_mono_{task}_en'}}
+    config = {'stages': stages, 'model': {'family': 'mt5'}}
     folder.mkdir()
     (folder / 'config.json').write_text(json.dumps({'config': config, 'data': 'sample'}))
     scores = {'mrs_rouge': rouge, 'dist_1': 2.5, 'dist_2': 3.5}

@@ -312,7 +312,8 @@ def test_a_system_without_a_model_joins_the_tables_of_all_models(tmp_path, capsy
     scenario = MRS.scenario('mono', 'generation', 'de')
     folders = []
     for model in ('mt5', 'mbart'):
-        info = {'config': {'model': {'family': model}, 'data': {'mixture': scenario.mixture}}}
+        stages = {'stage1': {'mixture': scenario.mixture}}
+        info = {'config': {'model': {'family': model}, 'stages': stages}}
         folders.append(
             workdir_files.write_workdir(
                 tmp_path / model, lambda *_: 5.0, data='files', mixture=scenario.mixture,

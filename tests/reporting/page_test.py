@@ -133,7 +133,7 @@ def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(t
             tmp_path / name,
             lambda step, task, by=(de, en): by[task.endswith('en')],
             tasks=tasks,
-            info={'config': {'data': {'mixture': mixture}, 'model': {'family': name}}}.items(),
+            info={'config': {'stages': {'one': {'mixture': mixture}}, 'model': {'family': name}}},
         )
     section = section_of(*(tmp_path / name for name in scores))
     style = style_lib.of_section(section)

@@ -31,7 +31,7 @@ def write_workdir(
     """A workdir with `rouge`, or `rouge(step, task)`, of each task, and baselines at 10, 20, 30."""
     mixture, tasks = mixture or scenario.mixture, tasks or scenario.evaluate
     path.mkdir(parents=True)
-    config = {'seed': seed, 'data': {'mixture': mixture}, 'evals': {'de': {'task': 'mtg_qg_de_de'}}}
+    config = {'seed': seed, 'stages': {'stage1': {'mixture': mixture}}}
     facts = {'config': config, 'data': data, 'seed': seed, 'git': 'abc123', 'devices': '1 x cpu'}
     facts |= {'versions': {'jax': '0.10.2'}, 'dtype': 'float32', **dict(info)}
     (path / 'config.json').write_text(json.dumps(facts))

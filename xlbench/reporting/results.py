@@ -6,7 +6,6 @@ workdir/eval/<step>/<task>/metrics.json        scores, signatures, number of exa
 workdir/eval/baselines/<name>/<task>/metrics.json
 """
 
-import collections
 import contextlib
 import dataclasses
 import functools
@@ -160,11 +159,9 @@ class Run:
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
         """The benchmark scenario the config trains on; None if it is none of ours."""
-        for name in [*self.stage_mixtures, *_mixture_names(self.config)]:
-            try:
+        for name in self.stage_mixtures:
+            with contextlib.suppress(errors.UserError):
                 return benchmarks.parse_mixture(name)
-            except errors.UserError:
-                continue
         return None
 
     @property
@@ -437,23 +434,3 @@ def _choosing_split(config: Mapping[str, Json]) -> str:
     score = best.get('score') if isinstance(best, dict) else ''
     block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
     return str(block.get('split')) if isinstance(block, dict) else ''
-
-
-def _mixture_names(config: Mapping[str, Json]) -> list[str]:
-    """Strings of the config that may name what is trained on, the likeliest first.
-
-    Breadth first, and a key called mixture before one called task: evaluators name tasks too, but
-    deeper down.
-    """
-    names: dict[str, list[str]] = {'mixture': [], 'task': []}
-    queue = collections.deque([config])
-    while queue:
-        block = queue.popleft()
-        for key, value in block.items():
-            if isinstance(value, dict):
-                queue.append(value)
-            elif isinstance(value, list):
-                queue.extend(item for item in value if isinstance(item, dict))
-            elif isinstance(value, str) and key in names:
-                names[key].append(value)
-    return names['mixture'] + names['task']

@@ -297,7 +297,7 @@ def repeats(picks: list[Pick]) -> list[str]:
         if again.step != first.step:
             said = f'not comparable, as it ends at step {again.step} and the other at {first.step}'
         elif differing := _differences(again, first):
-            task, score, size = max(differing, key=lambda one: one[2])
+            size, score, task = max(differing)
             said = f'scores differ, by up to {size:.3g} ({score} of {task})'
         notes.append(
             f'{_place(again)} repeats {_place(first)}, seed {first.run.seed}, and is left out of '
@@ -306,16 +306,14 @@ def repeats(picks: list[Pick]) -> list[str]:
     return notes
 
 
-def _differences(again: Pick, first: Pick) -> list[tuple[str, str, float]]:
-    """Task, score and size of each difference; infinite where one of them lacks the score."""
+def _differences(again: Pick, first: Pick) -> list[tuple[float, str, str]]:
+    """Size, score and task of each difference; infinite where one of them lacks the score."""
     found = []
     for task, result in first.results.items():
         others = again.results[task].scores
-        for score in dict.fromkeys([*result.scores, *others]):
-            pair = [scores.get(score, math.nan) for scores in (result.scores, others)]
-            if pair[0] != pair[1]:
-                size = abs(pair[0] - pair[1])
-                found.append((task, score, math.inf if math.isnan(size) else size))
+        for score in result.scores.keys() | others.keys():
+            size = abs(result.scores.get(score, math.inf) - others.get(score, math.inf))
+            found += [(size, score, task)] if size else []
     return found
 
 
