@@ -16,7 +16,6 @@ import msgspec
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
-from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.reporting import command_lines, costs, layout, notes, sections as sections_lib, systems
 from xlbench.reporting.results import Run, read_run, without
 from xlbench.reporting.sections import Section
@@ -265,46 +264,24 @@ def _part_of_sweeps(same: Sequence[System]) -> Part:
 
 
 def _headline(same: Sequence[System]) -> str:
-    """The mean score over languages without adaptation, and with the most shots of one method.
-
-    It is the method that adapts the most languages; of several, the full model comes first.
-    """
-    groups = {group for system in same for group in system.groups if group.start == 'source'}
-    methods = {group.method for group in groups if group.shots}
-    ordered = sorted(methods, key=lambda name: (name != 'full', name))
-    if not ordered:
-        return ''
-    by_method = {method: _languages(same, method) for method in ordered}
-    method = max(ordered, key=lambda name: len(by_method[name][1]))
-    shots, languages = by_method[method]
-    if not languages:
-        return ''
-
-    def mean_over(group: Group) -> Cell:
-        groups = [group._replace(language=lang) for lang in languages]
-        means = [statistics.fmean(system.groups[g].mean for g in groups) for system in same]
-        return _mean_cell(list(map(Cell, means)))
-
-    zero, high = mean_over(Group('', 0, ZERO_SHOT)), mean_over(Group('', shots, method))
-    over = f'mean over {len(languages)} languages' if len(languages) > 1 else languages[0]
-    how = sweep_tables.METHODS.get(method, method)
-    return f'{same[0].metric}, {over}, K=0: {zero}, K={shots} ({how}): {high}'
-
-
-def _languages(same: Sequence[System], method: str) -> tuple[int, list[str]]:
-    """The most shots, and the languages that every sweep scores with these and with none."""
-    shots = max(k for system in same for k in system.shots(method=method, start='source'))
-    needed = [
-        (system.groups, group)
-        for system in same
-        for group in (Group('', 0, ZERO_SHOT), Group('', shots, method))
+    """The mean score over languages without adaptation, and with the most shots of `System.way`."""
+    way, shots = same[0].way, max((k for system in same for k in system.way_shots), default=0)
+    ends = (0, shots)
+    languages = [
+        lang for lang in same[0].languages if all(one.stats(lang, k) for one in same for k in ends)
     ]
-
-    def has_rows(lang: str) -> bool:
-        stats = (groups.get(group._replace(language=lang)) for groups, group in needed)
-        return all(one and one.rows for one in stats)
-
-    return shots, list(filter(has_rows, same[0].languages))
+    if way.start != 'source' or not shots or not languages:
+        return ''
+    zero, high = (
+        _mean_cell([
+            Cell(statistics.fmean(system.stats(lang, k).mean for lang in languages))
+            for system in same
+        ])
+        for k in ends
+    )  # fmt: skip
+    over = f'mean over {len(languages)} languages' if len(languages) > 1 else languages[0]
+    how = sweep_tables.METHODS.get(way.method, way.method)
+    return f'{same[0].metric}, {over}, K=0: {zero}, K={shots} ({how}): {high}'
 
 
 def _tables(same: Sequence[System]) -> list[Table]:
