@@ -85,28 +85,6 @@ def test_zero_shot_never_trains_what_it_evaluates():
     assert MTG.scenario('zero_shot', task='tg', target='de').evaluate == ('mtg_tg_en_de',)
 
 
-def test_a_benchmark_whose_inputs_are_in_one_language():
-    """Nothing else of it has to be said for names, scenarios and mistakes to be right."""
-    benchmark = benchmarks.ParallelBenchmark(
-        name='digest', tasks=('chats', 'talks'), languages=('en', 'de', 'zh'), sources=('en',),
-        task_titles={}, scores=('rouge_l',), title='', arxiv='', scenario_names=('mono', 'cross'),
-    )  # fmt: skip
-    assert benchmark.task_names()[:3] == (
-        'digest_chats_en_en', 'digest_chats_en_de', 'digest_chats_en_zh',
-    )  # fmt: skip
-    assert [scenario.mixture for scenario in benchmark.scenarios()] == [
-        'digest_mono_chats_en', 'digest_mono_talks_en', 'digest_cross_chats_en',
-        'digest_cross_talks_en',
-    ]  # fmt: skip
-    cross = benchmark.scenario('cross', 'chats')
-    assert cross == benchmark.scenario('cross', 'chats', 'en')
-    assert cross.train == ('digest_chats_en_de', 'digest_chats_en_zh')
-    with pytest.raises(errors.UserError, match=r"source language of digest 'de'; nearest: en"):
-        benchmark.scenario('cross', 'chats', 'de', 'en')
-    with pytest.raises(errors.UserError, match=r"unknown scenario 'multi'; allowed: cross, mono"):
-        benchmark.scenario('multi', 'chats')
-
-
 def test_scenarios_lists_each_mixture_once():
     mixtures = [scenario.mixture for scenario in MTG.scenarios()]
     # mono 3x4, mono multitask 4, multi 3, all 1, cross 3x(1+4), zero-shot 3.

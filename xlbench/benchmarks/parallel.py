@@ -28,24 +28,16 @@ class ParallelBenchmark(Benchmark):
     languages. cross goes from each language to the others; `source`, or both, narrow it. zero_shot
     trains the pivot and evaluates from it into the others, or into `target`. The multitask ones
     train all tasks and take none, the others one.
-
-    Attributes:
-      sources: the languages that there are inputs in; none: all.
     """
 
     scenario_names: tuple[str, ...] = SCENARIOS
-    sources: tuple[str, ...] = ()
-
-    @property
-    def _sources(self) -> tuple[str, ...]:
-        return self.sources or self.languages
 
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
         return tuple(
             self.task_name(task, source, target)
             for task in self.tasks
-            for source in self._sources
+            for source in self.languages
             for target in self.languages
         )
 
@@ -58,7 +50,7 @@ class ParallelBenchmark(Benchmark):
 
         Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
         """
-        known = (self.pivot,) if name == 'zero_shot' else self._sources
+        known = (self.pivot,) if name == 'zero_shot' else self.languages
         crosses = name in ('cross', 'zero_shot')
         return tuple(
             (source, target)
@@ -72,8 +64,6 @@ class ParallelBenchmark(Benchmark):
             raise errors.UserError(f'scenario {name!r} {mistake}')
         if name == 'zero_shot':
             source = self.pivot
-        elif name == 'cross' and len(self._sources) == 1:
-            source = self._sources[0]
         elif name in ('mono', 'mono_multitask'):
             target = source
         pairs = self.pairs(name, (source,) if source else ())
@@ -94,7 +84,7 @@ class ParallelBenchmark(Benchmark):
         got = f'got {source} -> {target}'
         if name in ('mono', 'mono_multitask'):
             if source is None:
-                return f'trains one language; give source, one of {", ".join(self._sources)}'
+                return f'trains one language; give source, one of {", ".join(self.languages)}'
             if target not in (None, source):
                 return (
                     f'has the same source and target, {got}; for another target use '
@@ -122,7 +112,7 @@ class ParallelBenchmark(Benchmark):
 
         Left out are the narrowings to one pair, whose mixture is that single task.
         """
-        some, every = self.tasks, self._sources
+        some, every = self.tasks, self.languages
         narrowed: dict[str, list[tuple[str | None, str | None]]] = {
             'mono': [(task, lang) for task in some for lang in every],
             'mono_multitask': [(None, lang) for lang in every],
@@ -137,8 +127,3 @@ class ParallelBenchmark(Benchmark):
             for task, source in narrowed[name]
         ]
         return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
-
-    def _check(self, task: str | None, source: str | None, target: str | None) -> None:
-        super()._check(task, source, target)
-        if source is not None and source not in self._sources:
-            raise errors.unknown(f'source language of {self.name}', source, self._sources)

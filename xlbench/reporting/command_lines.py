@@ -53,11 +53,7 @@ def without_places(text: str) -> str:
 
     Example: 'read from /home/anna/data/xnli.tsv' -> 'read from xnli.tsv'
     """
-    return _ABSOLUTE.sub(lambda match: _last_name(match[0]), text)
-
-
-def _last_name(path: str) -> str:
-    return path.rstrip('/').rpartition('/')[2]
+    return _ABSOLUTE.sub(lambda match: match[0].rstrip('/').rpartition('/')[2], text)
 
 
 def _program(path: str) -> tuple[str, str]:

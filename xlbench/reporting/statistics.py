@@ -152,12 +152,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def half_width(values: Sequence[float], confidence: float = 0.95) -> float | None:
-    """Half of the interval of a mean, by Student's t; None for fewer than two values."""
+def half_width(values: Sequence[float]) -> float | None:
+    """Half of the 95 % interval of a mean, by Student's t; None for fewer than two values."""
     if len(values) < 2:
         return None
     # As scipy.stats has it, which takes a second to import.
-    quantile = scipy.special.stdtrit(len(values) - 1, 0.5 + confidence / 2)
+    quantile = scipy.special.stdtrit(len(values) - 1, 0.975)
     return float(quantile * np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
