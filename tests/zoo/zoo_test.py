@@ -1,4 +1,4 @@
-"""The model zoo's page: runs, seeds, systems, sweeps, exported folders, and what is added to it."""
+"""The model zoo's page: runs, seeds, systems, sweeps, and what is added to it."""
 
 import json
 import re
@@ -12,7 +12,6 @@ import workdir_files
 from tiny_sweep import group, zero_shot
 
 from xlbench.reporting import command_lines
-from xlbench.reporting.results import read_run
 from xlbench.reporting.scored import claim, write
 from xlbench.system import sessions
 from xlbench.system.errors import UserError
@@ -176,26 +175,6 @@ def test_a_sweep_that_begins_without_source_training_alone_has_no_headline(tmp_p
     assert cells(text, 'adaptations') == ['2']
 
 
-def export(run, card):
-    folder = run.with_name('exported')
-    folder.mkdir()
-    (folder / 'README.md').write_text(card)
-    about = {'run': {'config': read_run(run).config_hash, 'seed': 0, 'step': 10}}
-    (folder / 'xlbench.json').write_text(json.dumps(about))
-    return folder
-
-
-def test_the_card_of_an_exported_folder_stands_at_its_run(tmp_path, capsys):
-    run = write_run(tmp_path / 'run', 30.0)
-    card = '---\nlanguage: de\n---\n# exported\n\nUsed so:\n\n```sh\n# in this folder\n```\n'
-    folder = export(run, card)
-    text = page(run, folder, capsys=capsys)
-    assert '### Model card of the exported folder exported\n\n> ```yaml\n> language: de\n' in text
-    assert '\n> #### exported\n' in text and '\n> # in this folder\n' in text
-    with pytest.raises(UserError, match='exported: no workdir is named that it was exported from'):
-        zoo.main([str(folder)])
-
-
 def test_no_other_file_is_written_over(tmp_path, capsys):
     run = write_run(tmp_path / 'run', 30.0)
     zoo.main([str(run), f'--output={tmp_path / "docs" / "zoo.md"}'])
@@ -283,18 +262,18 @@ def test_the_code_of_every_experiment_on_the_page_is_in_the_repository():
 
 def test_experiments_are_added_as_if_all_were_written_at_once(tmp_path, capsys, add):
     def made(place):
-        """A run, a system, a sweep, and a run with an exported folder and a command of lines."""
+        """A run, a system, a sweep, and a run with a command of lines."""
         run = write_run(place / 'run', 30.0)
         system = write_system(place / 'system', 20.0)
         sweep = write_sweep(place / 'sweep', 1, (50.0, 54.0))
         lines = argv('other', '--config.note=a\n## b\n| c |\n')
         other = write_run(place / 'other', 31.0, config={'lora': 'x'}, argv=lines)
-        return run, system, sweep, other, export(other, '# T\n\n```sh\n## x\n```\n## More\n')
+        return run, system, sweep, other
 
-    *alone, other, exported = made(tmp_path / 'first')
+    *alone, other = made(tmp_path / 'first')
     for folder in alone:
         text = add(folder)
-    text = add(other, exported)
+    text = add(other)
     assert not (tmp_path / 'first' / 'run').exists()
     text = text.replace('base (other)', 'base')
     assert text.count('configs/mtg_mt5.py:base\n') == 2
@@ -302,7 +281,7 @@ def test_experiments_are_added_as_if_all_were_written_at_once(tmp_path, capsys, 
     for name in ('run', 'other'):
         at_once = at_once.replace(f'base ({name})', 'base')
     assert text == at_once
-    assert '\n## b\n' in text and '\n> ##### More\n' in text
+    assert '\n## b\n' in text
 
 
 def test_an_experiment_replaces_its_older_self_in_its_place(tmp_path, add):

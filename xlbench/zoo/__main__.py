@@ -1,13 +1,12 @@
 r"""Writes a Markdown page of experiments from their workdirs.
 
-  python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
+  python -m xlbench.zoo RUNS/* --output=zoo.md
   python -m xlbench.zoo RUNS/new --add --output=zoo.md
 
 A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or a chain. Each experiment has
 its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables of
 scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
-one experiment, whose scores are means with standard deviations. Folders that xlbench.convert
-exported may be named, too: the model card of each is shown below the experiment of its run.
+one experiment, whose scores are means with standard deviations.
 
 Without --output the page goes to the screen. With --output it is written into that file; if the
 file is there and is no such page, it is left alone, and the command fails. The same workdirs give
@@ -28,7 +27,7 @@ from xlbench.system.command_line import CommandLine, flag
 from xlbench.zoo import entries, page
 
 FLAGS = (
-    flag('folder', 'workdir, or folder that was exported from one', nargs='+'),
+    flag('folder', 'workdir', nargs='+'),
     flag('--output', 'file of Markdown to write'),
     flag('--add', 'add to the page in the file of --output', False),
 )

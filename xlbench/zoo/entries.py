@@ -20,10 +20,9 @@ from xlbench.reporting import command_lines, costs, layout, notes, sections as s
 from xlbench.reporting.results import Run, read_run, without
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Cell, Table
-from xlbench.system import errors, files, untrusted
+from xlbench.system import files, untrusted
 from xlbench.system.files import Json
 
-_EXPORTED, _CARD = 'xlbench.json', 'README.md'
 # Where a sweep's data and its source model lie is no part of what the sweep is.
 _LEFT_OUT = ('seed', 'seeds', 'root', 'vocabulary', 'source_workdir')
 
@@ -55,7 +54,6 @@ class Entry:
       commands: that made it, for a shell.
       facts: seeds, hours, hardware, dtype, data and so on, by name.
       parts: its scores.
-      cards: folder name and text of the model cards of folders that were exported from it.
     """
 
     name: str
@@ -63,7 +61,6 @@ class Entry:
     commands: tuple[str, ...]
     facts: Mapping[str, str]
     parts: tuple[Part, ...]
-    cards: tuple[tuple[str, str], ...] = ()
 
 
 class _Recorded(msgspec.Struct):
@@ -73,39 +70,16 @@ class _Recorded(msgspec.Struct):
     cwd: str = ''
 
 
-class _Origin(msgspec.Struct):
-    """The note of an exported folder on the run that it is from."""
-
-    config: str = ''
-    seed: int | None = None
-
-
-class _Exported(msgspec.Struct):
-    """The part of xlbench.json that is read."""
-
-    run: _Origin = msgspec.field(default_factory=_Origin)
-
-
 def read(folders: Sequence[str]) -> list[Entry]:
-    """Reads workdirs, and folders that were exported from them, in any order.
-
-    Returns:
-      The experiments, in the order in which their first workdirs are named.
+    """Reads workdirs: the experiments, in the order in which their first ones are named.
 
     Raises:
-      UserError: a folder is neither, or was exported from a run that is not among them.
+      UserError: a folder is none.
     """
     runs: dict[str, list[Run]] = {}
     sweeps: dict[str, list[Sweep]] = {}
-    cards: dict[str, list[tuple[str, str]]] = {}
     order: dict[str, None] = {}
     for folder in dict.fromkeys(map(pathlib.Path, folders)):
-        if untrusted.file(folder, _EXPORTED):
-            origin = files.read_json(folder / _EXPORTED, _Exported).run
-            card = untrusted.file(folder, _CARD)
-            text = card.read_text(encoding='utf-8', errors='replace') if card else ''
-            cards.setdefault(origin.config, []).append((folder.resolve().name, text))
-            continue
         if untrusted.file(folder, 'results.jsonl'):
             sweep = Sweep.read(folder)
             sweeps.setdefault(key := _sweep_hash(sweep), []).append(sweep)
@@ -114,14 +88,7 @@ def read(folders: Sequence[str]) -> list[Entry]:
             key = f'system {run.system}' if run.system else run.config_hash
             runs.setdefault(key, []).append(run)
         order[key] = None
-    if lost := [name for key, of_run in cards.items() if key not in runs for name, _ in of_run]:
-        raise errors.UserError(
-            f'{", ".join(lost)}: no workdir is named that it was exported from; name that one, too'
-        )
-    made = {key: _of_runs(runs[key]) if key in runs else _of_sweeps(sweeps[key]) for key in order}
-    return [
-        dataclasses.replace(entry, cards=tuple(cards.get(key, ()))) for key, entry in made.items()
-    ]
+    return [_of_runs(runs[key]) if key in runs else _of_sweeps(sweeps[key]) for key in order]
 
 
 def _sweep_hash(sweep: Sweep) -> str:

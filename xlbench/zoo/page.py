@@ -144,24 +144,8 @@ def _section(entry: Entry) -> Iterator[str]:
             yield render.items(part.notes)
         # A level below the part's own title.
         yield from (f'#{render.markdown(table)}' for table in part.tables)
-    for name, card in entry.cards:
-        yield f'### Model card of the exported folder {render.markdown_text(name)}'
-        yield '\n'.join(f'> {line}'.rstrip() for line in _card(card).splitlines())
 
 
 def _facts(facts: Mapping[str, str]) -> str:
     rows = ((key, render.markdown_text(fact)) for key, fact in facts.items())
     return render.grid([('', ''), ('---', '---'), *rows])
-
-
-def _card(card: str) -> str:
-    """A card whose metadata is shown as YAML, and whose title is no title of the page."""
-    parts = card.split('---\n', 2)
-    if len(parts) == 3 and not parts[0]:
-        card = f'```yaml\n{parts[1]}```\n{parts[2]}'
-    lines, fenced = [], False
-    for line in card.splitlines():
-        fenced ^= line.startswith(_FENCE)
-        lines.append(f'###{line}' if line.startswith('#') and not fenced else line)
-    return '\n'.join(lines)
-

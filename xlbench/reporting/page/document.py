@@ -27,13 +27,6 @@ _PARTS = {
     'scores': 'Scores', 'maps': 'Languages', 'curves': 'Learning curves',
     'examples': 'Examples', 'origins': 'Speed, cost and provenance',
 }  # fmt: skip
-_LEGEND = (
-    ('12.3', 'best', 'best of its column'),
-    ('±', '', 'standard deviation over seeds, or what the notes say'),
-    ('▲ 1.2', 'gain', 'better than the chosen system'),
-    ('▼ 1.2', 'loss', 'worse'),
-    ('*', '', 'significant, in tables of differences'),
-)  # fmt: skip
 
 
 def document(sections: Sequence[Section], mark: str) -> str:
@@ -65,7 +58,7 @@ def of_tables(
     made = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
-            'answer': None, 'legend': [], 'folded': [], 'examples': None, 'costs': None, 'runs': [],
+            'answer': None, 'folded': [], 'examples': None, 'costs': None, 'runs': [],
             'tables': [(_Shown.of(table, {}, table.title), [])],
             'plots': dict.fromkeys(('ranking', 'maps', 'curves'), ()),
         }
@@ -132,7 +125,6 @@ def _section(section: Section, name: str) -> dict[str, object]:
         'notes': [note for note in section.notes if note != section.data_note],
         'answer': overview.answer(section, style),
         'tables': tables,
-        'legend': _legend(made) if scores else [],
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
         'examples': examples.content(section, style),
@@ -224,20 +216,6 @@ def reference(table: Table, score: str) -> str:
         if known:
             return max(known)[1]
     return ''
-
-
-def _legend(made: Sequence[Table]) -> list[tuple[str, str, str]]:
-    """Names the marks that some table has."""
-    cells = [cell for table in made for row in table.rows for cell in row.cells]
-    is_compared = any(sum(row.kind in _SYSTEMS for row in table.rows) > 1 for table in made)
-    has = {
-        'best': any(cell.best for cell in cells),
-        '±': any(cell.spread is not None for cell in cells),
-        'gain': is_compared,
-        'loss': is_compared,
-        '*': any(cell.mark == '*' for cell in cells),
-    }
-    return [line for line in _LEGEND if has[line[1] or line[0]]]
 
 
 def _places(sections: Sequence[Section], made: Sequence[dict[str, Json]]) -> dict[str, str]:
