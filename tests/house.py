@@ -12,7 +12,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (3794, 26),
+    'benchmarks': (3672, 26),
     'chains': (695, 4),
     'config': (1981, 9),
     'configs': (2111, 20),
@@ -34,18 +34,18 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1830, 10),
     'programs': (3450, 18),
     'prompting': (622, 5),
-    'reporting': (6753, 36),
+    'reporting': (6553, 35),
     'reproduce': (3090, 13),
     'retrieval': (697, 5),
     'settings': (1080, 7),
     'system': (2734, 13),
     'tasks': (7311, 47),
-    'tests': (57473, 263),
+    'tests': (57391, 263),
     'tools': (6824, 39),
-    'tracking': (741, 7),
+    'tracking': (710, 6),
     'training': (4739, 28),
     'translation': (1566, 12),
-    'zoo': (582, 4),
+    'zoo': (510, 4),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
 MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}

@@ -289,6 +289,8 @@ def test_the_paper_of_replies_is_complete():
     four = ('mono', 'zero_shot', 'mt', 'multi')
     columns = {('retrieval', model): four for model in ('mBERT', 'XLM-R')}
     columns['generation', 'Unicoder-xDAE'] = ('mono', 'mt', 'multi')
+    # Of Japanese, where two columns seem to have been swapped.
+    odd = {('mBERT', 'zero_shot'), ('mBERT', 'mt'), ('mBERT', 'multi'), ('Unicoder-xDAE', 'mt')}
     count = 0
     for task, model, setting in itertools.product(MRS.tasks, MRS.paper_models, MRS.scenario_names):
         for lang in MRS.languages:
@@ -296,19 +298,9 @@ def test_the_paper_of_replies_is_complete():
             printed = setting in columns.get((task, model), ()) and (setting, lang) != ('mt', 'en')
             assert (scores is not None) == printed
             count += printed
-            if printed and 'dist_1' not in MRS.paper_doubts(model, setting, task, lang):
+            if printed and (lang != 'ja' or (model, setting) not in odd):
                 assert scores['dist_1'] < scores['dist_2']
     assert count == 107
-    doubts = {
-        (model, setting): MRS.paper_doubts(model, setting, task, 'ja')
-        for (task, model), settings in columns.items()
-        for setting in settings
-        if MRS.paper_doubts(model, setting, task, 'ja')
-    }
-    both = ('dist_1', 'dist_2')
-    odd = [('mBERT', 'zero_shot'), ('mBERT', 'mt'), ('mBERT', 'multi'), ('Unicoder-xDAE', 'mt')]
-    assert doubts == dict.fromkeys(odd, both)
-    assert MRS.paper_doubts('mBERT', 'mt', 'retrieval', 'de') == ()
 
 
 def test_sizes_of_replies_may_differ_by_a_hundredth():

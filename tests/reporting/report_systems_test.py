@@ -102,7 +102,7 @@ def test_steps(tmp_path):
     assert rows_of(section)['run']['qg avg'] == '60.0'
     assert any('flatters' in note for note in section.notes)
     for wrong in ('7', 'first', '-1'):
-        with pytest.raises(errors.UserError, match='allowed: best, last, 5, 10, 20'):
+        with pytest.raises(errors.UserError, match='allowed: best, last, stage1, 5, 10, 20'):
             section_of(path, step=wrong)
 
 

@@ -8,8 +8,8 @@ Every name of a task or a mixture comes from here, in both directions:
 
 A further benchmark is one more file, which declares it, the tables of its paper, and what makes
 them; a CSV in paper_scores/ has the printed numbers. What kinds of benchmarks share stands in
-benchmark.py, parallel.py (each example in each language), pairs.py (each in one pair),
-monolingual.py (each in one), replies.py, fewshot.py and clidsum.py. Modules of their own:
+benchmark.py, parallel.py (each example in each language, or in a pair), monolingual.py (each in
+one), replies.py, fewshot.py and clidsum.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
@@ -29,9 +29,13 @@ from xlbench.benchmarks.masakhaner2 import MASAKHANER2
 from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
-from xlbench.benchmarks.pairs import PairBenchmark
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
+from xlbench.benchmarks.parallel import (
+    SCENARIO_TITLES,
+    SCENARIOS,
+    PairBenchmark,
+    ParallelBenchmark,
+)
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.sib200 import SIB200
 from xlbench.benchmarks.translation import TRANSLATION

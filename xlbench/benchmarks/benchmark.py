@@ -159,7 +159,6 @@ class Benchmark:
       paper_note: what has to be said where scores of the paper are shown.
       paper_gaps: what has to be said of scenarios that the paper has no scores of, by (name,
         whether it is narrowed to a source, whether to a target).
-      doubt_note: why some of them are marked as doubtful.
       size_tolerance: how far a split may be from its official size, as a share of it.
       has_unpublished_sizes: whether splits without an official size may have any.
     """
@@ -188,7 +187,6 @@ class Benchmark:
     paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
         hash=False, default_factory=dict
     )
-    doubt_note: str = ''
     size_tolerance: float = 0.0
     has_unpublished_sizes: bool = False
 
@@ -280,7 +278,14 @@ class Benchmark:
         Returns:
           {score: value}; those that xlbench computes as well are 0 to 100.
         """
-        return dict(self._paper_row(model, scenario, task, source, target)[0]) or None
+        if (model, scenario) not in self._printed_systems:
+            if model not in self.paper_models:
+                raise errors.unknown(f'{self.name} model', model, self.paper_models)
+            if scenario not in self.scenario_names:
+                raise errors.unknown('scenario', scenario, self.scenario_names)
+        self._check(task, source, target)
+        key = (scenario, self.paper_tasks.get(task, task), model, source, target or source)
+        return dict(paper.printed_scores(self.name, self.fractions).get(key, {})) or None
 
     def paper_lacks(self, scenario: Scenario | None) -> str:
         """Says why the paper has no scores beside those of a scenario; '' if it may have some."""
@@ -290,22 +295,6 @@ class Benchmark:
             return f'The paper has no scores of {scenario.name} alone.'
         narrowed = bool(scenario.source), bool(scenario.target)
         return self.paper_gaps.get((scenario.name, *narrowed), '')
-
-    def paper_doubts(
-        self, model: str, scenario: str, task: str, source: str, target: str | None = None
-    ) -> tuple[str, ...]:
-        """Names those of `paper_scores` that can hardly be meant as they are printed."""
-        return self._paper_row(model, scenario, task, source, target)[1]
-
-    def _paper_row(self, model, scenario, task, source, target):
-        if (model, scenario) not in self._printed_systems:
-            if model not in self.paper_models:
-                raise errors.unknown(f'{self.name} model', model, self.paper_models)
-            if scenario not in self.scenario_names:
-                raise errors.unknown('scenario', scenario, self.scenario_names)
-        self._check(task, source, target)
-        key = (scenario, self.paper_tasks.get(task, task), model, source, target or source)
-        return paper.printed_scores(self.name, self.fractions).get(key, ({}, ()))
 
     def _task_of(self, name: str, task: str | None) -> str:
         """The task a scenario is about, '' for the multitask ones."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Scenario
-from xlbench.benchmarks.pairs import PairBenchmark
 from xlbench.benchmarks.paper import Head, Line, PaperTable, heads
+from xlbench.benchmarks.parallel import PairBenchmark
 from xlbench.system import errors
 
 SUM_TRANS, TRANS_SUM, END_TO_END = 'Sum-Trans', 'Trans-Sum', 'End-to-end'

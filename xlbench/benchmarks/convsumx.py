@@ -1,6 +1,6 @@
 """ConvSumX: English conversations and summaries of them in four languages (arXiv:2307.04018)."""
 
-from xlbench.benchmarks.pairs import PairBenchmark
+from xlbench.benchmarks.parallel import PairBenchmark
 
 _SUMMARIES = (('en', 'en'), ('en', 'zh'), ('en', 'fr'), ('en', 'uk'))
 # The published files; of the meetings there is no published number of the other splits.

@@ -1,7 +1,7 @@
 """CrossSum: summaries of BBC articles in another language (arXiv:2112.08804)."""
 
 from xlbench.benchmarks import languages
-from xlbench.benchmarks.pairs import PairBenchmark
+from xlbench.benchmarks.parallel import PairBenchmark
 
 _LANGUAGES = (
     'en', 'am', 'ar', 'az', 'bn', 'my', 'zh', 'fr', 'gu', 'ha', 'hi', 'ig', 'id', 'ja', 'rn', 'ko',

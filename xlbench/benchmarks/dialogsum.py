@@ -1,6 +1,6 @@
 """DialogSum: English dialogues, their summaries and their topics (arXiv:2105.06762)."""
 
-from xlbench.benchmarks.pairs import PairBenchmark
+from xlbench.benchmarks.parallel import PairBenchmark
 
 _TASKS = {'summary': 'summary of everyday dialogues', 'topic': 'their topic, in a few words'}
 

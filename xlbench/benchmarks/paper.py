@@ -180,7 +180,7 @@ def _index(printed: str, names: tuple[str, ...]) -> dict[tuple[str | None, ...],
 @functools.cache
 def printed_scores(
     name: str, fractions: tuple[str, ...]
-) -> dict[tuple[str, ...], tuple[dict[str, float], tuple[str, ...]]]:
+) -> dict[tuple[str, ...], dict[str, float]]:
     """The scores that the paper of a benchmark prints, from 0 to 100.
 
     Args:
@@ -188,21 +188,18 @@ def printed_scores(
       fractions: the scores that it prints between 0 and 1.
 
     Returns:
-      {(scenario, task, model, source, target): ({score: value}, the scores that are doubtful)};
-      none without a table of it.
+      {(scenario, task, model, source, target): {score: value}}; none without a table of it.
     """
     table = {}
     for row in map(dict, printed_rows(name)):
         keys = ('scenario', 'task', 'model', 'source', 'target')
         key = tuple(row.pop(k) for k in keys)
-        doubtful = tuple((row.pop('doubtful', None) or '').split())
         # Rounded, because 0.967 * 100 is 96.7 only after rounding.
-        scores = {
+        table[key] = {
             score: round(float(text) * 100, 6) if score in fractions else float(text)
             for score, text in row.items()
             if text
         }
-        table[key] = scores, doubtful
     return table
 
 

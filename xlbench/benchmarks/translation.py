@@ -1,6 +1,6 @@
 """Translation: parallel texts, as ClidSum's Trans-WMT is trained on them (arXiv:2202.05599)."""
 
-from xlbench.benchmarks.pairs import PairBenchmark
+from xlbench.benchmarks.parallel import PairBenchmark
 
 # The sizes of newstest2020: statmt.org/wmt20/translation-task.html, and the same in sacrebleu. The
 # pairs that the paper trained on are not published.

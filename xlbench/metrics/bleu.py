@@ -50,7 +50,6 @@ class _OfSacreBleu:
         ]
 
     def corpus_scorer(self, of_texts: bool = False) -> Scorer:
-        """Returns what scores corpora, or `of_texts` alone."""
         return _made(type(self).scorer, tuple(self._options(of_texts).items()))
 
     def _options(self, of_texts: bool) -> dict[str, str | int]:

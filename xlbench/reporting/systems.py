@@ -53,7 +53,6 @@ class System:
       kind: 'run', 'baseline' or 'paper'.
       scores: for each seed the scores by task: task -> score -> value.
       picks: the runs, for the kind 'run'.
-      doubtful: (task, score) of what is printed in a paper but can hardly be meant.
       examples: task -> the numbers of examples that its scores are of, one where all runs agree;
         nothing for a paper.
       has_intervals: whether what follows ± is half of the 95 % interval over seeds, and not their
@@ -64,7 +63,6 @@ class System:
     kind: str
     scores: tuple[Mapping[str, Mapping[str, float]], ...]
     picks: tuple[Pick, ...] = ()
-    doubtful: frozenset[tuple[str, str]] = frozenset()
     examples: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     has_intervals: bool = False
 
@@ -90,8 +88,7 @@ class System:
 
     def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
         """The mean of a score over tasks and runs; missing if the system lacks one of them."""
-        mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
-        cell = Cell.of(values := self.values(score, tasks), decimals, mark=mark)
+        cell = Cell.of(values := self.values(score, tasks), decimals)
         return cell._replace(spread=half_width(values)) if self.has_intervals else cell
 
 
@@ -198,13 +195,11 @@ def paper(
     benchmark: benchmarks.Benchmark, model: str, scenario: str, tasks: Iterable[str], name: str
 ) -> System:
     """A model of a paper in a scenario, with the scores that are printed of SeqIO tasks."""
-    parts = {task: (model, scenario, *benchmarks.parse_task(task)[1:]) for task in tasks}
-    printed = {task: benchmark.paper_scores(*of_task) for task, of_task in parts.items()}
-    scores = {task: row for task, row in printed.items() if row}
-    doubtful = frozenset(
-        (task, score) for task in scores for score in benchmark.paper_doubts(*parts[task])
-    )
-    return System(name, 'paper', (scores,), doubtful=doubtful)
+    printed = {
+        task: benchmark.paper_scores(model, scenario, *benchmarks.parse_task(task)[1:])
+        for task in tasks
+    }
+    return System(name, 'paper', ({task: row for task, row in printed.items() if row},))
 
 
 def paper_settings(
@@ -224,10 +219,7 @@ def paper_settings(
         if setting in settings
     )
     systems = [system for system in every if any(system.scores)]
-    notes = [benchmark.paper_note] if systems else []
-    if any(system.doubtful for system in systems):
-        notes.append(benchmark.doubt_note)
-    return systems, notes
+    return systems, [benchmark.paper_note] if systems else []
 
 
 def model_name(run: Run) -> str:

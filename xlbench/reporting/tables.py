@@ -25,7 +25,7 @@ class Cell(NamedTuple):
         a single value.
       decimals: of both.
       sign: '+' writes the sign of positive numbers, too.
-      mark: behind the number; a ? says that it is doubtful.
+      mark: behind the number, such as * for a significant difference.
       text: what stands where there is no number, such as '-', or a number as a paper prints it.
       best: whether it is the best of its column.
     """

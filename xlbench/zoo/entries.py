@@ -233,22 +233,23 @@ def _part_of_sweeps(same: Sequence[System]) -> Part:
 def _headline(same: Sequence[System]) -> str:
     """The mean score over languages without adaptation, and with the most shots of `System.way`."""
     way, shots = same[0].way, max((k for system in same for k in system.way_shots), default=0)
-    ends = (0, shots)
     languages = [
-        lang for lang in same[0].languages if all(one.stats(lang, k) for one in same for k in ends)
+        lang
+        for lang in same[0].languages
+        if all(system.stats(lang, k) for system in same for k in (0, shots))
     ]
     if way.start != 'source' or not shots or not languages:
         return ''
-    zero, high = (
-        _mean_cell([
-            Cell(statistics.fmean(system.stats(lang, k).mean for lang in languages))
-            for system in same
-        ])
-        for k in ends
-    )  # fmt: skip
+
+    def mean_over(k: int) -> Cell:
+        found = ([system.stats(lang, k) for lang in languages] for system in same)
+        means = (statistics.fmean(one.mean for one in of_sweep if one) for of_sweep in found)
+        return _mean_cell(list(map(Cell, means)))
+
     over = f'mean over {len(languages)} languages' if len(languages) > 1 else languages[0]
     how = sweep_tables.METHODS.get(way.method, way.method)
-    return f'{same[0].metric}, {over}, K=0: {zero}, K={shots} ({how}): {high}'
+    scored = f'K=0: {mean_over(0)}, K={shots} ({how}): {mean_over(shots)}'
+    return f'{same[0].metric}, {over}, {scored}'
 
 
 def _tables(same: Sequence[System]) -> list[Table]:
