@@ -176,12 +176,6 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     assert corpus.test.gold.tolist() == GOLD
     found = figure_data.read_words(one_group(words_sweep))
     assert found.words.tolist() == WORDS
-    in_sentence = [
-        ['', *record['inputs_pretokenized'].split(' ')][1 + number] if number >= 0 else ''
-        for index, number in zip(corpus.test.indices, corpus.test.words, strict=True)
-        for record in [corpus._records['test'][index]]
-    ]
-    assert in_sentence == WORDS
     assert found.buckets == [{'3', '9'}, {'6', '7'}]
     # {3, 10-11} with {3, 9} and {6, 7}; {6, 12-13} likewise.
     np.testing.assert_allclose(found.overlaps(), [[1 / 3, 0], [0, 1 / 3]])
