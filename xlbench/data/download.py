@@ -8,7 +8,6 @@ import hashlib
 import logging
 import os
 import pathlib
-import queue
 import re
 import shutil
 import tarfile
@@ -22,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
-from xlbench.system import files, locks, untrusted
+from xlbench.system import files, locks, untrusted, web
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.progress import Progress
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 ARCHIVES = 'downloads'  # Below the data root.
 _MOST_LED = 10  # Addresses, each of which leads to the next one.
-_SILENCE = 60.0  # Seconds that a server may say nothing.
 _PATIENCE, _LEAST = 60.0, 1024  # Seconds, and bytes a second below which it is given up.
 
 
@@ -109,78 +107,39 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
     def bad(why: str) -> UserError:
         return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
 
-    name, count, counted, begun = os.path.basename(path), 0, 0, time.monotonic()
-    since = begun
-    with contextlib.closing(_answer(address)) as answer, open(path, 'wb') as file:
-        headers = next(answer)
-        if (packed := headers.get('Content-Encoding', 'identity')) != 'identity':
-            raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
-        length = headers.get('Content-Length', '')
-        declared = int(length) if length.isdecimal() and len(length) < 19 else None
-        if size is not None and declared not in (None, size):
-            raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
-        if size is None and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
-            raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
-        with Progress(f'{name}: downloaded', declared, 'B') as progress:
-            for block in answer:
-                count += len(block)
-                if size is not None and count > size:
+    begun, given_up = time.monotonic(), threading.Event()
+
+    def write() -> None:
+        with contextlib.closing(_opened(address)) as answer, open(path, 'wb') as file:
+            packed = answer.headers.get('Content-Encoding', 'identity')
+            if packed != 'identity':
+                raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
+            length = answer.headers.get('Content-Length', '')
+            declared = int(length) if length.isdecimal() and len(length) < 19 else None
+            if size is not None and declared not in (None, size):
+                raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
+            if size is None and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
+                raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
+            progress.total = declared or 0
+            while block := answer.raw.read1(1 << 16, decode_content=False):
+                if given_up.is_set():
+                    return
+                progress.add(len(block))
+                if size is not None and progress.done > size:
                     raise bad(f'it has more than the {size:,} bytes of the published file')
-                if size is None and count > untrusted.DOWNLOAD_BYTES.value:
+                if size is None and progress.done > untrusted.DOWNLOAD_BYTES.value:
                     raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
                 file.write(block)
-                progress.add(len(block))
                 if time.monotonic() - begun > untrusted.DOWNLOAD_SECONDS.value:
                     raise untrusted.DOWNLOAD_SECONDS.exceeded(f'{address} is slow', 'seconds')
-                if (seconds := time.monotonic() - since) > _PATIENCE:
-                    if count - counted < _LEAST * seconds:
-                        raise bad(f'fewer than {_LEAST} bytes a second came for {seconds:.0f} s')
-                    counted, since = count, time.monotonic()
-    if count < (size or declared or 0):
-        raise bad(f'it ends behind {count:,} of {size or declared:,} bytes')
+        if progress.done < (size or declared or 0):
+            raise bad(f'it ends behind {progress.done:,} of {size or declared:,} bytes')
 
-
-def _answer(address: str) -> Iterator:
-    """The headers of what an address answers, then its bytes in blocks, none of them unpacked.
-
-    A thread reads them. The timeout of a socket is for each read, and the head, the lines behind
-    the last block, and answers that promise another one may come a byte at a time and have no end.
-
-    Raises:
-      OSError, urllib3.exceptions.HTTPError: there is none, or it does not go on.
-    """
-    read: queue.Queue = queue.Queue(16)
-    left = threading.Event()
-
-    def put(item: object) -> None:
-        while not left.is_set():
-            with contextlib.suppress(queue.Full):
-                return read.put(item, timeout=1.0)
-        raise EOFError
-
-    def work() -> None:
+    with Progress(f'{os.path.basename(path)}: downloaded', unit='B') as progress:
         try:
-            with contextlib.closing(_opened(address)) as answer:
-                put(answer.headers)
-                while block := answer.raw.read1(1 << 16, decode_content=False):
-                    put(block)
-                put(None)
-        except EOFError:
-            pass
-        except Exception as error:  # It is raised where somebody waits for it.
-            with contextlib.suppress(EOFError):
-                put(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while (item := read.get(timeout=_SILENCE)) is not None:
-            if isinstance(item, Exception):
-                raise item
-            yield item
-    except queue.Empty:
-        raise TimeoutError(f'nothing came for {_SILENCE:g} s') from None
-    finally:
-        left.set()
+            web.while_growing(write, lambda: progress.done, _PATIENCE, int(_LEAST * _PATIENCE))
+        finally:
+            given_up.set()
 
 
 def _opened(address: str) -> 'requests.Response':
@@ -193,7 +152,7 @@ def _opened(address: str) -> 'requests.Response':
     session, headers = requests.Session(), {'Accept-Encoding': 'identity'}
     session.resolve_redirects = lambda *_, **__: iter(())  # It reads even if it may not follow.
     for _ in range(_MOST_LED):
-        answer = session.get(address, stream=True, timeout=_SILENCE, headers=headers)
+        answer = session.get(address, stream=True, timeout=_PATIENCE, headers=headers)
         if not answer.is_redirect:
             answer.raise_for_status()
             return answer
