@@ -42,44 +42,77 @@ _CONSTANTS = 24
 _CHUNK_PAIRS = 8 << 20
 
 
-def copy_input(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
-) -> list[list[str]]:
-    """The input as a person would copy it: on one line, without markers such as <de>; once."""
-    del train_pairs, count
-    return [[' '.join(_MARKER.sub(' ', text).split())] for text in inputs]
+def _copy(text: str) -> str:
+    """The input as a person would copy it: on one line, without markers such as <de>."""
+    return ' '.join(_MARKER.sub(' ', text).split())
 
 
-def first_sentences(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
-) -> list[list[str]]:
-    """The first sentences of the input, on one line; once."""
-    del train_pairs, count
-    leads = (_SENTENCE.findall(_MARKER.sub(' ', text).strip())[:_LEAD] for text in inputs)
-    return [[' '.join(''.join(lead).split())] for lead in leads]
+def _lead(text: str) -> str:
+    """The first sentences of the input, on one line."""
+    sentences = _SENTENCE.findall(_MARKER.sub(' ', text).strip())
+    return ' '.join(''.join(sentences[:_LEAD]).split())
 
 
-def longest_utterance(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
-) -> list[list[str]]:
+def _longest_utterance(text: str) -> str:
     """The line of the input with the most words, without its speaker; of several, the first."""
-    del train_pairs, count
-    longest = []
-    for text in inputs:
-        lines = [line.strip() for line in _MARKER.sub(' ', text).splitlines()]
-        said = [_SPEAKER.sub('', line) for line in lines]
-        longest.append([' '.join(max(said, key=lambda line: len(words(line)), default='').split())])
-    return longest
+    lines = (line.strip() for line in _MARKER.sub(' ', text).splitlines())
+    said = (_SPEAKER.sub('', line) for line in lines)
+    return ' '.join(max(said, key=lambda line: len(words(line)), default='').split())
 
 
-def most_frequent(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+_OF_INPUT: Mapping[str, Callable[[str], str]]
+_OF_INPUT = {
+    'copy_input': _copy,
+    'first_sentences': _lead,
+    'longest_utterance': _longest_utterance,
+}
+# Those that need training examples.
+LEARNING = ('most_frequent', 'best_constant', 'nearest_input', 'word_by_word')
+NAMES = (*_OF_INPUT, *LEARNING)
+
+
+def predict(
+    name: str,
+    train_pairs: Sequence[tuple[str, str]],
+    inputs: Sequence[str],
+    count: int = 1,
+    score: Callable[[str], float] | None = None,
 ) -> list[list[str]]:
-    """The most frequent training targets; of equally frequent ones the first seen comes first."""
-    counts = collections.Counter(target for _, target in train_pairs)
-    # most_common keeps the order of equal counts, and a Counter's order is that of first sight.
-    targets = [target for target, _ in counts.most_common(count)]
-    return [list(targets) for _ in inputs]
+    """Predictions of one baseline.
+
+    Args:
+      name: one of `NAMES`.
+      train_pairs: (input, target) of the same task's training split.
+      inputs: texts to predict for. Markers such as <de> are not copied.
+      count: predictions for each input; what repeats or translates the input has only one, and
+        there are no more than different targets.
+      score: of one text as the answer to all training examples; best_constant needs it.
+
+    Returns:
+      The predictions for each input, different ones, best first.
+    """
+    if name not in NAMES:
+        raise errors.unknown('baseline', name, NAMES)
+    if name in _OF_INPUT:
+        return [[_OF_INPUT[name](text)] for text in inputs]
+    if not train_pairs:
+        raise errors.UserError(f'baseline {name!r} needs training examples, got none')
+    if not inputs:
+        return []
+    if name == 'nearest_input':
+        return _nearest(train_pairs, inputs, count)
+    if name == 'word_by_word':
+        lexicon = learn_lexicon(train_pairs)
+        return [[translate_words(_MARKER.sub(' ', text), lexicon)] for text in inputs]
+    targets = [target for _, target in train_pairs]
+    if name == 'best_constant':
+        if score is None:
+            raise ValueError('best_constant needs the score of a text')
+        best = sorted(constants(targets), key=score, reverse=True)[:count]
+    else:
+        # most_common keeps the order of equal counts, that of first sight.
+        best = [target for target, _ in collections.Counter(targets).most_common(count)]
+    return [list(best) for _ in inputs]
 
 
 def constants(targets: Sequence[str]) -> list[str]:
@@ -101,76 +134,6 @@ def constants(targets: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*common, *central]))[:_CONSTANTS]
 
 
-def nearest_input(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
-) -> list[list[str]]:
-    """Different targets of the training inputs with the highest TF-IDF cosine to the input.
-
-    Of several equally near ones, the first; an input that shares no word with the training data
-    gets the first pairs' targets.
-    """
-    targets = list(dict.fromkeys(target for _, target in train_pairs))
-    numbers = {target: number for number, target in enumerate(targets)}
-    labels = np.array([numbers[target] for _, target in train_pairs])
-    nearest = _nearest([source for source, _ in train_pairs], inputs, labels, count)
-    return [[targets[label] for label in row] for row in nearest]
-
-
-def word_by_word(
-    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
-) -> list[list[str]]:
-    """The likeliest translation of each word of the input, in the input's order; once."""
-    del count
-    learnt = learn_lexicon(train_pairs)
-    return [[translate_words(_MARKER.sub(' ', text), learnt)] for text in inputs]
-
-
-_BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str], int], list[list[str]]]]
-_BASELINES = {
-    'copy_input': copy_input,
-    'first_sentences': first_sentences,
-    'longest_utterance': longest_utterance,
-    'most_frequent': most_frequent,
-    'nearest_input': nearest_input,
-    'word_by_word': word_by_word,
-}
-NAMES = (*_BASELINES, 'best_constant')
-# Those that need training examples.
-LEARNING = ('most_frequent', 'best_constant', 'nearest_input', 'word_by_word')
-
-
-def predict(
-    name: str,
-    train_pairs: Sequence[tuple[str, str]],
-    inputs: Sequence[str],
-    count: int = 1,
-    score: Callable[[str], float] | None = None,
-) -> list[list[str]]:
-    """Predictions of one baseline.
-
-    Args:
-      name: one of `NAMES`.
-      train_pairs: (input, target) of the same task's training split.
-      inputs: texts to predict for. Markers such as <de> are not copied.
-      count: predictions for each input; what repeats the input has only one, and there are no
-        more than different targets.
-      score: of one text as the answer to all training examples; best_constant needs it.
-
-    Returns:
-      The predictions for each input, different ones, best first.
-    """
-    if name not in NAMES:
-        raise errors.unknown('baseline', name, NAMES)
-    if not train_pairs and name in LEARNING:
-        raise errors.UserError(f'baseline {name!r} needs training examples, got none')
-    if name == 'best_constant' and inputs:
-        if score is None:
-            raise ValueError('best_constant needs the score of a text')
-        best = sorted(constants([target for _, target in train_pairs]), key=score, reverse=True)
-        return [best[:count] for _ in inputs]
-    return _BASELINES[name](train_pairs, inputs, count) if inputs else []
-
-
 _WORD = regex.compile(rf'[{_UNSPACED}]|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+', regex.V1)
 
 
@@ -183,13 +146,18 @@ def words(text: str) -> list[str]:
 
 
 def _nearest(
-    sources: Sequence[str], inputs: Sequence[str], labels: np.ndarray, count: int
-) -> list[list[int]]:
-    """For each input, the different labels [sources] of the sources with the highest TF-IDF cosine.
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """Different targets of the training inputs with the highest TF-IDF cosine to the input.
 
-    As many as `count`, the nearest source's first.
+    Of several equally near ones, the first; an input that shares no word with the training data
+    gets the first pairs' targets.
     """
-    count = min(count, len(np.unique(labels)))
+    sources = [source for source, _ in train_pairs]
+    targets = list(dict.fromkeys(target for _, target in train_pairs))
+    numbers = {target: number for number, target in enumerate(targets)}
+    labels = np.array([numbers[target] for _, target in train_pairs])
+    count = min(count, len(targets))
     vocabulary: dict[str, int] = {}
     for word in itertools.chain.from_iterable(map(words, sources)):
         vocabulary.setdefault(word, len(vocabulary))
@@ -201,7 +169,7 @@ def _nearest(
     lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
     weights = weights.multiply(1 / np.maximum(lengths, 1e-300).reshape(-1, 1)).tocsr().T
 
-    nearest = []
+    nearest: list[list[str]] = []
     chunk = max(1, _CHUNK_PAIRS // len(sources))
     for first in range(0, len(inputs), chunk):
         # An input needs no unit length: it scales all its similarities alike.
@@ -212,7 +180,7 @@ def _nearest(
             best.append(labels[similarity.argmax(axis=1)])
             # What says the same is out of the way for the next one.
             similarity[labels == best[-1][:, None]] = -1.0
-        nearest += np.stack(best, axis=1).tolist()
+        nearest += [[targets[label] for label in row] for row in np.stack(best, axis=1)]
     return nearest
 
 
