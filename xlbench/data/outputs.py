@@ -150,13 +150,11 @@ def read_outputs(
                 f'--{name} is for {kind}, and {path} is read as {format}; leave it out, or set '
                 '--format'
             )
-    if format == 'jsonl':
-        return _outputs_of_records(path, field, id_field, tags)
-    if format in _TAGGED:
-        return Outputs(path, [[row] for row in _tags(path, format)])
+    if not n_best and not scores:
+        predictions, ids, _ = _read(path, format, field, id_field, tags, 'Set --field')
+        return Outputs(path, predictions, ids)
     if not n_best:
-        lines = [_without_score(path, i, line) if scores else line for i, line in _lines(path)]
-        return Outputs(path, [[line] for line in lines])
+        return Outputs(path, [[_without_score(path, i, line)] for i, line in _lines(path)])
     rows: list[list[str]] = []
     for i, line in _lines(path):
         number, tab, text = line.partition('\t')
@@ -192,17 +190,6 @@ def read_mrs(path: str) -> tuple[References, Outputs]:
     return references, Outputs(path, [row[2:] for row in rows])
 
 
-def _outputs_of_records(path: str, field: str, id_field: str, tags: bool) -> Outputs:
-    records = _records(path)
-    first = records[0] if records else {}
-    field = field or next((f for f in ('prediction', 'predictions') if f in first), 'prediction')
-    rows = []
-    for i, record in enumerate(records, 1):
-        texts = _texts(f'{path}:{i}', record, field, 'Set --field')
-        rows.append([' '.join(texts)] if tags and isinstance(record[field], list) else texts)
-    return Outputs(path, rows, _ids(path, records, id_field))
-
-
 def read_references(
     paths: Sequence[str], *, field: str = 'target', id_field: str = 'id', tags: bool = False
 ) -> References:
@@ -221,7 +208,12 @@ def read_references(
     ids: Sequence[str] | None = None
     inputs: Sequence[str] = ()
     for path in paths:
-        rows, file_ids, file_inputs = _references(path, field, id_field, tags)
+        rows, file_ids, file_inputs = _read(
+            path, format_of(path), field, id_field, tags, 'Set --reference_field'
+        )
+        if [] in rows:
+            line = rows.index([]) + 1
+            raise UserError(f'{path}:{line}: {field} is empty; there must be a reference or more')
         if targets and len(rows) != len(targets):
             raise UserError(
                 f'{path} has {len(rows):,} references, and {paths[0]} has {len(targets):,}; '
@@ -244,22 +236,21 @@ def _facts(paths: Sequence[str]) -> dict[str, Json]:
     return {'data': 'files', 'manifest': '', 'references': read}
 
 
-def _references(
-    path: str, field: str, id_field: str, tags: bool
+def _read(
+    path: str, format: str, field: str, id_field: str, tags: bool, hint: str
 ) -> tuple[list[list[str]], list[str] | None, list[str]]:
-    """Returns the references of each example; ids and inputs, if there are any."""
-    format = format_of(path)
+    """Returns the texts of each example, and its ids and inputs, if there are any."""
     if format in _TAGGED:
-        return [[row] for row in _tags(path, format)], None, []
+        return [[record['tags']] for record in readers.good(_TAGGED[format](path))], None, []
     if format == 'text':
         return [[line] for _, line in _lines(path)], None, []
-    records = _records(path)
-    rows = []
-    for i, record in enumerate(records, 1):
-        texts = _texts(f'{path}:{i}', record, field, 'Set --reference_field')
-        rows.append([' '.join(texts)] if tags else texts)
-        if not rows[-1]:
-            raise UserError(f'{path}:{i}: {field} is empty; there must be a reference or more')
+    records = [
+        files.parse_json(line, dict[str, Any], f'{path}:{number}') for number, line in _lines(path)
+    ]
+    first = records[0] if records else {}
+    field = field or next((f for f in ('prediction', 'predictions') if f in first), 'prediction')
+    rows = [_texts(f'{path}:{i}', record, field, hint) for i, record in enumerate(records, 1)]
+    rows = [[' '.join(texts)] for texts in rows] if tags else rows
     inputs = [record.get('input', '') for record in records]
     inputs = [text if isinstance(text, str) else '' for text in inputs]
     return rows, _ids(path, records, id_field), inputs
@@ -294,16 +285,6 @@ def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
 
 def _lines(path: str) -> list[tuple[int, str]]:
     return list(readers.good(readers.numbered(path)))
-
-
-def _records(path: str) -> list[dict[str, Json]]:
-    return [
-        files.parse_json(line, dict[str, Any], f'{path}:{number}') for number, line in _lines(path)
-    ]
-
-
-def _tags(path: str, format: str) -> list[str]:
-    return [record['tags'] for record in readers.good(_TAGGED[format](path))]
 
 
 def _texts(place: str, record: Mapping[str, Json], field: str, hint: str) -> list[str]:
