@@ -189,7 +189,7 @@ def test_tsv(tmp_path):
     assert list(readers.read_tsv(path, ['inputs', 'targets'])) == [
         {'inputs': 'a', 'targets': 'b'},
         {'inputs': '"c', 'targets': 'd"'},
-        BadRecord(path, 3, '1 TAB-separated columns instead of 2'),
+        BadRecord(path, 3, '1 TAB-separated columns instead of 2 (inputs, targets)'),
         BadRecord(path, 4, 'inputs is empty'),
     ]
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from xlbench.data.readers.json_files import (
     Json,
@@ -15,7 +15,7 @@ from xlbench.data.readers.json_files import (
     read_jsonl,
     text_field,
 )
-from xlbench.data.readers.parallel import fields, unequal_lines
+from xlbench.data.readers.parallel import beside, fields, read_tsv, unequal_lines
 from xlbench.data.readers.text_lines import (
     BadRecord,
     Item,
@@ -23,7 +23,6 @@ from xlbench.data.readers.text_lines import (
     Record,
     as_bad_record,
     convert,
-    lines,
     numbered,
 )
 from xlbench.system.errors import shortened
@@ -47,8 +46,6 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
 
     def pairs(number: int, line: str) -> Iterator[Record]:
         utterances = _utterances(line, separator)
-        if '' in utterances:
-            raise ValueError(f'utterance {utterances.index("") + 1} is empty')
         if len(utterances) == 1:
             raise ValueError(f'has no {separator!r} with something on both sides: no reply')
         for message, reply in itertools.pairwise(utterances):
@@ -58,11 +55,13 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
 
 
 def _utterances(line: str, separator: str) -> list[str]:
-    """Returns the utterances of a line without what follows a TAB; an empty one is ''."""
+    """Returns the utterances of a line without what follows a TAB; ValueError for an empty one."""
     text = line if '\t' in separator else line.partition('\t')[0]
     utterances = [utterance.strip() for utterance in text.split(separator)]
     if len(utterances) > 1 and not utterances[-1]:
         utterances.pop()
+    if '' in utterances:
+        raise ValueError(f'utterance {utterances.index("") + 1} is empty')
     return utterances
 
 
@@ -85,24 +84,20 @@ def read_parallel_dialogues(
     if unequal := unequal_lines(source_path, target_path):
         yield unequal
         return
-    # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
-    both = zip(lines(source_path), lines(target_path), strict=False)
-    for number, (source, target) in enumerate(both, 1):
-        if bad := next((side for side in (source, target) if isinstance(side, BadRecord)), None):
-            yield bad
-            continue
-        sources, targets = (_utterances(side, separator) for side in (source, target))
-        if len(sources) != len(targets):
-            reason = f'{len(targets)} utterances, and {len(sources)} in {source_path}'
+
+    def said(_: int, line: str) -> Iterator[list[str]]:
+        yield _utterances(line, separator)
+
+    sides = (convert(path, numbered(path), said) for path in (source_path, target_path))
+    for number, both in enumerate(beside(*sides), 1):
+        if isinstance(both, BadRecord):
+            yield both
+        elif len(both[0]) != len(both[1]):
+            reason = f'{len(both[1])} utterances, and {len(both[0])} in {source_path}'
             yield BadRecord(target_path, number, reason)
-            continue
-        for path, texts in ((source_path, sources), (target_path, targets)):
-            if '' in texts:
-                yield BadRecord(path, number, f'utterance {texts.index("") + 1} is empty')
-                break
         else:
-            for pair in zip(sources, targets, strict=True):
-                yield {'dialogue': str(number - 1), 'source': pair[0], 'target': pair[1]}
+            for source, target in zip(*both, strict=True):
+                yield {'dialogue': str(number - 1), 'source': source, 'target': target}
 
 
 def read_dialogues_json(
@@ -175,11 +170,7 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
     Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
       drei.'}
     """
-
-    def of_line(_: int, line: str) -> Iterator[Record]:
-        yield fields(line, ('message', 'reply'), unused=2, strip=True)
-
-    return convert(path, numbered(path), of_line)
+    return read_tsv(path, ('message', 'reply'), unused=2, strip=True)
 
 
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
@@ -197,24 +188,25 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
         yield unequal
         return
     first: dict[str, int] = {}
-    shown = lines(mapping) if mapping else itertools.repeat(None)
-    for number, (line, other) in enumerate(zip(numbered(path), shown, strict=False), 1):
-        record = next(convert(path, [line], _response))
-        if isinstance(record, BadRecord):
-            yield record
+    responses: Iterator[Record | BadRecord] = convert(path, numbered(path), _response)
+    shown: Iterable[Record | BadRecord] = itertools.repeat({'display': ''})
+    if mapping:
+        shown = read_tsv(mapping, ('response', 'display'), strip=True)
+    for number, both in enumerate(beside(responses, shown), 1):
+        if isinstance(both, BadRecord):
+            yield both
             continue
-        text = record['reply']
-        display: Record | BadRecord = {'display': ''}
-        if other is not None:
-            display = _display(mapping, number, other, text)
-        if isinstance(display, BadRecord):
-            yield display
+        record, other = both
+        text, response = record['reply'], other.get('response')
+        if mapping and response != text:
+            reason = f'maps {response!r}, but this line of the response set has {text!r}'
+            yield BadRecord(mapping, number, reason, fatal=True)
         elif text in first:
             reason = f'{text!r} is on line {first[text]} already; responses must differ'
             yield BadRecord(path, number, reason)
         else:
             first[text] = number
-            yield record | display
+            yield record | {'display': other['display']}
 
 
 def _response(_: int, line: str) -> Iterator[Record]:
@@ -228,20 +220,6 @@ def _response(_: int, line: str) -> Iterator[Record]:
     if not finite:
         raise ValueError(f'lm_score is {shortened(record["lm_score"])}, not a number')
     yield record
-
-
-def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record | BadRecord:
-    """Returns the text to show for a response, from one line of the mapping."""
-    if isinstance(line, BadRecord):
-        return line
-    try:
-        record = fields(line, ('response', 'display'), strip=True)
-    except ValueError as error:
-        return BadRecord(path, number, str(error))
-    if record['response'] != text:
-        reason = f'maps {record["response"]!r}, but this line of the response set has {text!r}'
-        return BadRecord(path, number, reason, fatal=True)
-    return {'display': record['display']}
 
 
 def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:

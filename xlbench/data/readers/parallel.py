@@ -6,7 +6,7 @@ its document type is never looked up.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.parsers import expat
 
 from xlbench.data.readers.text_lines import (
@@ -15,10 +15,10 @@ from xlbench.data.readers.text_lines import (
     Item,
     LeftOut,
     Record,
+    Value,
     broken,
     convert,
     count_lines,
-    lines,
     numbered,
     open_binary,
 )
@@ -91,45 +91,36 @@ def read_parallel(
     if unequal := unequal_lines(source_path, target_path):
         yield unequal
         return
+    sides = read_tsv(source_path, source_columns), read_tsv(target_path, target_columns)
+    for both in beside(*sides):
+        yield both if isinstance(both, BadRecord) else both[0] | both[1]
+
+
+def beside(
+    left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
+) -> Iterator[tuple[Value, Value] | BadRecord]:
+    """Yields what stands on the same line of two files; where a side is bad, that BadRecord."""
     # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
-    pairs = zip(lines(source_path), lines(target_path), strict=False)
-    for number, (source, target) in enumerate(pairs, 1):
-        record: Record = {}
-        for path, line, columns in (
-            (source_path, source, source_columns),
-            (target_path, target, target_columns),
-        ):
-            if isinstance(line, BadRecord):
-                yield line
-                break
-            try:
-                record |= fields(line, columns)
-            except ValueError as error:
-                yield BadRecord(path, number, str(error))
-                break
-        else:
-            yield record
+    for both in zip(left, right, strict=False):
+        yield next((side for side in both if isinstance(side, BadRecord)), both)
 
 
-def read_tsv(path: str, columns: Sequence[str]) -> Iterator[Record | BadRecord]:
-    """Reads TAB-separated columns; quotes mean nothing, no field holds a TAB or line end.
+def read_tsv(
+    path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False
+) -> Iterator[Record | BadRecord]:
+    """Reads TAB-separated columns; quotes mean nothing, no field holds a line end.
 
     Args:
       path: the file.
-      columns: the name of each column, in order, all of them.
+      columns: the name of each column, in order; a single one may hold TABs.
+      unused, strip: see `fields`.
 
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
 
     def of_line(_: int, line: str) -> Iterator[Record]:
-        parts = line.split('\t')
-        if len(parts) != len(columns):
-            raise ValueError(f'{len(parts)} TAB-separated columns instead of {len(columns)}')
-        record = dict(zip(columns, parts, strict=True))
-        if empty := [name for name in columns if not record[name].strip()]:
-            raise ValueError(f'{empty[0]} is empty')
-        yield record
+        yield fields(line, columns, unused=unused, strip=strip)
 
     return convert(path, numbered(path), of_line)
 
