@@ -2,7 +2,7 @@
 
 import concurrent.futures
 import dataclasses
-import threading
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,6 @@ from xlbench.data import packing
 from xlbench.data.orders import Order, permutation
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared, Record
-from xlbench.system.errors import UserError
 
 WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of padding.
 _SMALLEST_WINDOW_BATCHES = 16
@@ -133,7 +132,7 @@ class Planner:
         layout: packing.Layout,
         *,
         seed: int,
-        plan: Plan = packing.plan_mixed,
+        plan: Plan,
     ):
         self._windows = windows
         self._examples = examples
@@ -141,21 +140,15 @@ class Planner:
         self._seed = seed
         self._make = plan
         self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
-        self._lock = threading.Lock()
-        self._futures: dict[int, concurrent.futures.Future] = {}
+        submit = functools.partial(self._worker.submit, self._plan)
+        self._future = functools.lru_cache(maxsize=3)(submit)
 
     def __call__(self, window: int, *, then_next: bool = False) -> Window:
-        """The plan of a window; `then_next` has the next one planned, and forgets all others."""
-        with self._lock:
-            future = self._submit(window)
-            if then_next:
-                self._futures = {window: future, window + 1: self._submit(window + 1)}
+        """The plan of a window; `then_next` has the next one planned, too."""
+        future = self._future(window)
+        if then_next:
+            self._future(window + 1)
         return future.result()
-
-    def _submit(self, window: int) -> concurrent.futures.Future:
-        if window not in self._futures:
-            self._futures[window] = self._worker.submit(self._plan, window)
-        return self._futures[window]
 
     def _plan(self, window: int) -> Window:
         examples = self._windows(window)
@@ -187,8 +180,6 @@ def window_size(
     would let an example come again long before others have come once.
     """
     if window is not None:
-        if not isinstance(window, int) or window < 1:
-            raise UserError(f'window is {window!r}; it counts examples, 1 or more')
         return window
     rows = (
         packing.pack(sample, layout.packed) if layout.packed else [[i] for i in range(len(sample))]

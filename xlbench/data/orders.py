@@ -43,10 +43,6 @@ class Order(Protocol):
         """Returns [window]: the example numbers of a window, in the order of the stream."""
         ...
 
-    def before(self, number: int) -> int:
-        """Returns examples of all windows before this one."""
-        ...
-
     def passes(self, examples: float) -> list[float]:
         """Returns [tasks], the passes over each task after a number of examples."""
         ...
@@ -177,10 +173,6 @@ class EvenWindows:
         """Returns [size]: the example numbers of a window."""
         return self.stream(number * self.size, (number + 1) * self.size)
 
-    def before(self, number: int) -> int:
-        """Returns examples of all windows before this one."""
-        return number * self.size
-
     def passes(self, examples: float) -> list[float]:
         """Returns [tasks], the passes over each task after a number of examples."""
         return [examples * rate / size for rate, size in self.tasks]
@@ -240,12 +232,6 @@ class Curriculum:
             numbers.append(self._offsets[task] + stream(epoch * size, (epoch + 1) * size))
             times.append((np.arange(size) + 0.5) / size)
         return np.concatenate(numbers)[np.argsort(np.concatenate(times), kind='stable')]
-
-    def before(self, number: int) -> int:
-        """Returns examples of all windows before this one."""
-        epoch, place = divmod(number, len(self._windows))
-        part, start, _ = self._windows[place]
-        return epoch * self._starts[-1] + self._starts[part] + start
 
     def passes(self, examples: float) -> list[float]:
         """Returns [tasks], the passes over each task after a number of examples."""

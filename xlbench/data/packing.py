@@ -281,17 +281,6 @@ def plan(
     return batches
 
 
-def plan_mixed(
-    lengths: np.ndarray,
-    groups: np.ndarray,
-    layout: Layout,
-    permutation: Callable[[int, int], np.ndarray],
-) -> list[PlannedBatch]:
-    """Returns the batches of a window as `plan` makes them, whatever group an example is of."""
-    del groups
-    return plan(lengths, layout, permutation)
-
-
 def plan_groups(
     lengths: np.ndarray,
     groups: np.ndarray,

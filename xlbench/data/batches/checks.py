@@ -1,6 +1,5 @@
 """Checks of what the user gives to batches."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 from xlbench.data import features, mixing, vocabularies
@@ -22,22 +21,19 @@ def check_lengths(lengths: Mapping[str, int]) -> Shape:
     return Shape(lengths['inputs'], lengths['targets'])
 
 
-def check_processes(rows: int, process_index: int, process_count: int, what: str) -> None:
-    """Raises UserError for rows that processes cannot share.
+def check_processes(rows: int, process_count: int, what: str) -> None:
+    """Raises UserError for rows, over all processes, that these cannot share.
 
     Args:
       rows: over all processes.
-      process_index: which share is meant.
       process_count: shares.
       what: the argument that says the rows.
     """
-    if rows < 1 or rows % process_count:
+    if rows % process_count:
         raise UserError(
             f'{what} {rows} cannot be shared by {process_count} processes; it must be a multiple '
             f'of {process_count}'
         )
-    if not 0 <= process_index < process_count:
-        raise UserError(f'process {process_index} does not exist among {process_count}')
 
 
 def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
@@ -134,30 +130,3 @@ def check_widths(options: Batches, view: str) -> None:
             f'widths={options.widths} is for batches of pairs, and the objective is {view}; set it '
             'to 1, and length_buckets to the number of shapes'
         )
-
-
-def check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[float]:
-    """Returns the rates as shares of 1; UserError unless each task has a positive one."""
-    if len(rates) != len(prepared):
-        raise UserError(f'{len(rates)} rates for {len(prepared)} tasks; each task needs one')
-    for task, rate in zip(prepared, rates, strict=True):
-        if not (math.isfinite(rate) and rate > 0):
-            raise UserError(f'the rate of {task.name} is {rate}; a rate is a positive number')
-    total = math.fsum(rates)
-    return [rate / total for rate in rates]
-
-
-_RANGES = {
-    'widths': (1, 64),
-    'seed': (0, 2**63 - 1),
-    'prefetch': (0, 10_000),
-    'num_examples': (1, 2**63 - 1),
-}
-
-
-def check_numbers(**values: int) -> None:
-    """Raises UserError for a number that is not in its range."""
-    for name, value in values.items():
-        low, high = _RANGES[name]
-        if not isinstance(value, int) or not low <= value <= high:
-            raise UserError(f'{name} is {value!r}; whole numbers from {low} to {high} are allowed')

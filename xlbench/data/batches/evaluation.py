@@ -15,6 +15,7 @@ Batch = dict[str, np.ndarray]
 # Every shape is compiled. So there are few, and only as many as bring the cost of padding within a
 # twentieth of what the most would.
 MOST_SHAPES, NEAR = 6, 1.05
+_PREFETCH = 4  # Batches that a thread makes ahead.
 
 
 class EvalBatches:
@@ -36,7 +37,6 @@ class EvalBatches:
       widths: batches are as wide as their longest input, rounded up to one of this number of
         widths, and have room for `lengths` targets.
       allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
-      prefetch: batches made ahead by a thread.
 
     Attributes:
       shapes: (rows, inputs, targets) of the batches that occur, rows over all processes.
@@ -56,17 +56,14 @@ class EvalBatches:
         process_count: int = 1,
         widths: int = 4,
         allowed: Sequence[packing.Shape] = (),
-        prefetch: int = 4,
     ):
         self._limits = checks.check_lengths(lengths)
         self._conventions = checks.check_tasks([prepared])
         self._features = checks.check_view(view, [prepared])
-        checks.check_processes(batch_size, process_index, process_count, 'batch_size')
-        checks.check_numbers(widths=widths, prefetch=prefetch, num_examples=num_examples or 1)
+        checks.check_processes(batch_size, process_count, 'batch_size')
         self._prepared = prepared
         self._share = batch_size // process_count
         self._process = process_index
-        self._prefetch = prefetch
         self.num_examples = min(num_examples or len(prepared), len(prepared))
         lengths_of = prepared.lengths()[: self.num_examples]
         self.trimmed = {
@@ -95,7 +92,7 @@ class EvalBatches:
     def __iter__(self) -> Iterator[Batch]:
         thread = ThreadPoolExecutor(1, 'xlbench-read')
         numbers = range(len(self))
-        begun = work.in_flight(numbers, lambda n: thread.submit(self.build, n), self._prefetch)
+        begun = work.in_flight(numbers, lambda n: thread.submit(self.build, n), _PREFETCH)
         try:
             for _, batch in begun:
                 yield batch.result()

@@ -82,17 +82,17 @@ class TrainBatches:
         parts = orders.curriculum_places(prepared, curriculum) if curriculum else []
         if parts:
             rates = [task.pass_size for task in prepared]
-        self._rates = checks.check_rates(prepared, rates)
+        total = math.fsum(rates)
+        self._rates = [rate / total for rate in rates]
         checks.check_each_task(options, len(prepared), self._features, len(parts))
         checks.check_widths(options, view)
-        checks.check_processes(batch_size, process_index, process_count, 'batch_size')
-        checks.check_numbers(seed=seed)
+        checks.check_processes(batch_size, process_count, 'batch_size')
         if options.equal_rows:
             row_multiple = None
         elif length_buckets > 1:
             row_multiple = row_multiple or _default_row_multiple(batch_size)
-            checks.check_processes(row_multiple, process_index, process_count, 'row_multiple')
-            checks.check_processes(batch_size, 0, row_multiple, 'batch_size')
+            checks.check_processes(row_multiple, process_count, 'row_multiple')
+            checks.check_processes(batch_size, row_multiple, 'batch_size')
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
         self._examples = mixing.Examples(self._prepared, self._limits)
@@ -150,7 +150,8 @@ class TrainBatches:
             groups = together if options.one_task else 1
             total, layout = sum(sizes), self._layout
             self.window = mixing.window_size(options.window, sample, layout, total, groups)
-            plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
+            mixed = lambda lengths, _, *rest: packing_lib.plan(lengths, *rest)  # noqa: E731
+            plan = packing_lib.plan_groups if options.one_task else mixed
             if parts:
                 shape = dict(size=self.window, rows=layout.rows[-1], seed=seed)
                 return orders.Curriculum(self._prepared, parts, **shape), plan
@@ -278,18 +279,6 @@ class TrainBatches:
         rows = window.batches[position['batch']].rows
         numbers = window.examples[[place for row in rows for place in row]]
         return self._examples.names(numbers)
-
-    def examples_seen(self, position: Mapping[str, int] | None = None) -> int:
-        """Returns examples of all processes before `position`; default: of the next batch."""
-        position = position or self.position()
-        batches = self._planner(position['window']).batches if position['batch'] else []
-        inside = sum(len(row) for batch in batches[: position['batch']] for row in batch.rows)
-        return self._windows.before(position['window']) + inside
-
-    def epochs(self, position: Mapping[str, int] | None = None) -> dict[str, float]:
-        """Passes over each task before `position`; default: of the next batch."""
-        seen = self.examples_seen(position)
-        return {share.task: share.epochs for share in self._shares(seen)}
 
     def _shares(self, examples: float) -> list[TaskShare]:
         passes = self._windows.passes(examples)
