@@ -186,14 +186,10 @@ def test_each_packed_example_equals_itself_alone():
 
 
 def test_conventions_come_from_the_manifest():
-    vocabulary = {'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0, 'size': 100, 'name': 'v'}
+    vocabulary = {'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0, 'size': 100, 'sha256': ''}
     assert features.Conventions.of({'vocabulary': vocabulary}) == IDS
     marked = features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': [40, 41]})
     assert marked.answer_mark == (40, 41)
-    with pytest.raises(UserError, match='answer_mark that is not a list of ids'):
-        features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': '<answer>', 'task': 'x'})
-    with pytest.raises(UserError, match='no valid'):
-        features.Conventions.of({'vocabulary': vocabulary | {'eos_id': None}, 'task': 'x'})
 
 
 def test_a_large_batch_is_built_in_milliseconds():

@@ -1,6 +1,7 @@
 """Tests of xlbench/data/tokenizers."""
 
 import base64
+import dataclasses
 import functools
 import json
 import pathlib
@@ -303,9 +304,9 @@ def test_unicoder_has_tokens_behind_those_of_xlm_r(folder_of, tmp_path):
     assert arrays['decoder_target_tokens'][:length] == ended
     assert arrays['decoder_input_tokens'][:length] == [german, *ids, ours.eos_id]
     assert record['targets'][0] == german  # Which stays as it was.
-    wrong = ours.manifest() | {'closing_id': ours.vocab_size}
-    with pytest.raises(errors.UserError, match='no valid closing_id'):
-        features.Conventions.of({'task': 'x', 'vocabulary': wrong})
+    wrong = dataclasses.replace(known, closing_id=ours.vocab_size)
+    with pytest.raises(errors.UserError, match='beyond a vocabulary of'):
+        features.generation([record], features.Layout({'inputs': 20, 'targets': 20}, wrong))
 
 
 def test_mbart_writes_what_transformers_writes(folder_of):

@@ -49,31 +49,19 @@ class Conventions:
     def of(cls, manifest: Manifest) -> 'Conventions':
         """Reads the conventions of one preparation."""
         vocabulary = manifest['vocabulary']
-        names = ('pad_id', 'eos_id', 'decoder_start_id', 'size')
-        values = [vocabulary.get(name) for name in names]
-        if not all(isinstance(value, int) and 0 <= value < 2**31 for value in values):
-            raise UserError(
-                f'the manifest of {manifest.get("task")} has no valid {", ".join(names)} in its '
-                'vocabulary; prepare it again with --force'
-            )
-        marks = []
-        for key in ('answer_mark', 'segment_marks'):
-            mark = manifest.get(key) or ()
-            if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
-                raise UserError(
-                    f'the manifest of {manifest.get("task")} has {key} that is not a list of ids; '
-                    'prepare it again with --force'
-                )
-            marks.append(tuple(mark))
-        closing = vocabulary.get('closing_id')
-        if closing is not None and not (isinstance(closing, int) and 0 <= closing < values[-1]):
-            raise UserError(
-                f'the manifest of {manifest.get("task")} has no valid closing_id in its '
-                'vocabulary; prepare it again with --force'
-            )
-        last, rows = _language_last(vocabulary.get('family')), vocabulary.get('language_rows')
-        sha256 = f'{vocabulary.get("sha256") or ""}'
-        return cls(*values, *marks, last, closing, bool(rows), sha256)
+        family = vocabularies.FAMILIES.get(vocabulary.get('family'))
+        return cls(
+            vocabulary['pad_id'],
+            vocabulary['eos_id'],
+            vocabulary['decoder_start_id'],
+            vocabulary['size'],
+            answer_mark=tuple(manifest.get('answer_mark') or ()),
+            segment_marks=tuple(manifest.get('segment_marks') or ()),
+            language_last=family is not None and family.language_last,
+            closing_id=vocabulary.get('closing_id'),
+            has_languages=bool(vocabulary.get('language_rows')),
+            vocabulary=vocabulary['sha256'],
+        )
 
     @classmethod
     def of_tokenizer(
@@ -84,12 +72,8 @@ class Conventions:
         segment_marks: Sequence[int] = (),
     ) -> 'Conventions':
         """Takes the conventions of unprepared texts from their tokenizer."""
-        ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
-        marks = tuple(answer_mark), tuple(segment_marks)
-        last = _language_last(tokenizer.family)
-        closing, rows = tokenizer.closing_id, tokenizer.language_rows
-        sha256 = tokenizer.sha256
-        return cls(*ids, vocab_size, *marks, last, closing, bool(rows), sha256)
+        marks = dict(answer_mark=answer_mark, segment_marks=segment_marks)
+        return cls.of(marks | {'vocabulary': tokenizer.manifest() | {'size': vocab_size}})
 
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
         """Returns the first input of the decoder, and its forced first output.
@@ -101,11 +85,6 @@ class Conventions:
         if (self.language_last or view == 'language_start') and languages is not None:
             return languages, None
         return self.decoder_start_id, languages
-
-
-def _language_last(family: str | None) -> bool:
-    known = vocabularies.FAMILIES.get(family)
-    return known is not None and known.language_last
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:

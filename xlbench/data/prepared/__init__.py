@@ -3,7 +3,7 @@
   <root>/prepared/<vocabulary>/<task>/<split>/
     manifest.json               what is here, made from what, with which vocabulary and metrics
     lengths.npy                 [num_examples, 2] int32: tokens of inputs and of targets
-    00000-of-00004.array_record the examples; a record is a msgpack map, see `encode`
+    00000-of-00004.array_record the examples; a record is a msgpack map, see `pack`
   <root>/prepared/<vocabulary>/<mixture>.json   {"name", "code", split: {task: rate}}
 
 The same inputs give the same bytes. A folder is complete or absent: `Writer` fills a hidden folder
@@ -24,7 +24,6 @@ from xlbench.data.prepared.format import (
     ShardEntry,
     SkippedEntry,
     decode,
-    encode,
     folder,
     pack,
     records,

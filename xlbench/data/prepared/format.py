@@ -5,12 +5,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgpack
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from xlbench.benchmarks import languages
 from xlbench.system import errors, files
@@ -68,30 +69,6 @@ def folder(root: str, vocabulary: str, task: str, split: str) -> str:
     )
 
 
-def encode(record: Mapping[str, str | np.ndarray]) -> bytes:
-    """A record -> msgpack map of feature name -> bytes of little-endian int32, or str.
-
-    Example: {'inputs': np.array([5, 1]), 'lang': 'de'} ->
-      msgpack of {'inputs': b'\\x05\\0\\0\\0\\x01\\0\\0\\0', 'lang': 'de'}
-    """
-    fields: dict[str, str | bytes] = {}
-    for name in sorted(record):
-        value = record[name]
-        if isinstance(value, str):
-            fields[name] = value
-            continue
-        array = np.asarray(value)
-        if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-            raise ValueError(
-                f'feature {name!r} has shape {array.shape} and type {array.dtype}; '
-                'a record holds str and one-dimensional integer arrays'
-            )
-        if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
-            raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
-        fields[name] = array.astype('<i4').tobytes()
-    return checked_size(msgpack.packb(fields, use_bin_type=True))
-
-
 def checked_size(data: bytes) -> bytes:
     """The bytes of a record; ValueError if they are too many."""
     if len(data) > MAX_RECORD_BYTES:
@@ -100,7 +77,7 @@ def checked_size(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Decodes the output of `encode`: int32 arrays and str. Raises ValueError on anything else."""
+    """Decodes what `pack` makes of an example; ValueError for anything else."""
     checked_size(data)
     try:
         fields = msgpack.unpackb(
@@ -197,7 +174,7 @@ class Packed:
     """Examples as bytes, with what their writer has to know of them.
 
     Attributes:
-      data: the bytes of each example, see `format.encode`.
+      data: the bytes of each example, see `pack`.
       lengths: [examples, 2] int32, how many ids inputs and targets have.
       largest: the largest id of the inputs and of the targets.
     """
@@ -215,21 +192,21 @@ class Packed:
 
 
 def pack(examples: Columns | Sequence[Record]) -> Packed:
-    """Packs examples; ValueError if one of them cannot be packed."""
+    """Packs examples; ValueError if one of them cannot be packed.
+
+    Each becomes a msgpack map of feature name -> bytes of little-endian int32, or str.
+
+    Example: {'inputs': [5, 1], 'targets': [1], 'lang': 'de'} ->
+      {'inputs': b'\\5\\0\\0\\0\\1\\0\\0\\0', 'lang': 'de', 'targets': b'\\1\\0\\0\\0'}
+    """
     columns = examples if isinstance(examples, dict) else _as_columns(examples)
-    if columns is None:
-        data = [encode(record) for record in examples]
-        rows = ([np.asarray(record[side], np.int32) for record in examples] for side in SIDES)
-        sides = [Ids.joined(side) for side in rows]
-    else:
-        data = _pack_columns(columns)
-        sides = [columns[side] for side in SIDES]
+    sides = [columns[side] for side in SIDES]
     lengths = np.stack([ids.sizes() for ids in sides], axis=1).astype(np.int32)
-    return Packed(data, lengths, tuple(int(ids.values.max(initial=0)) for ids in sides))
+    largest = tuple(int(ids.values.max(initial=0)) for ids in sides)
+    return Packed(_pack_columns(columns), lengths, largest)
 
 
 def _pack_columns(columns: Columns) -> list[bytes]:
-    """The bytes of examples, as `encode` makes them of each."""
     names, values = sorted(columns), []
     for name in names:
         column = columns[name]
@@ -243,31 +220,34 @@ def _pack_columns(columns: Columns) -> list[bytes]:
     return [checked_size(packer.pack(dict(zip(names, row, strict=True)))) for row in rows]
 
 
-_PLAIN = {(np.dtype('<i4'), 1, True)}  # Type, dimensions, contiguous.
+def _as_columns(examples: Sequence[Record]) -> Columns:
+    names = examples[0].keys() if examples else SIDES
+    if any(record.keys() != names for record in examples):
+        raise ValueError(f'examples have other features than {", ".join(names)}')
+    return {name: _column(name, [record[name] for record in examples]) for name in names}
 
 
-def _as_columns(examples: Sequence[Record]) -> Columns | None:
-    """Records of one kind as columns; None if they need a look at each of them."""
-    names = tuple(examples[0]) if examples else ()
-    if not set(SIDES) <= set(names) or any(len(record) != len(names) for record in examples):
-        return None
-    columns: Columns = {}
-    for name in names:
-        values = [record.get(name) for record in examples]
-        kinds = set(map(type, values))
-        if kinds == {str}:
-            columns[name] = values
-        elif kinds == {np.ndarray} and {
-            (x.dtype, x.ndim, x.flags.c_contiguous) for x in values
-        } == _PLAIN:  # fmt: skip
-            columns[name] = Ids.joined(values)
-        else:
-            return None
-    return columns
+def _column(name: str, values: Sequence[str | npt.ArrayLike]) -> Sequence[str] | Ids:
+    """The values of a feature; ValueError for one that is neither a text nor ids."""
+    if set(map(type, values)) == {str}:
+        return values
+    arrays = [np.asarray(value) for value in values]
+    plain = {(array.dtype, array.ndim) for array in arrays} == {(np.dtype('<i4'), 1)}
+    for array in () if plain else arrays:
+        if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+            raise ValueError(
+                f'feature {name!r} has shape {array.shape} and type {array.dtype}; '
+                'a record holds str and one-dimensional integer arrays'
+            )
+        if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
+            raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
+    return Ids.joined([np.ascontiguousarray(array, '<i4') for array in arrays])
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
 _Id = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
+_Known = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Row = Annotated[int, msgspec.Meta(ge=0, lt=2**20)]  # Of a model's table of languages.
 
 
 class ShardEntry(TypedDict):
@@ -285,11 +265,13 @@ class VocabularyEntry(TypedDict):
     name: str
     sha256: str
     size: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    pad_id: NotRequired[_Id | None]
-    eos_id: NotRequired[_Id | None]
+    pad_id: _Known
+    eos_id: _Known
+    decoder_start_id: _Known
     bos_id: NotRequired[_Id | None]
     unk_id: NotRequired[_Id | None]
-    decoder_start_id: NotRequired[_Id | None]
+    closing_id: NotRequired[_Known]
+    language_rows: NotRequired[dict[str, _Row]]
     family: NotRequired[str]
 
 

@@ -29,7 +29,6 @@ from xlbench.data.prepared.format import (
 from xlbench.system import errors, untrusted
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
-_MOST_LANGUAGES = 1 << 20
 _LENGTHS_IN_MEMORY = 2**20  # Of more examples they are read where they are needed.
 
 
@@ -189,11 +188,12 @@ class Prepared:
 
     def _checked(self, record: Record, index: int) -> Record:
         """The plan of a batch is made from lengths.npy, so a record must be as long as it says."""
+        size = self.manifest['vocabulary']['size']
         for name, expected in zip(('inputs', 'targets'), self._lengths[index], strict=True):
             value = record.get(name)
             if not isinstance(value, np.ndarray) or len(value) != expected:
                 raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
-            if value.view(np.uint32).max() >= self._vocabulary_size:  # Numbers below 0, too.
+            if value.view(np.uint32).max() >= size:  # Numbers below 0, too.
                 raise ValueError(f'{name} of example {index} has ids beyond the vocabulary')
         if self._languages is not None:
             record['languages'] = self._languages
@@ -215,15 +215,8 @@ class Prepared:
         rows = self.manifest['vocabulary'].get('language_rows')
         if not rows:
             return None
-        numbers = rows.values() if isinstance(rows, dict) else [None]
-        if not all(isinstance(row, int) and 0 <= row < _MOST_LANGUAGES for row in numbers):
-            raise ValueError('the language_rows of its manifest are not small numbers')
         langs = (self.manifest.get(side) for side in ('source_lang', 'target_lang'))
         return language_places(rows, *langs)
-
-    @functools.cached_property
-    def _vocabulary_size(self) -> int:
-        return self.manifest['vocabulary']['size']
 
     def __getitem__(self, index: int) -> Record:
         """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
