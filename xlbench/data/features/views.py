@@ -69,7 +69,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       encoder_segment_ids    1 1 2 2 2 0     decoder_input_tokens   0 8 0 9
       encoder_positions      0 1 0 1 2 0     decoder_loss_weights   1 1 1 1
     """
-    return _both_sides(rows, layout)[0]
+    return _both_sides(rows, layout)
 
 
 def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -82,7 +82,7 @@ def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
     Example: targets [8, 5, 1] -> decoder_input_tokens 8 5, decoder_target_tokens 5 1
     """
-    return _both_sides(rows, layout, from_language=True)[0]
+    return _both_sides(rows, layout, from_language=True)
 
 
 def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -104,26 +104,13 @@ def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
       prompt_target_tokens  6 1 0     decoder_target_tokens  8 1
       prompt_loss_weights   1 1 0     decoder_loss_weights   1 1
     """
-    features, parts, counts = _both_sides(rows, layout, continued=True)
-    following = [part[1:] for part in parts]
-    place = Placement(following, counts, layout.lengths['inputs'])
-    tokens = joined(following, 'inputs', layout.conventions)
-    return features | {
-        'prompt_target_tokens': place.fill(tokens, layout.conventions.pad_id),
-        'prompt_loss_weights': place.fill(np.float32(1), 0, np.float32),
-    }
+    return _both_sides(rows, layout, continued=True)
 
 
 def _both_sides(
     rows: Sequence[Row], layout: Layout, continued: bool = False, from_language: bool = False
-) -> tuple[dict[str, np.ndarray], list[np.ndarray], np.ndarray]:
-    """Makes the features of `generation`; `continued` targets follow inputs without their last.
-
-    With `from_language`, they are those of `language_start`.
-
-    Returns:
-      The features, the trimmed inputs of the examples, and how many examples each row has.
-    """
+) -> dict[str, np.ndarray]:
+    """Makes the features of `generation`, of `language_model` (continued) or `language_start`."""
     lengths, conventions = layout.lengths, layout.conventions
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
@@ -133,13 +120,17 @@ def _both_sides(
     parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
     if conventions.language_last:
         parts = [np.roll(part, -1) for part in parts]
-    inputs = parts
     starts: int | list[int] = conventions.decoder_start_id
+    following = [part[1:] for part in parts]
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
     encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
     more = {'encoder_positions': place.fill(place.positions, 0)}
+    if continued:
+        tokens = joined(following, 'inputs', conventions)
+        more['prompt_target_tokens'] = place.fill(tokens, conventions.pad_id)
+        more['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
     most = layout.limit('targets')
     targets = [trim(example['targets'], most, eos_id) for example in examples]
     if conventions.language_last:
@@ -156,7 +147,7 @@ def _both_sides(
         written = Placement(targets, counts, lengths['targets'])
         more['encoder_language_ids'] = language_ids(place, examples, 0)
         more['decoder_language_ids'] = language_ids(written, examples, 1)
-    return encoder | more | decoder, inputs, counts
+    return encoder | more | decoder
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
