@@ -31,6 +31,7 @@ import msgspec
 from xlbench.benchmarks.languages import TABLE, Language
 from xlbench.models.families import MODEL_TYPES
 from xlbench.system import files as files_lib, untrusted
+from xlbench.system.errors import UserError
 
 TOKENIZER_FILE = 'tokenizer.json'
 MODEL_CONFIG, TOKENIZER_CONFIG = 'config.json', 'tokenizer_config.json'
@@ -153,6 +154,16 @@ class Files:
             if (value := getattr(settings, key)) is not None:
                 return value
         return default
+
+    def has_of_bert(self, key: str, value: str, family: str) -> bool:
+        """Returns whether a key of ours is set, which a BERT alone may have, with this value."""
+        found = self.setting(key)
+        if found is not None and (found, family) != (value, 'bert'):
+            raise UserError(
+                f'{self.path(TOKENIZER_CONFIG)} has {key} {found!r} for a {family} vocabulary; '
+                f'take it out, or for BERT write {value!r}'
+            )
+        return found is not None
 
     def numbered(self) -> dict[int, Token]:
         """Returns the added tokens by the ids that the files give them."""

@@ -39,17 +39,6 @@ VOCABULARY_FILES = tuple(
 )
 
 
-def _tags_sides(files: vocabularies.Files, family: str) -> bool:
-    """Returns whether the inputs of a BERT begin with the tag of their own language."""
-    tags = files.setting('language_tags')
-    if tags is not None and (family, tags) != ('bert', 'sides'):
-        raise errors.UserError(
-            f'{files.path(vocabularies.TOKENIZER_CONFIG)} has language_tags {tags!r} for a '
-            f"{family} vocabulary; take it out, or for BERT write 'sides'"
-        )
-    return tags is not None
-
-
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
 
@@ -62,7 +51,7 @@ class HuggingFaceTokenizer(Tokenizer):
       has_bytes: whether it has pieces that are bytes.
     """
 
-    _tags_sides = False
+    _tags_sides = False  # Whether the inputs of a BERT begin with the tag of their own language.
 
     def __init__(self, files: vocabularies.Files, name: str, family: str):
         with objects.no_panic(files.folder):
@@ -84,7 +73,7 @@ class HuggingFaceTokenizer(Tokenizer):
         }
         self._set_special(files, self._tokenizer.token_to_id, names)
         self._silent += [number for number, token in added.items() if token.special]
-        self._tags_sides = _tags_sides(files, family)
+        self._tags_sides = files.has_of_bert('language_tags', 'sides', family)
         data += b'tagged sides' if self._tags_sides else b''  # Other ids.
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
 

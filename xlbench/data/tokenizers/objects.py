@@ -70,12 +70,7 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         )
     if FAMILIES[family].added:
         tokenizer.encode_special_tokens = True  # As text, where they stand in one.
-    if words := files.setting('words'):
-        if family != 'bert' or words != 'mrs':
-            raise errors.UserError(
-                f'{files.path(TOKENIZER_CONFIG)} has words {words!r} for a {family} vocabulary; '
-                "take it out, or for BERT write 'mrs'"
-            )
+    if files.has_of_bert('words', 'mrs', family):
         _split_as_mrs(tokenizer)
         data += b'mrs'  # Other ids.
     for number, token in files.numbered().items():
