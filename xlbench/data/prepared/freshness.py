@@ -29,17 +29,6 @@ VERSIONS = {
     'mixtures': 1,  # Rates: pipeline/mixtures.py.
     'tokenizers': 1,  # Texts to ids: data/tokenizers, vocabularies.py.
 }
-# Earlier statements of task files that made the same records, when they were SeqIO's own calls.
-_EQUAL = {
-    'clidsum': 'd324951bb6051d7081087fc5fd4db0d65252c8a798e16a9c6bb505045e9237a3',
-    'convsumx': '5cdb7c8d23e55d337091a3ee07410cba18ce5798d9960b039fca39fc30296593',
-    'dialogsum': 'f0408a9d35ccb05bef1f8e295a4f40069d2e39842bb23a4a3f377d709c361fbd',
-    'fewshot': '5e8ee2a9d257aeb404dc67e64a4b97d3d4837e98868dcca0cc958b56e0aef3f0',
-    'masakhanews': 'b6aa7f0395a23538bf023dd6acc6af91d3c617f1de99013453bcc7775fa97005',
-    'mtg': 'b39e5d0fb9d4920600ded4edd2f171ced537ccdcc9666180096071fd371526a1',
-    'mtg2': '9f728346248c77f165defb8aa634c27fb3a72c60be23ae6de6907e9573e1a498',
-    'xquad': '31270eb423ba98b309c4469eb5b1d973ac66af1bdf66bc26773825f3398137f1',
-}
 CHANGED = 'its task file, or a declared version of what prepares it, has changed'
 # No statement changes by these.
 _NO_STATEMENTS = (
@@ -118,8 +107,7 @@ def is_of_other_code(name: str, made: str | None) -> bool:
       name: of the task or mixture.
       made: the fingerprint of then.
     """
-    code = code_fingerprint(name)
-    return bool(code) and made not in (code, _EQUAL.get(name.split('_')[0]))
+    return code_fingerprint(name) not in (None, made)
 
 
 @functools.cache
