@@ -138,7 +138,7 @@ def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
     folder = pathlib.Path(output)
     with _writing(folder):
         for name in contents:
-            leaderboard.check_free(folder / name)
+            files.check_own(folder / name, 'a file for the leaderboard', heads=[leaderboard.HEAD])
         for name, text in contents.items():
             files.write(folder / name, text)
     return [str(folder / name) for name in contents]

@@ -9,8 +9,6 @@ language of the input; those of a system that has none of these, from one other 
 
 import itertools
 import json
-import os
-import pathlib
 import re
 from collections.abc import Sequence
 
@@ -20,11 +18,11 @@ from xlbench.reporting import predictions, sections as sections_lib
 from xlbench.reporting.paper_tables import board as board_lib
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick
-from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
 
 NAME = 'mtg'  # Of the format, and of the benchmarks whose names begin so.
 LANGUAGES = ('en', 'de', 'es', 'fr', 'zh')  # In the order of the official form.
+HEAD = '{"en": ['  # Of its files, which may be written again.
 PREFIXES = {'sg': 'SG', 'qg': 'QG', 'tg': 'TG', 'summ': 'Summ'}
 
 
@@ -52,22 +50,6 @@ def submissions(
     if not contents:
         raise UserError('--format=mtg is for runs on MTG, and none of these has texts of its tasks')
     return contents
-
-
-def check_free(path: pathlib.Path) -> None:
-    """Raises UserError unless a path is free, or has a file of this form, which may be replaced."""
-    if not os.path.lexists(path):
-        return
-    try:
-        before = files.read_json(path, dict[str, list[str]], untrusted.JSON_BYTES)
-        is_one = set(LANGUAGES) <= set(before)
-    except UserError:
-        is_one = False
-    if not is_one or path.is_symlink():
-        raise UserError(
-            f'{path} exists and is not a file for the leaderboard; move it away or choose another '
-            '--output'
-        )
 
 
 def _systems(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, list[Pick]]:

@@ -73,32 +73,26 @@ def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction
     seen[key] = row
 
 
-def of_result(result: Result) -> dict[str, Prediction]:
+def of_result(
+    result: Result, limit: int | None = None, *, is_strict: bool = True
+) -> dict[str, Prediction]:
     """All predictions beside a result, by the ids of their examples; none if the file is missing.
 
-    Raises:
-      UserError: a line is not like that.
+    Args:
+      result: of a task.
+      limit: how many are read.
+      is_strict: whether a line that is no prediction is a UserError; else it is left out.
     """
     path = untrusted.file(result.folder, 'predictions.jsonl')
     rows: dict[str, Prediction] = {}
     if path is not None:
         with untrusted.open_regular(path) as file:
             for number, line in enumerate(file):
-                parse(line, f'{path}:{number + 1}', number, rows)
-    for score, values in result.added.items():
-        for key, value in values.items():
-            rows[key].scores[score] = value
-    return rows
-
-
-def readable(result: Result, limit: int) -> dict[str, Prediction]:
-    """The first predictions beside a result, by ids; lines that are like no prediction are not."""
-    rows: dict[str, Prediction] = {}
-    if path := untrusted.file(result.folder, 'predictions.jsonl'):
-        with untrusted.open_regular(path) as file:
-            for line in file:
-                with contextlib.suppress(UserError):
-                    parse(line, path.name, len(rows), rows)
+                with contextlib.nullcontext() if is_strict else contextlib.suppress(UserError):
+                    parse(line, f'{path}:{number + 1}', number, rows)
                 if len(rows) == limit:
                     break
+    for score, values in result.added.items():
+        for key in values.keys() & rows.keys():
+            rows[key].scores[score] = values[key]
     return rows

@@ -46,7 +46,7 @@ def content(section: Section, style: Style) -> dict[str, Json] | None:
         rows = {
             (task, key): row
             for task, result in sorted(results.items())
-            for key, row in predictions.readable(result, MOST).items()
+            for key, row in predictions.of_result(result, MOST, is_strict=False).items()
         }
         if rows:
             written.append(rows)
