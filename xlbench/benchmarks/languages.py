@@ -1,4 +1,4 @@
-"""A row per language: its code, its names in other tools, how it is written.
+"""Languages, a row of languages.csv each: its code, its names in other tools, how it is written.
 
   LANGUAGES['de'].name -> 'german', as the multilingual ROUGE scorer and NLTK call it
   LANGUAGES['de'].mbart -> 'de_DE', its token in mBART-50
@@ -11,7 +11,9 @@ Whatever is prepared or trained with it keeps its row, so that evaluations and p
 language without the task file.
 """
 
+import csv
 import dataclasses
+import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -31,7 +33,6 @@ class Language:
       family: language family, and the branch of the Indo-European ones.
       mbart: its language token in mBART-50 (arXiv:2008.00401, table 6); None if it has none.
       alpha3: ISO 639-3 code, of the macrolanguage where there is one; in Marian's tokens.
-      direction: 'ltr' or 'rtl', the direction of its script.
       spaces: whether words are separated by spaces.
       segmenter: of a language that was registered, see `register`; '' of those of the table.
     """
@@ -42,21 +43,22 @@ class Language:
     family: str
     mbart: str | None
     alpha3: str
-    direction: str
     spaces: bool
     segmenter: str = ''
 
     @property
+    def direction(self) -> str:
+        """The direction of its script, 'ltr' or 'rtl'."""
+        return 'rtl' if self.script in _RIGHT_TO_LEFT else 'ltr'
+
+    @property
     def flores(self) -> str:
         """Its code in FLORES-200 and NLLB (arXiv:2207.04672, table 1): 'deu_Latn' of German."""
-        return f'{_FLORES.get(self.code, self.alpha3)}_{_SCRIPTS.get(self.script, self.script)}'
+        alpha3 = _ROWS.get(self.code, {}).get('flores') or self.alpha3
+        return f'{alpha3}_{_SCRIPTS.get(self.script, self.script)}'
 
 
-# Where FLORES-200 has a language of a macrolanguage; and what ISO 15924 calls scripts.
-_FLORES = dict(
-    ar='arb', az='azj', fa='pes', lv='lvs', mn='khk', ms='zsm', ne='npi', no='nob', ps='pbt',
-    sw='swh', om='gaz',
-)  # fmt: skip
+# What ISO 15924 calls them.
 _SCRIPTS = dict(
     latin='Latn', arabic='Arab', cyrillic='Cyrl', bengali='Beng', greek='Grek', gujarati='Gujr',
     hebrew='Hebr', devanagari='Deva', japanese='Jpan', georgian='Geor', khmer='Khmr', hangul='Hang',
@@ -68,155 +70,34 @@ _SCRIPTS = dict(
 _RIGHT_TO_LEFT = ('arabic', 'hebrew')  # Scripts.
 _NO_SPACES = ('zh', 'ja', 'th', 'my', 'km')  # Korean and Vietnamese do write spaces.
 
-# code, name, script, family, mBART-50 token or -, ISO 639-3 code. A new language goes to the end:
-# multilingual BERT's language tokens (xlbench/data/tokenizers) count the rows.
-_ROWS = """
-af  afrikaans    latin       germanic       af_ZA  afr
-ar  arabic       arabic      semitic        ar_AR  ara
-az  azerbaijani  latin       turkic         az_AZ  aze
-bg  bulgarian    cyrillic    slavic         -      bul
-bn  bengali      bengali     indo-aryan     bn_IN  ben
-cs  czech        latin       slavic         cs_CZ  ces
-da  danish       latin       germanic       -      dan
-de  german       latin       germanic       de_DE  deu
-el  greek        greek       hellenic       -      ell
-en  english      latin       germanic       en_XX  eng
-es  spanish      latin       romance        es_XX  spa
-et  estonian     latin       uralic         et_EE  est
-eu  basque       latin       isolate        -      eus
-fa  persian      arabic      iranian        fa_IR  fas
-fi  finnish      latin       uralic         fi_FI  fin
-fr  french       latin       romance        fr_XX  fra
-gl  galician     latin       romance        gl_ES  glg
-gu  gujarati     gujarati    indo-aryan     gu_IN  guj
-he  hebrew       hebrew      semitic        he_IL  heb
-hi  hindi        devanagari  indo-aryan     hi_IN  hin
-hr  croatian     latin       slavic         hr_HR  hrv
-hu  hungarian    latin       uralic         -      hun
-id  indonesian   latin       austronesian   id_ID  ind
-it  italian      latin       romance        it_IT  ita
-ja  japanese     japanese    japonic        ja_XX  jpn
-jv  javanese     latin       austronesian   -      jav
-ka  georgian     georgian    kartvelian     ka_GE  kat
-kk  kazakh       cyrillic    turkic         kk_KZ  kaz
-km  khmer        khmer       austroasiatic  km_KH  khm
-ko  korean       hangul      koreanic       ko_KR  kor
-lt  lithuanian   latin       baltic         lt_LT  lit
-lv  latvian      latin       baltic         lv_LV  lav
-mk  macedonian   cyrillic    slavic         mk_MK  mkd
-ml  malayalam    malayalam   dravidian      ml_IN  mal
-mn  mongolian    cyrillic    mongolic       mn_MN  mon
-mr  marathi      devanagari  indo-aryan     mr_IN  mar
-ms  malay        latin       austronesian   -      msa
-my  burmese      myanmar     sino-tibetan   my_MM  mya
-ne  nepali       devanagari  indo-aryan     ne_NP  nep
-nl  dutch        latin       germanic       nl_XX  nld
-no  norwegian    latin       germanic       -      nor
-pl  polish       latin       slavic         pl_PL  pol
-ps  pashto       arabic      iranian        ps_AF  pus
-pt  portuguese   latin       romance        pt_XX  por
-ro  romanian     latin       romance        ro_RO  ron
-ru  russian      cyrillic    slavic         ru_RU  rus
-si  sinhala      sinhala     indo-aryan     si_LK  sin
-sl  slovene      latin       slavic         sl_SI  slv
-sv  swedish      latin       germanic       sv_SE  swe
-sw  swahili      latin       bantu          sw_KE  swa
-ta  tamil        tamil       dravidian      ta_IN  tam
-te  telugu       telugu      dravidian      te_IN  tel
-th  thai         thai        kra-dai        th_TH  tha
-tl  tagalog      latin       austronesian   tl_XX  tgl
-tr  turkish      latin       turkic         tr_TR  tur
-uk  ukrainian    cyrillic    slavic         uk_UA  ukr
-ur  urdu         arabic      indo-aryan     ur_PK  urd
-vi  vietnamese   latin       austroasiatic  vi_VN  vie
-xh  xhosa        latin       bantu          xh_ZA  xho
-yo  yoruba       latin       volta-niger    -      yor
-zh  chinese      han         sino-tibetan   zh_CN  zho
-am  amharic      ethiopic    semitic        -      amh
-ha  hausa        latin       chadic         -      hau
-ig  igbo         latin       volta-niger    -      ibo
-lg  luganda      latin       bantu          -      lug
-ln  lingala      latin       bantu          -      lin
-om  oromo        latin       cushitic       -      orm
-pcm nigerian-pidgin  latin   creole         -      pcm
-rn  rundi        latin       bantu          -      run
-sn  shona        latin       bantu          -      sna
-so  somali       latin       cushitic       -      som
-ti  tigrinya     ethiopic    semitic        -      tir
-"""
-
-
-# Features of the World Atlas of Language Structures (https://wals.info), as table 9 of
+# languages.csv: `flores` is where FLORES-200 has a language of a macrolanguage. A new language goes
+# to the end: multilingual BERT's language tokens (xlbench/data/tokenizers) count the rows. Its last
+# columns are features of the World Atlas of Language Structures (https://wals.info), as table 9 of
 # arXiv:2012.15682 gives them: 81A order of subject, object and verb; 85A adpositions; and the order
 # of a noun with its 86A genitive, 87A adjective, 88A demonstrative, 89A numeral. 'none' is no
 # dominant order, which two languages can share; '-' is unknown.
-_WALS = """
-af  -     -     -         -         -         -
-ar  vso   prep  noun-gen  noun-adj  dem-noun  num-noun
-bg  svo   prep  none      adj-noun  dem-noun  num-noun
-bn  sov   -     -         -         -         -
-de  none  prep  noun-gen  adj-noun  dem-noun  num-noun
-el  none  prep  noun-gen  adj-noun  dem-noun  num-noun
-en  svo   prep  none      adj-noun  dem-noun  num-noun
-es  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
-et  svo   post  gen-noun  adj-noun  dem-noun  num-noun
-eu  sov   post  gen-noun  noun-adj  noun-dem  num-noun
-fa  sov   prep  noun-gen  noun-adj  dem-noun  num-noun
-fi  svo   post  gen-noun  adj-noun  dem-noun  num-noun
-fr  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
-he  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
-hi  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-hu  none  post  gen-noun  adj-noun  dem-noun  num-noun
-id  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
-it  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
-ja  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-jv  -     -     -         -         -         -
-ka  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-kk  -     -     -         -         -         -
-ko  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-ml  sov   -     gen-noun  adj-noun  dem-noun  num-noun
-mr  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-ms  -     -     -         -         -         -
-my  sov   post  gen-noun  noun-adj  dem-noun  noun-num
-nl  none  prep  noun-gen  adj-noun  dem-noun  num-noun
-pt  svo   prep  noun-gen  noun-adj  dem-noun  -
-ru  svo   prep  noun-gen  adj-noun  dem-noun  num-noun
-sw  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
-ta  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-te  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-th  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
-tl  vso   -     noun-gen  none      mixed     num-noun
-tr  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-ur  sov   post  gen-noun  adj-noun  dem-noun  num-noun
-vi  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
-yo  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
-zh  svo   none  gen-noun  adj-noun  dem-noun  num-noun
-"""
-
-
-def _parse(row: str) -> Language:
-    code, name, script, family, mbart, alpha3 = row.split()
-    return Language(
-        code=code,
-        name=name,
-        script=script,
-        family=family,
-        mbart=None if mbart == '-' else mbart,
-        alpha3=alpha3,
-        direction='rtl' if script in _RIGHT_TO_LEFT else 'ltr',
-        spaces=code not in _NO_SPACES,
-    )
-
+with pathlib.Path(__file__).with_suffix('.csv').open(encoding='utf-8', newline='') as _file:
+    _ROWS = {row['code']: row for row in csv.DictReader(_file)}
+_FEATURES = ('order', 'adpositions', 'genitive', 'adjective', 'demonstrative', 'numeral')
 
 LANGUAGES: dict[str, Language] = {
-    language.code: language for language in map(_parse, _ROWS.strip().splitlines())
+    code: Language(
+        code=code,
+        name=row['name'],
+        script=row['script'],
+        family=row['family'],
+        mbart=row['mbart'] or None,
+        alpha3=row['alpha3'],
+        spaces=code not in _NO_SPACES,
+    )
+    for code, row in _ROWS.items()
 }
 
 # Those of the table, in its order, which tokens of multilingual BERT count by.
 TABLE = tuple(LANGUAGES)
 
 WALS: dict[str, tuple[str, ...]] = {
-    code: tuple(features) for code, *features in map(str.split, _WALS.strip().splitlines())
+    code: tuple(row[name] for name in _FEATURES) for code, row in _ROWS.items() if row['order']
 }
 
 
@@ -309,7 +190,6 @@ def _add(code: str, name: str, script: str, segmenter: str, family: str, alpha3:
         family=family,
         mbart=None,
         alpha3=alpha3 or (code if len(code) == 3 else ''),
-        direction='rtl' if script in _RIGHT_TO_LEFT else 'ltr',
         spaces=segmenter == 'spaces',
         segmenter=segmenter,
     )

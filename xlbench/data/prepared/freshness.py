@@ -23,7 +23,7 @@ from xlbench.system import errors
 VERSIONS = {
     'format': 1,  # The manifest and the shards: data/prepared/.
     'benchmarks': 1,  # The tasks of mixtures: benchmarks/.
-    'languages': 1,  # Names and tags of languages: benchmarks/languages.py.
+    'languages': 1,  # Names and tags of languages: benchmarks/languages.csv.
     'readers': 1,  # Files to records: data/readers, rows, labelled.py, conllu.py, buckets.
     'preprocessors': 1,  # Records to texts: pipeline/.
     'mixtures': 1,  # Rates: pipeline/mixtures.py.
