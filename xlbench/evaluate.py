@@ -55,6 +55,7 @@ from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference import reranking
+from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
@@ -122,7 +123,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     own_number = _own_number(config, block, split)
     number = own_number if args.num_examples is None else args.num_examples
     decoding, decoded = _decoding(config, block, flags.given(args))
-    ranking, decoding = _ranking(args, decoding)
+    ranking, keep, decoding = _ranking(args, decoding)
     decoded += ranking.words if ranking else []
     changes = {
         'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
@@ -152,7 +153,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     if ranking:
-        cast(generation.GenerationEvaluator, evaluator).ranker = ranking
+        writer = cast(generation.GenerationEvaluator, evaluator)
+        writer.ranker, writer.keep = ranking, keep
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
     if first:
@@ -217,18 +219,18 @@ def _decoding(
 
 def _ranking(
     args: argparse.Namespace, decoding: dict[str, Setting]
-) -> tuple[reranking.Ranking | None, dict[str, Setting]]:
-    """Returns the ranker of texts, None unless a flag names one, and how its input is decoded."""
+) -> tuple[Mmi | Relevance | None, int, dict[str, Setting]]:
+    """Returns the ranker of texts, None unless a flag names one; texts that stay; the decoding."""
     flag = '--rerank' if args.rerank else '--mmi_model' if args.mmi_model else ''
     if flag and not decoding:
         raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')
     if flag and jax.process_count() > 1:
         raise UserError(f'{flag} works in one process; start the evaluation once')
     if not (reranker := reranking.of_flags(args, {})):
-        return None, decoding
+        return None, 1, decoding
     options = Options(**decoding['decoding'])
     changed = {'decoding': dataclasses.asdict(reranker.candidates(options))}
-    return reranking.Ranking(reranker, options.num_return), decoding | changed
+    return reranker, options.num_return, decoding | changed
 
 
 def _eval_name(config: ConfigDict, like: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
@@ -29,14 +30,23 @@ Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
-class Written(NamedTuple):
-    """One text that a model wrote to an example.
+class Example(NamedTuple):
+    """One text to answer; the languages are ISO codes."""
+
+    text: str
+    source_lang: str | None = None
+    target_lang: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """One answer that a model wrote.
 
     Attributes:
       text: without special tokens.
-      score: what texts are ranked by; of beams with the length penalty.
-      log_probability: of its tokens, nats.
-      num_tokens: of the text, the end included.
+      score: what answers are ranked by; of beams with the length penalty.
+      log_probability: of its tokens under the model, nats.
+      num_tokens: of the answer, the end included.
     """
 
     text: str
@@ -46,31 +56,14 @@ class Written(NamedTuple):
 
 
 class Ranker(Protocol):
-    """Ranks the texts of examples anew, and keeps the best of them."""
+    """Ranks the texts of examples anew, see inference.answering.Reranker."""
 
     @property
     def facts(self) -> Mapping[str, Json]:
         """Returns what metrics.json says of it, beside the options of decoding."""
 
-    @property
-    def keep(self) -> int:
-        """Returns how many texts of an example stay."""
-
-    def scores(
-        self,
-        inputs: Sequence[str],
-        source_lang: str | None,
-        target_lang: str | None,
-        texts: Sequence[Sequence[Written]],
-    ) -> np.ndarray:
-        """The new scores [examples, texts].
-
-        Args:
-          inputs: of the examples, without the mark of a language.
-          source_lang: ISO code of the inputs.
-          target_lang: that of the texts.
-          texts: of each example, equally many.
-        """
+    def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
+        """The new scores [n] of n answers, each to the example at its place."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,6 +119,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
 
     Attributes:
       ranker: ranks the texts of each example anew before they are scored, if there is one.
+      keep: how many of them stay then, the best.
     """
 
     views: ClassVar[tuple[str, ...]] = (
@@ -133,6 +127,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     )  # fmt: skip
     own_scores = ('loss', 'perplexity')
     ranker: Ranker | None = None
+    keep: int = 1
 
     def __init__(
         self,
@@ -270,7 +265,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     def _facts(self) -> dict[str, Json]:
         facts = describe(self._options)
         if self.ranker:
-            facts |= {'num_return': self.ranker.keep, **self.ranker.facts}
+            facts |= {'num_return': self.keep, **self.ranker.facts}
         return facts
 
     def _ranked(
@@ -283,15 +278,15 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id
         lengths = np.asarray(mmi.lengths_of(jax.numpy.asarray(rows['tokens']), eos_id))
+        texts = itertools.chain.from_iterable(self._texts(rows['tokens']))
         values = (rows['scores'], rows['log_probabilities'], lengths)
-        texts = [
-            list(map(Written, of_example, *(of_each.tolist() for of_each in of_values)))
-            for of_example, *of_values in zip(self._texts(rows['tokens']), *values, strict=True)
-        ]
-        inputs = [record['inputs_pretokenized'] for record in records]
+        answers = list(map(Prediction, texts, *(array.ravel().tolist() for array in values)))
+        inputs = outputs.unmarked(prepared, [record['inputs_pretokenized'] for record in records])
         langs = prepared.manifest.get('source_lang'), prepared.manifest.get('target_lang')
-        scores = ranker.scores(outputs.unmarked(prepared, inputs), *langs, texts)
-        order = np.argsort(-scores, axis=1, kind='stable')[:, : ranker.keep]
+        count = len(answers) // len(inputs)
+        examples = [Example(text, *langs) for text in inputs for _ in range(count)]
+        scores = np.asarray(ranker.scores(examples, answers), np.float64).reshape(-1, count)
+        order = np.argsort(-scores, axis=1, kind='stable')[:, : self.keep]
         ranked = {
             'scores': np.take_along_axis(scores, order, axis=1),
             'log_probabilities': np.take_along_axis(rows['log_probabilities'], order, axis=1),

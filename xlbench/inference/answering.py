@@ -7,9 +7,10 @@ import abc
 import dataclasses
 import hashlib
 import pathlib
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import flax.linen as nn
 import jax
@@ -19,6 +20,7 @@ from ml_collections import ConfigDict
 
 from xlbench import decoding
 from xlbench.data import tokenizers, vocabularies
+from xlbench.evaluators.generation import Example, Prediction
 from xlbench.inference.exported import TaskNote
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
@@ -26,31 +28,6 @@ from xlbench.system.files import Json
 from xlbench.system.work import in_flight
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
-
-
-class Example(NamedTuple):
-    """One text to answer; the languages are ISO codes."""
-
-    text: str
-    source_lang: str | None = None
-    target_lang: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """One answer that a model wrote.
-
-    Attributes:
-      text: without special tokens.
-      score: what answers are ranked by; of beams with the length penalty.
-      log_probability: of its tokens under the model, nats.
-      num_tokens: of the answer, the end included.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    num_tokens: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,8 +179,33 @@ def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
     return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
 
+@dataclasses.dataclass(frozen=True)
 class Reranker(abc.ABC):
-    """Gives the answers of n-best lists new scores, and sorts each list by them."""
+    """Gives the answers of n-best lists new scores, and sorts each list by them.
+
+    A subclass has the model that ranks as its first field, and its weights as fields of floats.
+
+    Attributes:
+      kind: what metrics.json and the names of folders call it.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def facts(self) -> dict[str, Json]:
+        """Describes it for metrics.json: its kind, the name of its model and its weights."""
+        model, *weights = dataclasses.fields(self)
+        named = {field.name: getattr(self, field.name) for field in weights}
+        return {self.kind: getattr(self, model.name).name, **named}
+
+    @property
+    def words(self) -> list[str]:
+        """Words of a folder's name, with the weights that are not at their defaults."""
+        (kind, model), *weights = self.facts.items()
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [f'{name}{value}' for name, value in weights if value != defaults[name]]
+        place = pathlib.PurePath(str(model).partition('@')[0]).name
+        return [kind, re.sub('[^A-Za-z0-9.]+', '_', place), *changed]
 
     @abc.abstractmethod
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:

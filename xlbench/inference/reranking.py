@@ -3,8 +3,6 @@
 import argparse
 import dataclasses
 import os
-import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -12,14 +10,12 @@ import numpy as np
 
 from xlbench import config as config_lib
 from xlbench.decoding import mmi
-from xlbench.evaluators.generation import Written
 from xlbench.inference.answering import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import load
 from xlbench.inference.retriever import Retriever
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,11 +36,6 @@ class Mmi(Reranker):
     length_weight: float = 0.0
 
     kind: ClassVar[str] = 'mmi'
-
-    @property
-    def ranked_by(self) -> Model:
-        """The model that ranks."""
-        return self.model
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
@@ -81,11 +72,6 @@ class Relevance(Reranker):
 
     kind: ClassVar[str] = 'rerank'
 
-    @property
-    def ranked_by(self) -> Retriever:
-        """The model that ranks."""
-        return self.retriever
-
     def __post_init__(self):
         if not 0 <= self.weight <= 1:
             raise UserError(f'rerank_weight is {self.weight}; 0 to 1 is allowed')
@@ -95,54 +81,6 @@ class Relevance(Reranker):
         relevance = self.retriever.relevance([e.text for e in examples], [a.text for a in answers])
         generated = np.array([answer.score for answer in answers])
         return (1 - self.weight) * generated + self.weight * relevance
-
-
-@dataclasses.dataclass(frozen=True)
-class Ranking:
-    """A reranker at work in an evaluation; see evaluators.generation.Ranker.
-
-    Attributes:
-      reranker: gives the scores.
-      keep: texts of an example that stay.
-    """
-
-    reranker: Mmi | Relevance
-    keep: int
-
-    @property
-    def facts(self) -> dict[str, Json]:
-        """Describes the reranker for metrics.json: its kind, its model and its weights."""
-        weights = {f.name: getattr(self.reranker, f.name) for f in _weights(self.reranker)}
-        return {self.reranker.kind: self.reranker.ranked_by.name, **weights}
-
-    @property
-    def words(self) -> list[str]:
-        """Words of a folder's name, with the weights that are not at their defaults."""
-        place = pathlib.PurePath(self.reranker.ranked_by.name.partition('@')[0]).name
-        changed = [
-            f'{field.name}{getattr(self.reranker, field.name)}'
-            for field in _weights(self.reranker)
-            if getattr(self.reranker, field.name) != field.default
-        ]
-        return [self.reranker.kind, re.sub('[^A-Za-z0-9.]+', '_', place), *changed]
-
-    def scores(
-        self,
-        inputs: Sequence[str],
-        source_lang: str | None,
-        target_lang: str | None,
-        texts: Sequence[Sequence[Written]],
-    ) -> np.ndarray:
-        """The new scores [examples, texts]; see Ranker.scores."""
-        examples = [Example(text, source_lang, target_lang) for text in inputs]
-        answers = [Prediction(*one) for n_best in texts for one in n_best]
-        each = [example for example, n_best in zip(examples, texts, strict=True) for _ in n_best]
-        scores = self.reranker.scores(each, answers)
-        return np.asarray(scores, np.float64).reshape(len(inputs), -1)
-
-
-def _weights(reranker: Mmi | Relevance) -> list[dataclasses.Field]:
-    return [field for field in dataclasses.fields(reranker) if field.type is float]
 
 
 def _trained_on(model: str) -> set[str]:
