@@ -23,7 +23,7 @@ def test_every_program_is_listed():
             name = '.'.join(path.relative_to(root).with_suffix('').parts)
             if "\nif __name__ == '__main__':" in path.read_text('utf-8') and name != '__main__':
                 named.add(prefix + name.removesuffix('.__main__'))
-    named -= {'translation.guard', 'system.command_line', *command_line.FORMER}
+    named -= {'system.command_line', *command_line.FORMER}
     assert set(command.PROGRAMS) == {n for n in named if not n.startswith('tasks.samples')}
 
 

@@ -105,7 +105,7 @@ SERVERS = {
 # Commands that an engine may name.
 PROGRAMS = {
     'hangs': 'sleep 1000',
-    'leaves others': 'sleep 1000 & setsid sleep 1000 & wait',
+    'leaves others': 'sleep 1000 & wait',
     'says nothing': 'cat > /dev/null',
     'has empty answers': "sed 's/.*//'",
     'overflows': 'yes',

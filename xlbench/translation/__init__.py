@@ -3,7 +3,6 @@
   engines      the contract of an engine, and which one a name stands for
   templates    an engine for each pair of languages, from one name
   programs     engines that are programs of this machine: Apertium, or any command
-  guard        runs a program, and ends it with all that it has started
   servers      engines behind the HTTP interface of LibreTranslate
   tables       files of translations that were made elsewhere
   neural       encoder-decoders: runs, folders in the form of Hugging Face, hub names
@@ -14,6 +13,6 @@
 """
 
 __all__ = [
-    'engines', 'guard', 'jobs', 'memory', 'neural', 'programs', 'records', 'round_trips', 'servers',
+    'engines', 'jobs', 'memory', 'neural', 'programs', 'records', 'round_trips', 'servers',
     'tables', 'templates',
 ]  # fmt: skip

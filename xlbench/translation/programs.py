@@ -7,8 +7,8 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from xlbench import benchmarks
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, guard
+from xlbench.translation import engines
 from xlbench.translation.engines import Failure, Refused
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
@@ -24,8 +24,6 @@ _LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
 _BATCH = 256  # Texts: a program starts anew for each batch, which takes Apertium about a second.
 _MOST_BYTES = 1 << 26  # That a program may write for a batch.
 _LOOK = 0.05  # Seconds between looks at what it has written.
-# Ends the program, and all that it has started, when this process has ended.
-_GUARD = [sys.executable, '-I', '-S', guard.__file__]
 
 
 class Program:
@@ -97,10 +95,9 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
     """Runs a program: its exit code, what it wrote and its complaint.
 
     Raises:
-      Refused: it takes too long, or writes too much.
+      Refused: it cannot be run, takes too long, or writes too much.
     """
     deadline = time.monotonic() + seconds
-    ours, theirs = os.pipe()
     with contextlib.ExitStack() as stack:
         # Files, so that neither side waits for the other.
         source, answer, complaint = (
@@ -110,18 +107,10 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
         source.seek(0)
         try:
             process = subprocess.Popen(
-                [*_GUARD, str(ours), *words],
-                stdin=source,
-                stdout=answer,
-                stderr=complaint,
-                start_new_session=True,  # What is sent to our group does not end the guard.
-                pass_fds=(ours,),
+                words, stdin=source, stdout=answer, stderr=complaint, process_group=0
             )
-        except BaseException:
-            os.close(theirs)
-            raise
-        finally:
-            os.close(ours)
+        except OSError as error:
+            raise Refused(f'cannot be run: {error.strerror}') from None
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -131,7 +120,9 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
                 if process.returncode is None and time.monotonic() > deadline:
                     raise Refused(f'took more than {seconds:g} s')
         finally:
-            os.close(theirs)  # The guard ends what is left, and itself.
+            # Also those that the program has started, and left; its group may be gone.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for file in (answer, complaint):
             file.seek(0)
