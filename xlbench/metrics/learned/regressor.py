@@ -6,7 +6,7 @@ a map from them to the layers' width. Parameters have the names of the published
 
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import tensors
 from xlbench.metrics.learned import tf_variables
 from xlbench.parallel import partitioning
-from xlbench.system.errors import UserError
+from xlbench.system.errors import UserError, printable
 
 Params = dict[str, jax.Array]
 _VARIABLES = 'variables/variables'  # Of a SavedModel.
@@ -67,18 +67,20 @@ class Regressor:
         own = vocabularies.read_json(str(folder), 'bleurt_config.json', _Config)
         params = tf_variables.read(folder / _VARIABLES) if is_tensorflow else _of_port(folder)
         heads, epsilon = config.num_attention_heads, config.layer_norm_eps
-        num_layers = _check(params, heads, folder)
+        layers = (re.search(r'/layer_\d+/', name) for name in params)
+        num_layers = len({layer[0] for layer in layers if layer})
+
+        def rate(params: Params, tokens, types, mask) -> jax.Array:
+            with jax.default_matmul_precision('float32'):
+                return _rate(params, tokens, types, mask, heads, num_layers, epsilon)
+
+        _check(params, rate, folder)
         positions = params['bert/embeddings/position_embeddings'].shape[0]
         self._max_length = min(own.max_seq_length or positions, positions)
         self._widths = sorted({min(width, self._max_length) for width in _WIDTHS})
         self._load_vocabulary()
         self._mesh = partitioning.make_mesh(devices=jax.local_devices())
         self._params = jax.device_put(params, partitioning.replicated(self._mesh))
-
-        def rate(params: Params, tokens, types, mask) -> jax.Array:
-            with jax.default_matmul_precision('float32'):
-                return _rate(params, tokens, types, mask, heads, num_layers, epsilon)
-
         self._rate = jax.jit(rate)
 
     def __call__(self, texts: Sequence[tuple[str, str]]) -> list[float]:
@@ -145,61 +147,25 @@ def _of_port(folder: pathlib.Path) -> dict[str, np.ndarray]:
     return {name: value for name, value in params.items() if not name.endswith('_ids')}
 
 
-def _check(params: dict[str, np.ndarray], num_heads: int, folder: pathlib.Path) -> int:
-    """Checks the parameters and returns the number of layers.
+def _check(params: dict[str, np.ndarray], rate: Callable[..., jax.Array], folder: pathlib.Path):
+    """Raises UserError unless a pair gets one number, from all parameters of BERT and its head."""
+    read: set[str] = set()
 
-    Raises:
-      UserError: parameters are missing, or are of another model.
-    """
-    layers = {int(match[1]) for name in params if (match := re.search(r'/layer_(\d+)/', name))}
-    count = len(layers)
-    hidden = params.get('bert/pooler/dense/bias', np.empty(0)).size
-    given = {name: value.shape for name, value in params.items()}
-    wanted = _shapes(given, layers, hidden)
-    others = sorted(name for name in given if re.match(r'bert/|dense', name) and name not in wanted)
-    wrong = [name for name, shape in wanted.items() if given.get(name) != shape]
-    if layers != set(range(count)) or wrong or others:
-        what = wrong[0] if wrong else (others or ['its layers'])[0]
-        raise UserError(f'{folder} is not a checkpoint of BLEURT: {what} is missing or another one')
-    if num_heads < 1 or hidden % num_heads:
-        raise UserError(f'{folder}: {num_heads} heads cannot share {hidden} dimensions')
-    return count
+    class Noted(dict):
+        def __getitem__(self, name: str) -> jax.Array:
+            read.add(name)
+            return super().__getitem__(name)
 
-
-def _shapes(
-    given: dict[str, tuple[int, ...]], layers: set[int], hidden: int
-) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of a model of this width; takes free sizes from `given`."""
-    words = 'bert/embeddings/word_embeddings'
-    narrow = given.get(words, (0, 0))[-1]
-    shapes: dict[str, tuple[int, ...]] = {
-        'dense/kernel': (hidden, 1),
-        'dense/bias': (1,),
-        'bert/pooler/dense/kernel': (hidden, hidden),
-        'bert/pooler/dense/bias': (hidden,),
-        words: (given.get(words, (0,))[0], narrow),
-        'bert/embeddings/token_type_embeddings': (2, narrow),
-    }
-    positions = 'bert/embeddings/position_embeddings'
-    shapes[positions] = (given.get(positions, (0,))[0], narrow)
-    if narrow != hidden:
-        shapes |= {f'{_INTO_LAYERS}/kernel': (narrow, hidden), f'{_INTO_LAYERS}/bias': (hidden,)}
-    norms = {'bert/embeddings/LayerNorm': narrow}
-    for i in layers:
-        layer = f'bert/encoder/layer_{i}'
-        wide = given.get(f'{layer}/intermediate/dense/bias', (0,))[0]
-        sizes = {
-            **{f'attention/self/{part}': (hidden, hidden) for part in ('query', 'key', 'value')},
-            'attention/output/dense': (hidden, hidden),
-            'intermediate/dense': (hidden, wide),
-            'output/dense': (wide, hidden),
-        }
-        for name, shape in sizes.items():
-            shapes |= {f'{layer}/{name}/kernel': shape, f'{layer}/{name}/bias': shape[1:]}
-        norms |= {f'{layer}/{part}/LayerNorm': hidden for part in ('attention/output', 'output')}
-    for name, size in norms.items():
-        shapes |= {f'{name}/gamma': (size,), f'{name}/beta': (size,)}
-    return shapes
+    try:
+        batch = [np.zeros((1, 3), np.int32)] * 3
+        rated = jax.eval_shape(lambda given: rate(Noted(given), *batch), params)
+        others = {name for name in params if re.match(r'bert/|dense', name)} - read
+        if others or rated.shape != (1,):
+            raise ValueError(f'{min(others, default="dense/kernel")} is another one')
+    except KeyError as error:
+        raise UserError(f'{folder} is not a checkpoint of BLEURT: {error} is missing') from None
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise UserError(f'{folder} is not a checkpoint of BLEURT: {printable(error)}') from None
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -244,4 +210,4 @@ def _rate(
         x = norm(x + seen, f'{layer}/attention/output')
         wide = jax.nn.gelu(dense(x, f'{layer}/intermediate/dense'), approximate=True)
         x = norm(x + dense(wide, f'{layer}/output/dense'), f'{layer}/output')
-    return dense(jnp.tanh(dense(x[:, 0], 'bert/pooler/dense')), 'dense')[:, 0]
+    return dense(jnp.tanh(dense(x[:, 0], 'bert/pooler/dense')), 'dense').ravel()
