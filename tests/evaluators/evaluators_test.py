@@ -425,7 +425,7 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
         ('shouts', "unknown type of evaluator in config.evals.{} 'shouts'; allowed: "),
         ('labels', "which scores classification and tagging, and config.objective.name is 'gene"),
         ('tasks/shouts.py:no_class', 'is not a subclass of xlbench.evaluators.Evaluator'),
-        ('tasks/shouts.py:Nothing', 'is no evaluator; see '),
+        ('tasks/shouts.py:Nothing', 'does not exist; see '),
         ('tasks/nowhere.py:Shouting', 'is in a task file that is not here'),
         ('os.path:join', 'is in a module that may not be loaded'),
     ],

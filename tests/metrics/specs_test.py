@@ -66,7 +66,7 @@ def test_spec_of_rouge():
         ({'metric': 'xlbench.metrics.rouge'}, 'does not exist'),
         ({'metric': 'xlbench.metrics.rouge:sanitize'}, 'is not a metric'),
         ({'metric': 'xlbench.metrics.rouge:Tokenizer'}, 'is not a metric'),
-        ({'metric': 'xlbench.metrics.rouge:regex'}, 'is not a metric'),
+        ({'metric': 'xlbench.metrics.rouge:regex'}, 'is no metric'),
         ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': {'tok': 'zh'}}, 'tok'),
         ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': [1]}, 'arguments'),
         ({'metric': 3}, 'not a metric'),
@@ -93,11 +93,12 @@ def test_a_module_may_be_allowed(monkeypatch):
     exec(source, module.__dict__)
     spec = metrics.to_spec(module.Length(2))
     assert spec == {'metric': 'my_metrics:Length', 'kwargs': {'unit': 2}}
-    assert metrics.from_spec(spec, allow=('my_metrics',)) == module.Length(2)
     with pytest.raises(errors.UserError, match='may not be loaded'):
         metrics.from_spec(spec)
-    with pytest.raises(errors.UserError, match='is not a metric'):
-        metrics.from_spec({'metric': 'my_metrics:Tokenizer'}, allow=('my_metrics',))
+    monkeypatch.setenv('XLBENCH_METRICS', 'my_metrics')
+    assert metrics.from_spec(spec) == module.Length(2)
+    with pytest.raises(errors.UserError, match='is no metric'):
+        metrics.from_spec({'metric': 'my_metrics:Tokenizer'})
 
 
 @pytest.mark.parametrize('value', [len, metrics.ChrF, 'bleu'])

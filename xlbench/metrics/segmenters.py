@@ -67,7 +67,7 @@ def _of_registered(language: languages.Language) -> Callable[[str], list[str]] |
 
 def _function(language: languages.Language) -> Callable[[str], list[str]]:
     """A user's own segmenter, under the rules for a user's own metrics."""
-    return specs.function(language.segmenter, specs.trusted())
+    return specs.function(language.segmenter)
 
 
 def _fugashi() -> Callable[[str], list[str]]:

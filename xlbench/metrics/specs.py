@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from xlbench.benchmarks import task_files
@@ -69,15 +69,13 @@ def to_spec(metric: Metric) -> Spec:
     return {'metric': f'{module}:{name}', 'kwargs': kwargs}
 
 
-def from_spec(spec: Spec, allow: Sequence[str] = ()) -> Metric:
+def from_spec(spec: Spec) -> Metric:
     """The metric that `to_spec` wrote down.
 
     A spec is read from a file, so it must not be able to import or call just anything.
 
     Args:
       spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
-      allow: names of modules that may be imported, with what is inside them, beside
-        xlbench.metrics and the user's own task files; see `trusted`.
 
     Returns:
       An instance of a class; a function, or a partial of one where there are arguments.
@@ -88,61 +86,56 @@ def from_spec(spec: Spec, allow: Sequence[str] = ()) -> Metric:
             '"kwargs": {...}}'
         )
     path, kwargs = spec['metric'], spec.get('kwargs', {})
-    parts = _SPEC.fullmatch(path)
-    if parts is None:
-        raise errors.UserError(
-            f'metric {path!r} does not exist; a metric is written as module:name, or as '
-            'tasks/FILE.py:name'
-        )
     if not isinstance(kwargs, dict) or not all(isinstance(name, str) for name in kwargs):
         raise errors.UserError(f'metric {path!r} does not take these arguments: {kwargs!r}')
-    module = _module(parts['place'], path, allow)
-    defined = vars(module).get(parts['name'])
-    if defined is None:
-        raise errors.UserError(f'metric {path!r} does not exist; see {_where(module)}')
-    # What the module merely imported is not one of its metrics: it may do anything.
-    home, is_ours = getattr(defined, '__module__', None) or '', _in_package(module.__name__)
-    at_home = _in_package(home) if is_ours else home == module.__name__
-    is_class = isinstance(defined, type) and dataclasses.is_dataclass(defined)
-    is_function = isinstance(defined, types.FunctionType) and not is_ours
-    if not at_home or not (is_class or is_function):
-        raise errors.UserError(f'{path!r} is not a metric; see {_where(module)}')
-    _check_call(defined, repr(path))
+    found, place = defined(path, 'metric'), path.partition(':')[0]
+    is_class = isinstance(found, type) and dataclasses.is_dataclass(found)
+    if not is_class and (not isinstance(found, types.FunctionType) or _in_package(place)):
+        raise errors.UserError(f'{path!r} is not a metric; {_HINT}')
+    _check_call(found, repr(path))
     try:
         if is_class:
-            return defined(**kwargs)
+            return found(**kwargs)
         if kwargs:
-            inspect.signature(defined).bind([], [], **kwargs)
-        return functools.partial(defined, **kwargs) if kwargs else defined
+            inspect.signature(found).bind([], [], **kwargs)
+        return functools.partial(found, **kwargs) if kwargs else found
     except errors.UserError:
         raise
     except Exception as error:  # Whatever a constructor makes of arguments of the wrong kind.
         raise errors.UserError(f'metric {path!r} does not take these arguments: {error}') from error
 
 
-def function(path: str, allow: Sequence[str] = ()) -> types.FunctionType:
+def function(path: str) -> types.FunctionType:
     """A user's own function that is not a metric, such as a segmenter; see `defined`."""
-    thing = defined(path, 'function', allow)
+    thing = defined(path, 'function')
     if not isinstance(thing, types.FunctionType):
         raise errors.UserError(f'{path!r} is not a function')
     return thing
 
 
-def defined(path: str, what: str, allow: Sequence[str] = ()) -> types.FunctionType | type:
-    """A user's own function or class that is not a metric, by the same rules as a metric.
+def defined(path: str, what: str) -> types.FunctionType | type:
+    """A function or class of a file, imported if it may be; see the head of this file.
 
     Args:
       path: 'module:name' or 'tasks/FILE.py:name'.
-      what: it is to be, for messages: 'function'.
-      allow: as for `from_spec`.
+      what: it is to be, for messages: 'metric'.
     """
     parts = _SPEC.fullmatch(path)
     if parts is None:
-        raise errors.UserError(f'{path!r} does not exist; write module:name, or tasks/FILE.py:name')
-    module = _module(parts['place'], path, allow, what)
+        raise errors.UserError(
+            f'{what} {path!r} does not exist; write module:name, or tasks/FILE.py:name'
+        )
+    module = _module(parts['place'], path, what)
+    where = getattr(module, '__file__', None) or module.__name__
+    if _in_package(module.__name__):
+        where = 'xlbench/metrics/__init__.py for those of xlbench'
     thing = vars(module).get(parts['name'])
-    if getattr(thing, '__module__', None) != module.__name__:
-        raise errors.UserError(f'{path!r} is no {what}; see {_where(module)}')
+    if thing is None:
+        raise errors.UserError(f'{what} {path!r} does not exist; see {where}')
+    # What the module merely imported is not its own: it may do anything.
+    home = getattr(thing, '__module__', None) or ''
+    if home != module.__name__ and not (_in_package(module.__name__) and _in_package(home)):
+        raise errors.UserError(f'{path!r} is no {what}; see {where}')
     return thing
 
 
@@ -166,7 +159,7 @@ def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Bas
     if ':' not in name:
         hint = 'One of your own is written as tasks/FILE.py:NAME'
         raise errors.unknown(what, name, classes, hint)
-    thing = defined(name, base.__name__.lower(), trusted())
+    thing = defined(name, base.__name__.lower())
     if not (isinstance(thing, type) and issubclass(thing, base)):
         raise errors.UserError(f'{name!r} is not a subclass of {package}.{base.__name__}')
     return thing
@@ -198,10 +191,10 @@ def fingerprint(metric: Metric) -> str:
 
 
 def _in_package(module: str) -> bool:
-    return module == _PACKAGE or module.startswith(f'{_PACKAGE}.')
+    return f'{module}.'.startswith(f'{_PACKAGE}.')
 
 
-def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -> types.ModuleType:
+def _module(place: str, path: str, what: str) -> types.ModuleType:
     """The module of a metric, or of what else it is, imported if it may be."""
     if place.startswith('tasks/'):
         file = task_files.find(place[len('tasks/') : -len('.py')])
@@ -214,17 +207,17 @@ def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -
                 'XLBENCH_TASKS to the folder that has it'
             )
         return _imported(lambda: task_files.load(file), path, str(file), what)
-    if not _in_package(place) and not any(f'{place}.'.startswith(f'{name}.') for name in allow):
-        raise errors.UserError(
-            f'{what} {path!r} is in a module that may not be loaded, because only a file names '
-            f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '
-            'or put it into your tasks/ folder'
-        )
     if _in_package(place):
         try:
             return importlib.import_module(place)
         except ImportError as error:
             raise errors.UserError(f'{what} {path!r} does not exist: {error}') from None
+    if not any(f'{place}.'.startswith(f'{name}.') for name in trusted()):
+        raise errors.UserError(
+            f'{what} {path!r} is in a module that may not be loaded, because only a file names '
+            f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '
+            'or put it into your tasks/ folder'
+        )
     return _imported(lambda: importlib.import_module(place), path, place, what)
 
 
@@ -265,9 +258,3 @@ def _check_call(defined: types.FunctionType | type, name: str) -> None:
             f'{name} is not a metric: it is called with ({", ".join(taken)}), and a metric with '
             '(targets, predictions)'
         )
-
-
-def _where(module: types.ModuleType) -> str:
-    if _in_package(module.__name__):
-        return 'xlbench/metrics/__init__.py for those of xlbench'
-    return getattr(module, '__file__', None) or module.__name__
