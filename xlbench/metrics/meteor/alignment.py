@@ -175,6 +175,7 @@ class Paraphrases:
 
 # -------------------------------------------------------------------------------------- the search
 
+BEAM = 40  # Paths that are followed.
 # A path's rank is one number, the smaller the better: minus the words that are covered, then the
 # chunks that are closed, then the distance between the places of the matches.
 _COVERED, _CHUNK = 1 << 42, 1 << 21
@@ -214,16 +215,13 @@ _Path = tuple[int, int, int, int, int, 'tuple[Match, tuple] | None']
 _rank = operator.itemgetter(0)
 
 
-def align(
-    hypothesis: Words, reference: Words, matchers: Sequence[Matcher], beam: int = 40
-) -> Alignment:
+def align(hypothesis: Words, reference: Words, matchers: Sequence[Matcher]) -> Alignment:
     """The alignment that the tool chooses.
 
     Args:
       hypothesis, reference: words.
       matchers: the modules; where the words of both texts have equal keys, only the first one is
         asked.
-      beam: number of paths that are followed.
     """
     if [*map(key, hypothesis)] == [*map(key, reference)]:
         matchers = matchers[:1]
@@ -244,7 +242,7 @@ def align(
     chosen = [step.match for step in fixed.values()]
     if len(fixed) < sum(map(bool, starts)):
         free = [[] if i in fixed else [*map(_step, matches)] for i, matches in enumerate(starts)]
-        chosen += _search(free, fixed, beam)
+        chosen += _search(free, fixed)
         chosen.sort()
     return Alignment(chosen, _chunks(chosen))
 
@@ -266,15 +264,12 @@ def _chunks(matches: Sequence[Match]) -> int:
     return chunks
 
 
-def _search(
-    starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step], beam: int
-) -> list[Match]:
+def _search(starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step]) -> list[Match]:
     """The free matches of the best path.
 
     Args:
       starts: of each word of the reference, the free matches that begin with it.
       fixed: the matches that every path has, by their first words.
-      beam: number of paths that are followed.
     """
     used = other_used = 0
     for step in fixed.values():
@@ -285,7 +280,7 @@ def _search(
             paths.sort(key=_rank)
         bit = 1 << current
         following: list[_Path] = []
-        for path in paths[:beam]:
+        for path in paths[:BEAM]:
             rank, next_start, end, used, other_used, taken = path
             if used & bit:
                 if current < next_start:
@@ -316,7 +311,7 @@ def _search(
             following.append((rank, next_start + 1, -1, used, other_used, taken))
         paths = following
     paths.sort(key=_rank)
-    closed = [(rank + (end != -1) * _CHUNK, taken) for rank, _, end, *_, taken in paths[:beam]]
+    closed = [(rank + (end != -1) * _CHUNK, taken) for rank, _, end, *_, taken in paths[:BEAM]]
     taken = min(closed, key=_rank)[1]
     matches = []
     while taken:

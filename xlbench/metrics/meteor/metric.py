@@ -18,8 +18,7 @@ from xlbench.metrics.meteor import alignment, settings, tables
 from xlbench.metrics.meteor.settings import Setting, Statistics, count
 from xlbench.system import errors
 
-TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')
-_IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'raw': 'no_norm'}
+_TEXTS = {'norm': 'norm', 'lower': 'lc_only', 'raw': 'no_norm'}  # As the tool identifies them.
 # Languages with rules of their own; English apostrophes belong to the right, French to the left.
 _NORMALISED = ('cz', 'de', 'en', 'es', 'fr', 'ru')
 # What counts as a letter: Latin and Cyrillic.
@@ -43,7 +42,6 @@ _APOSTROPHES = [
 _FRENCH = [_APOSTROPHES[0], re.compile(f"([^{_LETTERS}])'([{_LETTERS}])"), _APOSTROPHES[2]]
 _DECADE = re.compile("([0-9])'s")
 _LETTER = re.compile(f'[{_LETTERS}]')
-_NO_WORD = re.compile(f'[^{_LETTERS}0-9]')
 _WIDE = re.compile('[ \u00a0\u2000-\u200a\u202f\u205f\u3000]+')
 _TRIMMED = ''.join(map(chr, range(0x21)))  # What Java's trim() takes from the ends of a line.
 _ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
@@ -61,42 +59,24 @@ class Meteor(contract.OfTexts):
 
     Attributes:
       lang: ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
-      task: the tool's -t, what the parameters were fitted to; '' is the language's default.
       modules: the tool's -m; () are the language's own.
-      text: 'norm' (the tool's -norm), 'norm_nopunct', 'lower' or 'raw', which neither sets
-        punctuation apart nor changes case; '' is 'norm' where the tool can, and else 'lower'.
-      parameters: alpha, beta, gamma and delta in place of the task's.
-      weights: of the modules, in place of the task's.
-      beam: paths that the search for the alignment follows.
-      characters: whether lengths and matches are counted in characters, the tool's -ch.
-      paraphrases: a file in place of METEOR's table.
-      function_words: a file of words, one a line, in place of the English ones that the tool
-        takes for every language.
+      text: 'norm' (the tool's -norm), 'lower' or 'raw', which neither sets punctuation apart nor
+        changes case; '' is 'norm' where the tool can, and else 'lower'.
     """
 
     lang: str
-    task: str = ''
     modules: Sequence[str] = ()
     text: str = ''
-    parameters: Sequence[float] = ()
-    weights: Sequence[float] = ()
-    beam: int = 40
-    characters: bool = False
-    paraphrases: str = ''
-    function_words: str = ''
 
     def __post_init__(self):
-        for name in ('modules', 'parameters', 'weights'):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, 'modules', tuple(self.modules))
         if self._lang not in settings.LANGUAGES:
             raise errors.unknown(
                 'language of METEOR', self.lang, settings.LANGUAGES, "Texts in words are 'other'"
             )
-        if self.task and self.task not in settings.TASKS:
-            raise errors.unknown('task of METEOR', self.task, settings.TASKS)
-        if self.text and self.text not in TEXTS:
-            raise errors.unknown('text of METEOR', self.text, TEXTS)
-        if self.text.startswith('norm') and self._lang not in _NORMALISED:
+        if self.text and self.text not in _TEXTS:
+            raise errors.unknown('text of METEOR', self.text, _TEXTS)
+        if self.text == 'norm' and self._lang not in _NORMALISED:
             raise errors.UserError(
                 f'METEOR cannot normalise {self.lang}, only {", ".join(_NORMALISED)}; '
                 "take text='lower' with words that have spaces between them"
@@ -111,9 +91,9 @@ class Meteor(contract.OfTexts):
             raise errors.UserError(
                 f"METEOR's stems of {self.lang} are not here; take modules=('exact',)"
             )
-        if len(setting.parameters) != 4 or len(setting.weights) < len(setting.modules):
+        if len(setting.weights) < len(setting.modules):
             raise errors.UserError(
-                'METEOR takes 4 parameters, alpha, beta, gamma and delta, and a weight for each of '
+                f'METEOR has {len(setting.weights)} weights for {self.lang}, too few for '
                 f'{", ".join(setting.modules)}'
             )
 
@@ -137,9 +117,9 @@ class Meteor(contract.OfTexts):
         setting, has_jar = self._setting, self._jar is not None
         identifier = [
             'meteor-1.5',
-            'ch' if self.characters else 'wo',
+            'wo',
             self._lang,
-            _IN_ID[self._text],
+            _TEXTS[self._text],
             '_'.join(str(float(number)) for number in setting.parameters),
             '_'.join(module[:2] for module in setting.modules),
             '_'.join(str(float(number)) for number in setting.weights[: len(setting.modules)]),
@@ -152,18 +132,17 @@ class Meteor(contract.OfTexts):
         if 'paraphrase' in setting.modules:
             path = self._paraphrase_file
             parts.append(f'paraphrases:{path.name if path else "none"}')
-        if self._text.startswith('norm'):
+        if self._text == 'norm':
             parts.append(f'prefixes:{"meteor" if has_jar else "own"}')
-        words = pathlib.Path(self.function_words).name if self.function_words else 'en'
-        return '|'.join([*parts, f'function_words:{words}', f'beam:{self.beam}', 'equal:by-hash'])
+        return '|'.join([*parts, 'function_words:en', f'beam:{alignment.BEAM}', 'equal:by-hash'])
 
     @property
     def score_name(self) -> str:
         """`meteor`, or another name where it is not the tool's own score of the language."""
         name = 'meteor'
-        if self._setting.modules != settings.setting_of(self._lang, self.task).modules:
+        if self._setting.modules != settings.setting_of(self._lang).modules:
             name += ''.join(f'_{module}' for module in self._setting.modules)
-        if self._jar is None and self._text.startswith('norm'):
+        if self._jar is None and self._text == 'norm':
             name += '_no_tables'
         return name
 
@@ -195,11 +174,11 @@ class Meteor(contract.OfTexts):
         predicted = [words(text) for text in predictions]
         references = [[words(text) for text in row] for row in rows]
         matchers = self._matchers(predicted, references)
-        count, setting = self._counter(), self._setting
+        setting = self._setting
         best = []
         for hypothesis, several in zip(predicted, references, strict=True):
             scored = (
-                count(hypothesis, one, alignment.align(hypothesis, one, matchers, self.beam))
+                count(hypothesis, one, alignment.align(hypothesis, one, matchers))
                 for one in several
             )
             best.append(max(scored, key=lambda one: one.score(setting)))
@@ -219,26 +198,18 @@ class Meteor(contract.OfTexts):
 
     @functools.cached_property
     def _setting(self) -> Setting:
-        setting = settings.setting_of(self._lang, self.task)
-        modules = tuple(self.modules) or setting.modules
-        return Setting(
-            tuple(self.parameters) or setting.parameters,
-            modules,
-            tuple(self.weights) or setting.weights,
-        )
+        setting = settings.setting_of(self._lang)
+        return setting._replace(modules=self.modules or setting.modules)
 
     @property
     def _paraphrase_file(self) -> pathlib.Path | None:
-        if self.paraphrases:
-            return pathlib.Path(self.paraphrases).expanduser()
         return tables.paraphrase_file(self._jar, self._lang)
 
     def _words(self, text: str) -> tuple[str, ...]:
         if self._text == 'lower':
             text = text.lower()
         elif self._text != 'raw':
-            marks = self._text == 'norm'
-            text = normalize(text, self._lang, tables.prefixes(self._jar, self._lang), marks)
+            text = normalize(text, self._lang, tables.prefixes(self._jar, self._lang))
         return tuple(split(text))
 
     def _matchers(
@@ -258,18 +229,6 @@ class Meteor(contract.OfTexts):
                 texts = {*hypotheses, *(row for several in references for row in several)}
                 made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
         return made
-
-    def _counter(self) -> Callable[..., Statistics]:
-        words = tables.FUNCTION_WORDS
-        if self.function_words:
-            try:
-                text = pathlib.Path(self.function_words).expanduser().read_text('utf-8')
-            except (OSError, ValueError) as error:
-                raise errors.UserError(
-                    f'function_words={self.function_words} cannot be read: {error}'
-                ) from None
-            words = frozenset(text.split())
-        return functools.partial(count, function_words=words, characters=self.characters)
 
 
 class _Cased(str):
@@ -296,7 +255,7 @@ def split(text: str) -> list[str]:
     return [word for word in _ASCII_SPACE.split(text) if word]
 
 
-def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bool = True) -> str:
+def normalize(text: str, lang: str, prefixes: Mapping[str, bool]) -> str:
     """A line, as the tool's -norm prints it: punctuation set apart, then lower case.
 
     normalize("Don't go, it's 5,000 U.S. dollars.", 'en', prefixes)
@@ -306,7 +265,6 @@ def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bo
       text: one line.
       lang: METEOR's name of one of `_NORMALISED`.
       prefixes: words that a dot belongs to; True: before a number only.
-      keep_marks: False removes punctuation, as -noPunct does.
     """
     text = _OTHER.sub(r' \g<0> ', f' {text} ')
     text = _DOTS.sub(lambda match: f' {_KEPT_DOTS * len(match[0])} ', text)
@@ -320,8 +278,6 @@ def normalize(text: str, lang: str, prefixes: Mapping[str, bool], keep_marks: bo
     words = split(text)
     text = ' '.join(_dotted(place, words, prefixes) for place in range(len(words)))
     text = text.replace(_KEPT_DOTS, '.')
-    if not keep_marks:
-        text = _NO_WORD.sub(' ', text)
     return _WIDE.sub(' ', text).strip(_TRIMMED).lower()
 
 

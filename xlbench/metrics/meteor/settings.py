@@ -1,4 +1,4 @@
-"""Settings of METEOR 1.5 for each language and task, and the score that they make of counts."""
+"""Settings of METEOR 1.5 for each language, and the score that they make of counts."""
 
 import collections
 import math
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from xlbench.metrics.meteor.alignment import Alignment
-from xlbench.system import errors
+from xlbench.metrics.meteor.tables import FUNCTION_WORDS
 
 MODULES = ('exact', 'stem', 'synonym', 'paraphrase')
 # METEOR's names of languages that are not ISO codes.
@@ -21,56 +21,36 @@ _PHRASES = ('exact', 'stem', 'paraphrase')
 
 
 class Setting(NamedTuple):
-    """Parameters of a task: alpha, beta, gamma, delta; weights by a module's place."""
+    """Parameters of a language: alpha, beta, gamma, delta; weights by a module's place."""
 
     parameters: tuple[float, float, float, float]
     modules: tuple[str, ...]
     weights: tuple[float, ...]
 
 
-_LI = (0.75, 1.40, 0.70, 0.50)
-_TUNE = (0.5, 1.0, 0.5, 0.5)
-# edu.cmu.meteor.util.Constants of the jar: (language, task) -> setting.
+# edu.cmu.meteor.util.Constants of the jar: the task `rank` of the languages that have it.
 _SETTINGS = {
-    ('en', 'rank'): Setting((0.85, 0.20, 0.60, 0.75), MODULES, (1.0, 0.6, 0.8, 0.6)),
-    ('en', 'adq'): Setting((0.75, 1.40, 0.45, 0.70), MODULES, (1.0, 1.0, 0.6, 0.8)),
-    ('en', 'hter'): Setting((0.40, 1.50, 0.35, 0.55), MODULES, (1.0, 0.2, 0.6, 0.8)),
-    ('en', 'util'): Setting((0.65, 0.10, 0.55, 0.65), MODULES, (1.0, 0.0, 0.0, 0.8)),
-    ('cz', 'rank'): Setting((0.95, 0.20, 0.60, 0.80), ('exact', 'paraphrase'), (1.0, 0.4)),
-    ('fr', 'rank'): Setting((0.90, 1.40, 0.60, 0.65), _PHRASES, (1.0, 0.2, 0.4)),
-    ('es', 'rank'): Setting((0.65, 1.30, 0.50, 0.80), _PHRASES, (1.0, 0.8, 0.6)),
-    ('de', 'rank'): Setting((0.95, 1.00, 0.55, 0.55), _PHRASES, (1.0, 0.8, 0.2)),
-    ('ru', 'rank'): Setting((0.75, 1.40, 0.70, 0.50), _PHRASES, (1.0, 0.5, 0.5)),
+    'en': Setting((0.85, 0.20, 0.60, 0.75), MODULES, (1.0, 0.6, 0.8, 0.6)),
+    'cz': Setting((0.95, 0.20, 0.60, 0.80), ('exact', 'paraphrase'), (1.0, 0.4)),
+    'fr': Setting((0.90, 1.40, 0.60, 0.65), _PHRASES, (1.0, 0.2, 0.4)),
+    'es': Setting((0.65, 1.30, 0.50, 0.80), _PHRASES, (1.0, 0.8, 0.6)),
+    'de': Setting((0.95, 1.00, 0.55, 0.55), _PHRASES, (1.0, 0.8, 0.2)),
+    'ru': Setting((0.75, 1.40, 0.70, 0.50), _PHRASES, (1.0, 0.5, 0.5)),
 }
-TASKS = ('rank', 'adq', 'hter', 'util', 'li', 'tune', 'universal')
 
 
-def setting_of(lang: str, task: str) -> Setting:
-    """Returns the tool's parameters for a language and a task; '' is the language's default."""
-    ranked = _SETTINGS.get((lang, 'rank'))
-    modules = ranked.modules if ranked else ('exact', 'stem')
-    if lang == 'other':
-        modules = ('exact',)
-    task = task or ('rank' if ranked else 'li')
-    if task == 'universal':
-        return Setting((0.70, 1.40, 0.30, 0.70), ('exact', 'paraphrase'), (1.0, 0.6))
-    if task in ('li', 'tune'):
-        return Setting(_LI if task == 'li' else _TUNE, modules, (1.0, 0.5, 0.5, 0.5))
-    if (lang, task) not in _SETTINGS:
-        allowed = [name for name in TASKS if (lang, name) in _SETTINGS or name in TASKS[4:]]
-        raise errors.UserError(
-            f'METEOR has no parameters for task {task!r} in language {lang!r}; allowed: '
-            f'{", ".join(allowed)}'
-        )
-    return _SETTINGS[lang, task]
+def setting_of(lang: str) -> Setting:
+    """Returns the tool's parameters for a language; they are those of the task `li` for others."""
+    modules = ('exact',) if lang == 'other' else ('exact', 'stem')
+    others = Setting((0.75, 1.40, 0.70, 0.50), modules, (1.0, 0.5, 0.5, 0.5))
+    return _SETTINGS.get(lang, others)
 
 
 class Statistics(NamedTuple):
     """Sufficient statistics of a score, of one text or of many.
 
     The lengths and the modules' counts have four numbers in a row: content words of the hypothesis
-    and of the reference, function words of the hypothesis and of the reference; in characters if so
-    asked, while `chunks` and `matched` are in words.
+    and of the reference, function words of the hypothesis and of the reference.
 
     Attributes:
       lengths: of the texts.
@@ -112,21 +92,12 @@ class Statistics(NamedTuple):
         return 0.0 if math.isnan(score) else score
 
 
-def count(
-    hypothesis: Sequence[str],
-    reference: Sequence[str],
-    aligned: Alignment,
-    *,
-    function_words: frozenset[str],
-    characters: bool,
-) -> Statistics:
+def count(hypothesis: Sequence[str], reference: Sequence[str], aligned: Alignment) -> Statistics:
     """The statistics of one text."""
 
     def measured(words: Iterable[str]) -> tuple[int, int]:
         """(content, function)"""
-        sizes = collections.Counter()
-        for word in words:
-            sizes[word.lower() in function_words] += _units(word) if characters else 1
+        sizes = collections.Counter(word.lower() in FUNCTION_WORDS for word in words)
         return sizes[False], sizes[True]
 
     def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
@@ -142,8 +113,3 @@ def count(
     whole = matched == (len(hypothesis), len(reference)) and aligned.chunks == 1
     modules = tuple(row(*sides) for sides in of_module)
     return Statistics(row(hypothesis, reference), modules, matched, 0 if whole else aligned.chunks)
-
-
-def _units(word: str) -> int:
-    """The length of a word in Java: its UTF-16 units."""
-    return len(word.encode('utf-16-le', 'surrogatepass')) // 2
