@@ -134,7 +134,7 @@ def is_hub_name(spec: str) -> bool:
 
 def model_digest(spec: str) -> str:
     """A hash of a classifier's parameters and vocabulary."""
-    return _classifier(spec).digest()
+    return _classifier(spec).digest
 
 
 @functools.cache

@@ -237,7 +237,7 @@ def test_vectors_are_kept(run, retriever, official, no_encoding, monkeypatch, ca
         with pytest.raises(AssertionError, match='replies are encoded'):
             predict.load(str(run), batch_size=8, **options).suggest(GERMAN, 'de')
     found._params = jax.tree.map(lambda leaf: leaf * 2, found._params)
-    found.__dict__.pop('_parameters')
+    found.__dict__.pop('digest')
     found._sets.clear()
     with pytest.raises(AssertionError, match='replies are encoded'):
         found.suggest(GERMAN, 'de')

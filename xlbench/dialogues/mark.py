@@ -76,7 +76,7 @@ def _mark(args: argparse.Namespace) -> int:
         )
     annotator = DialogueAnnotator(model, settings, args.marks)
     part = f'{args.output}.part'
-    made_by = _digest(args, model.digest())
+    made_by = _digest(args, model.digest)
     done = _done(part, made_by)
     with Progress('marked', total, 'dialogues') as progress, open(part, 'ab') as file:
         if not done:

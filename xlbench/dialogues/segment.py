@@ -104,7 +104,7 @@ def _encoded(
     vectors: list[np.ndarray] = []
     for path, dialogues in zip(args.files, corpora, strict=True):
         texts = [text for dialogue in dialogues for text in dialogue]
-        digest = hashlib.sha256('\n'.join([encoder.digest(), *texts]).encode()).hexdigest()
+        digest = hashlib.sha256('\n'.join([encoder.digest, *texts]).encode()).hexdigest()
         kept = segments.views_path(path).replace('.views.jsonl', '.vectors.npz')
         with locks.file(kept):
             array = read_vectors(kept, digest)

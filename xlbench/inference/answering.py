@@ -5,6 +5,7 @@ These read ahead, answer in order and count long inputs.
 
 import abc
 import dataclasses
+import functools
 import hashlib
 import pathlib
 import re
@@ -286,14 +287,10 @@ class Answerer(Generic[Asked, Answer]):
         """Counts the programs that one kind of answers can come to need."""
         return self._batches.max_programs
 
+    @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 over parameters and vocabulary, in hexadecimal: the same for the same model."""
-        digest = hashlib.sha256(self._tokenizer.sha256.encode())
-        for path, leaf in jax.tree_util.tree_leaves_with_path(self._params):
-            array = np.asarray(leaf)
-            digest.update(f'{jax.tree_util.keystr(path)} {array.dtype} {array.shape}'.encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        """The hash of the model, see `digest_of`."""
+        return digest_of(self._params, self._tokenizer)
 
     @property
     def what_is_cut(self) -> str:
@@ -328,6 +325,16 @@ class Answerer(Generic[Asked, Answer]):
         """
         for chunk, begun in in_flight(chunks(examples, self.batch_size), begin, depth=1):
             yield from end(chunk, begun)
+
+
+def digest_of(params: Params, tokenizer: tokenizers.Tokenizer) -> str:
+    """SHA-256 over parameters and vocabulary, in hexadecimal: the same for the same model."""
+    digest = hashlib.sha256(tokenizer.sha256.encode())
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        array = np.asarray(leaf)
+        digest.update(f'{jax.tree_util.keystr(path)} {array.dtype} {array.shape}'.encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def check_list(values: Sequence[object] | str, method: str) -> None:

@@ -10,8 +10,6 @@ with the highest expected score, if the run was evaluated in this way (retrieval
 """
 
 import collections
-import concurrent.futures
-import functools
 import hashlib
 import itertools
 import pathlib
@@ -19,7 +17,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -246,20 +243,12 @@ class Retriever(Answerer[Example, list[Suggestion]]):
 
     def _digest(self, ids: Sequence[np.ndarray]) -> str:
         """Hashes all that the vectors depend on: model, parameters, texts as ids, their length."""
-        digest = hashlib.sha256(self._parameters)
+        digest = hashlib.sha256(f'{self.digest} {self._model.config!r}'.encode())
         lengths = np.array([len(row) for row in ids], np.int64)
         digest.update(f'{self._opened.lengths["targets"]} {len(ids)} '.encode())
         digest.update(lengths.tobytes())
         digest.update(np.concatenate(ids).astype(np.int32).tobytes())
         return digest.hexdigest()[:32]
-
-    @functools.cached_property
-    def _parameters(self) -> bytes:
-        leaves = jax.tree.leaves(self._params)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            parts = pool.map(lambda leaf: hashlib.sha256(np.asarray(leaf)).digest(), leaves)
-        config = repr(self._model.config).encode()
-        return hashlib.sha256(config + b''.join(parts)).digest()
 
     def _answer(self, chunk: Sequence[Example], count: int) -> list[list[Suggestion]]:
         answers: list[list[Suggestion]] = [[] for _ in chunk]

@@ -1,17 +1,16 @@
 """Texts -> vectors of any encoder: a retriever of ours, or a public BERT or XLM-R."""
 
-import hashlib
+import functools
 import os
 import pathlib
 from collections.abc import Sequence
 
-import jax
 import numpy as np
 
 from xlbench import models
 from xlbench.data import features, tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub
-from xlbench.inference import loading
+from xlbench.inference import answering, loading
 from xlbench.parallel import partitioning
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system.errors import UserError
@@ -60,13 +59,10 @@ class SentenceEncoder:
             conventions=features.Conventions.of_tokenizer(self._tokenizer, size),
         )
 
+    @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 over parameters and vocabulary, in hexadecimal."""
-        digest = hashlib.sha256(self._tokenizer.sha256.encode())
-        for path, leaf in jax.tree_util.tree_leaves_with_path(self._params):
-            digest.update(jax.tree_util.keystr(path).encode())
-            digest.update(np.ascontiguousarray(leaf).tobytes())
-        return digest.hexdigest()
+        """The hash of the encoder, see answering.digest_of."""
+        return answering.digest_of(self._params, self._tokenizer)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors of texts, [len(texts), dimensions] float32."""

@@ -228,7 +228,6 @@ class Generator:
         if not isinstance(model, Model):
             raise UserError(f'{spec} does not write texts, so it answers no prompts')
         self._model = model
-        self._digest = model.digest()  # It reads all parameters; each language asks for it.
 
     @property
     def num_cut(self) -> int:
@@ -240,7 +239,7 @@ class Generator:
 
     def identity(self, source: str, target: str) -> str:
         """The model with the hash of its parameters."""
-        return f'model {self._digest} {source}-{target}, greedy'
+        return f'model {self._model.digest} {source}-{target}, greedy'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """The answers to requests, as JSON: scores of what may be answered, or a text."""

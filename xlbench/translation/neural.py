@@ -72,7 +72,7 @@ class Neural:
         )
         told = ' '.join(filter(None, self._languages(source, target)))
         prefix = f' prefix {self._prefix!r}' if self._prefix else ''
-        return f'model {self._model.digest()} {source}-{target} told {told!r} {changed}{prefix}'
+        return f'model {self._model.digest} {source}-{target} told {told!r} {changed}{prefix}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """See Engine.translate; warns of texts that are longer than the model reads."""
