@@ -99,7 +99,6 @@ CONVERT = (
     flag('target', 'a folder that does not exist yet'),
     flag('--step', 'step of a workdir: best (default), last, a number, or best:LANG'),
     flag('--dtype', 'type of the weights (default: float32)', choices=DTYPES),
-    flag('--vocab_size', 'rows of the vocabulary to keep (default: all)', type=int),
     flag('--lora', 'adapters (default: merged)', choices=('merged', 'separate')),
     flag('--extra_tokens', "tokens to add to a new workdir: '[summarize]'"),
     flag('--tokens_of', 'keep only tokens of their training data', metavar='TASKS'),

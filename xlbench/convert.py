@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> None:
         raise UserError(f'{target} exists already; name a target that does not')
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
-    misplaced = ('extra_tokens', 'tokens_of') if export else ('step', 'dtype', 'vocab_size', 'lora')
+    misplaced = ('extra_tokens', 'tokens_of') if export else ('step', 'dtype', 'lora')
     if args.tokens_of and args.extra_tokens:
         raise UserError('--extra_tokens is for a new workdir, and --tokens_of writes a folder')
     for name in misplaced:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     if export:
         name, _, adapter = (args.step or '').partition(':')
         step, dtype = checkpoints.find_step(args.source, name or 'best'), args.dtype or 'float32'
-        lines = to_folder(args.source, target, step, dtype, args.vocab_size, args.lora, adapter)
+        lines = to_folder(args.source, target, step, dtype, args.lora, adapter)
     elif args.tokens_of:
         lines = trim(args.source, target, args.tokens_of.split(','), args.root)
     else:

@@ -201,18 +201,6 @@ def test_extra_tokens_have_to_be_new(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_cut_vocabulary(workdir, tmp_path, pieces):
-    run(workdir, tmp_path / 'cut', f'--vocab_size={pieces}')
-    found = checkpoint.open(str(tmp_path / 'cut'))
-    assert found.model['vocab_size'] == pieces
-    cut = traverse_util.flatten_dict(checkpoint.load_params(found), sep='/')
-    for name, value in params_of(workdir).items():
-        np.testing.assert_array_equal(cut[name], value[: cut[name].shape[0]])
-    for size in (pieces - 1, pieces + 4):
-        with pytest.raises(errors.UserError, match=f'the vocabulary has {pieces} tokens'):
-            run(workdir, tmp_path / 'other', f'--vocab_size={size}')
-
-
 def test_a_run_with_the_sample_vocabulary(tiny_root, tmp_path, pieces):
     """vocab_size 0 in a config; the vocabulary is a SentencePiece model alone."""
     _, params = fresh('mt5', vocab_size=128)

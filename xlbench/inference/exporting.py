@@ -46,7 +46,6 @@ def to_folder(
     target: pathlib.Path,
     step: int,
     dtype: str = 'float32',
-    vocab_size: int | None = None,
     lora: str | None = None,
     adapter: str = '',
 ) -> list[str]:
@@ -57,7 +56,6 @@ def to_folder(
       target: does not exist yet.
       step: the checkpoint.
       dtype: of the weights in the files.
-      vocab_size: rows of the vocabulary that are kept, None: all.
       lora: what becomes of LoRA: 'merged' into the weights (also None), or 'separate': the
         adapter alone is written.
       adapter: the language of the one that is meant, where a run has several.
@@ -87,9 +85,9 @@ def to_folder(
         source = init_from.without_lora(source)
         said.append('LoRA is merged into the weights')
     boxes = hf_checkpoint.boxed_params(model)
-    cut = _kept_rows(vocab_size, model_config, vocabulary.pieces)
+    rows = model_config.vocab_size - model_config.vocab_padding
     params = {
-        path: Later(functools.partial(source.read, path), shape, boxes[path].names, slice(cut))
+        path: Later(functools.partial(source.read, path), shape, boxes[path].names, slice(rows))
         for path, shape in source.shapes.items()
     }
     with tempfile.TemporaryDirectory() as name:
@@ -102,7 +100,7 @@ def to_folder(
         hf_checkpoint.save(
             target,
             family,
-            dataclasses.replace(model_config, vocab_size=cut, vocab_padding=0),
+            dataclasses.replace(model_config, vocab_size=rows, vocab_padding=0),
             traverse_util.unflatten_dict(params, sep='/'),
             vocabulary.ids | {'labels': labels},
             sorted(folder.iterdir()),
@@ -131,18 +129,6 @@ def card(workdir: str) -> str:
     name = pathlib.Path(workdir).name
     made = (f'{name} at step {step}', config.model.family, model.config)
     return Card(name, *made, vocabulary.tokenizer, notes, about, _results(workdir, step, [])).text()
-
-
-def _kept_rows(vocab_size: int | None, config: TransformerConfig, pieces: int) -> int:
-    """The rows of a vocabulary that are written: as many as asked for, by default all of them."""
-    rows = config.vocab_size - config.vocab_padding
-    kept = rows if vocab_size is None else vocab_size
-    if not pieces <= kept <= rows:
-        raise UserError(
-            f'--vocab_size={vocab_size} is impossible: the vocabulary has {pieces} tokens, and the '
-            f'model {rows} rows for them'
-        )
-    return kept
 
 
 def _results(workdir: str, step: int, said: list[str]) -> list[Result]:
@@ -306,7 +292,6 @@ class Vocabulary:
 
     Attributes:
       size: rows that a model needs for it.
-      pieces: ids that stand for something.
       ids: special ids, for `to_config`.
       tokenizer: the same, loaded; None where there is none.
       path: its file or folder.
@@ -320,14 +305,14 @@ class Vocabulary:
         if own.is_dir() and not hub.tokenizer_files(own):
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)
-            self.size = self.pieces = config['model']['vocab_size']
+            self.size = config['model']['vocab_size']
             self.ids = {}
         else:
             tokenizer = tokenizers.of_workdir(workdir, about)
             self.tokenizer = tokenizer
             self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
-            self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
+            self.size = tokenizer.vocab_size
             self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
         self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
         if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
