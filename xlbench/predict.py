@@ -147,7 +147,7 @@ def main(argv: Sequence[str]) -> int:
             'or give --format=jsonl, which replaces it'
         )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
-    most = sum(model.max_programs for model in asked.models)
+    most = sum(model.batches.max_programs for model in asked.models)
     say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
     live = bool(args.output) or not sys.stdout.isatty()
     progress = Progress('answered', unit='texts', more=asked.programs, live=live)
@@ -202,7 +202,7 @@ class _Asked(NamedTuple):
 
     def programs(self) -> str:
         """How many programs were compiled, for the end of a line."""
-        count = sum(model.num_programs for model in self.models)
+        count = sum(model.batches.num_programs for model in self.models)
         return f', {count} programs' if self.models else ''
 
 

@@ -100,7 +100,7 @@ def test_answers_are_the_evaluators(model, tiny_run, german):
     assert model.generate(texts, target_lang='en') == answers
     assert len(set(answers)) > 1
     # Batches of three widths, whole ones and the rest; each compiled once over all calls.
-    assert model.num_programs <= model.max_programs == 6
+    assert model.batches.num_programs <= model.batches.max_programs == 6
 
 
 def test_answers_depend_on_the_text_alone(model, german):
@@ -126,10 +126,10 @@ def test_answers_do_not_depend_on_the_devices(model, run, short):
 def test_samples_follow_from_seed_and_place(model, short):
     options = dict(target_lang='de', temperature=2.0, num_return=2)
     first = model.generate(short, **options, seed=1)
-    count = model.num_programs
+    count = model.batches.num_programs
     assert model.generate(short, **options, seed=1) == first
     assert model.generate(short, **options, seed=2) != first
-    assert model.num_programs == count  # A seed needs no program.
+    assert model.batches.num_programs == count  # A seed needs no program.
     assert len({p.text for found in first for p in found}) > 8
     alone = model.generate(short[:1], **options, seed=1)  # Another batch, the same place.
     assert [p.text for p in alone[0]] == [p.text for p in first[0]]

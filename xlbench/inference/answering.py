@@ -260,6 +260,7 @@ class Answerer(Generic[Asked, Answer]):
     Attributes:
       languages: that it can be asked for.
       num_cut: inputs so far that were longer than max_input_length.
+      batches: cuts texts into them, and counts the programs that were compiled.
     """
 
     languages: Languages
@@ -272,20 +273,10 @@ class Answerer(Generic[Asked, Answer]):
         self._opened, self._mesh = opened, mesh
         self._model, self._params = opened.model, opened.params
         self._tokenizer = opened.tokenizer
-        self._batches = LengthBatches(mesh, batch_size=batch_size, max_length=max_input_length)
+        self.batches = LengthBatches(mesh, batch_size=batch_size, max_length=max_input_length)
 
     def __repr__(self) -> str:
         return f'<xlbench.predict.{type(self).__name__} {self.name}>'
-
-    @property
-    def num_programs(self) -> int:
-        """Counts the programs that were compiled so far."""
-        return self._batches.num_programs
-
-    @property
-    def max_programs(self) -> int:
-        """Counts the programs that one kind of answers can come to need."""
-        return self._batches.max_programs
 
     @functools.cached_property
     def digest(self) -> str:

@@ -196,7 +196,7 @@ class Model(Answerer[Example, list[Prediction]]):
         lengths = {i: len(row) for i, row in inputs.items()}
         self._count_cut(lengths.values())
         begun = []
-        for batch, rows, width in self._batches.cut(lengths):
+        for batch, rows, width in self.batches.cut(lengths):
             examples = [{'inputs': inputs[i], **self._languages(chunk[i])} for i in batch]
             arrays = self._arrays(examples, rows, width, 1)
             if not self._model.decoder_only:  # Which goes on from its first decoder input.
@@ -259,7 +259,7 @@ class Model(Answerer[Example, list[Prediction]]):
         if kind not in self._programs:
             self._programs[kind] = self._program(kind)
         key = jax.random.key(options.seed)
-        return self._batches.run(self._programs[kind], self._params, arrays, key, copies, kind=kind)
+        return self.batches.run(self._programs[kind], self._params, arrays, key, copies, kind=kind)
 
     def _program(self, options: decoding.Options) -> _Decode:
         ids = self._conventions
@@ -320,14 +320,14 @@ class Model(Answerer[Example, list[Prediction]]):
         ]
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
         begun = []
-        for batch, rows, width in self._batches.cut(longest):
+        for batch, rows, width in self.batches.cut(longest):
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
             first, scored = marks[batch[0]].forced_first, arrays['decoder_loss_weights']
             if self._conventions.begin(first, self._opened.objective.view)[1] is not None:
                 scored[:, 0] = 0
             if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
                 scored[np.arange(rows), scored.sum(axis=1).astype(int) - 1] = 0
-            losses = self._batches.run(self._row_losses, self._params, arrays, kind='losses')
+            losses = self.batches.run(self._row_losses, self._params, arrays, kind='losses')
             begun.append((batch, losses['loss']))
         result = np.zeros(len(pairs))
         for batch, losses in begun:

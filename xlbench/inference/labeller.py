@@ -112,14 +112,14 @@ class _Labeller(Answerer[Texts, Answer]):
         lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
         self._count_cut(lengths.values())
         batches = []
-        for places, rows, width in self._batches.cut(lengths):
+        for places, rows, width in self.batches.cut(lengths):
             empty: list[list[features.Example]] = [[]] * (rows - len(places))
             limits = {'inputs': self.max_input_length}
             arrays = features.VIEWS[self._opened.objective.view](
                 [*(encoded[i] for i in places), *empty],
                 features.Layout({'inputs': width}, self._conventions, limits),
             )
-            probabilities = self._batches.run(self._probabilities, self._params, arrays)
+            probabilities = self.batches.run(self._probabilities, self._params, arrays)
             batches.append((places, probabilities))
         return encoded, batches
 

@@ -91,10 +91,10 @@ class LanguageModel(Model):
         ]
         longest = {i: max(map(len, example.values())) for i, example in enumerate(examples)}
         begun = []
-        for batch, rows, width in self._batches.cut(longest):
+        for batch, rows, width in self.batches.cut(longest):
             width = min(width, room)
             arrays = self._arrays([examples[i] for i in batch], rows, width, width)
-            nats = self._batches.run(self._token_losses, self._params, arrays, kind='token losses')
+            nats = self.batches.run(self._token_losses, self._params, arrays, kind='token losses')
             begun.append((batch, width, nats))
         losses = [np.zeros(0)] * len(examples)
         for batch, width, nats in begun:

@@ -110,16 +110,6 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         self._consensus = final.get('consensus', 0.0)
         self._sets: dict[str | None, _Searchable] = {}
 
-    @property
-    def num_programs(self) -> int:
-        """Counts the programs that were compiled so far to encode texts."""
-        return self._left.num_programs + self._right.num_programs
-
-    @property
-    def max_programs(self) -> int:
-        """Counts the programs that can come to be needed to encode texts."""
-        return self._left.max_programs + self._right.max_programs
-
     def suggest(
         self, texts: Sequence[str], lang: str | None = None, count: int = NUM_SUGGESTIONS
     ) -> list[list[Suggestion]]:
