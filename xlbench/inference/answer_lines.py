@@ -318,33 +318,55 @@ def shower(model: Answering, given: str, format: str, *, scores: bool, count: in
             raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
         added = added_columns(model, scores, count)
         return functools.partial(_row, format=format, added=added, count=count)
-    if isinstance(model, Tagger):
-        return _tag_shower(given, format, scores)
     if format in _BLOCKS:
-        raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
-    shown = _text_lines if format == 'text' else _record_line
-    show = functools.partial(shown, scores=scores, n_best=count > 1)
-    if isinstance(model, Classifier):
-        return lambda number, record, answer: show(number, record, _labels(answer, count))
+        if not isinstance(model, Tagger):
+            raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
+        if format == 'conllu' and given != 'conllu':
+            raise UserError('--format=conllu needs CoNLL-U as input; --format=conll takes any')
+        return functools.partial(_conll_lines, given=given, format=format, scores=scores)
+
+    def show(number: int, record: Record, answered: Answered) -> str:
+        if given in _BLOCKS:
+            record = {'tokens': list(answered.words)}
+        if count > 1:
+            found = _answer_cells(answered, count, scores)
+            if format != 'text':
+                return _json_line(record, {'predictions': found})
+            return ''.join(f'{number}\t{_text_line(one)}' for one in found)
+        # An output with an answer for each input has one for an empty message, too.
+        (one,) = _answer_cells(answered or [Suggestion('', 0.0)], 1, scores)
+        return _text_line(one) if format == 'text' else _json_line(record, one)
+
     return show
 
 
-def _labels(answer: Classified, count: int) -> list[Suggestion]:
-    return [Suggestion(*pair) for pair in list(answer.probabilities.items())[:count]]
+def _answer_cells(answered: Answered, count: int, scores: bool = True) -> list[Record]:
+    """The cells of each answer, the best first; the tags of a text are a list, and their scores."""
+    if isinstance(answered, Tagged):
+        rounded = [round(p, 6) for p in answered.probabilities]
+        found = [{'prediction': list(answered.tags), 'score': rounded}]
+    else:
+        if isinstance(answered, Classified):
+            answered = [Suggestion(*pair) for pair in answered.probabilities.items()]
+        names = ('score', 'log_probability')
+        found = [
+            {'prediction': one.text}
+            | {name: round(getattr(one, name), 6) for name in names if hasattr(one, name)}
+            for one in answered[:count]
+        ]
+    return found if scores else [{'prediction': cells['prediction']} for cells in found]
 
 
-def _text_lines(number: int, record: Record, answers: Answers, scores: bool, n_best: bool) -> str:
-    lines = []
-    for answer in answers if n_best else _first(answers):
-        columns = [str(number)] if n_best else []
-        columns += [f'{answer.score:.4f}'] if scores else []
-        lines.append('\t'.join([*columns, re.sub(r'[\r\n]+', ' ', answer.text)]) + '\n')
-    return ''.join(lines)
+def _spaced(value: str | float | Sequence[str | float], digits: int) -> str:
+    """A cell, or those of a sentence with spaces between them."""
+    values = value if isinstance(value, list) else [value]
+    return ' '.join(x if isinstance(x, str) else f'{x:.{digits}f}' for x in values)
 
 
-def _record_line(number: int, record: Record, answers: Answers, scores: bool, n_best: bool) -> str:
-    shown = [_cells_of(one, scores) for one in (answers if n_best else _first(answers))]
-    return _json_line(record, {'predictions': shown} if n_best else shown[0])
+def _text_line(cells: Record) -> str:
+    """A line of text: the score, if it is there, and the prediction."""
+    columns = [_spaced(cells[name], 4) for name in ('score', 'prediction') if name in cells]
+    return re.sub(r'[\r\n]+', ' ', '\t'.join(columns)) + '\n'
 
 
 def added_columns(model: Answering, scores: bool, count: int) -> list[str]:
@@ -368,8 +390,19 @@ def cells(values: Iterable[Json], format: str) -> str:
 def _row(
     number: int, record: Record, answers: Answered, format: str, added: Sequence[str], count: int
 ) -> str:
-    found = _answer_cells(answers, count)
-    return cells([*record.values(), *(found.get(name, '') for name in added)], format)
+    found = _columns(answers, count)
+    values = [found.get(name, '') for name in added]
+    texts = [_spaced(x, 6) if isinstance(x, list) else x for x in values]
+    return cells([*record.values(), *texts], format)
+
+
+def _columns(answers: Answered, count: int) -> Record:
+    """The cells of the columns that `added_columns` names; an answer that lacks has none."""
+    return {
+        f'{name}_{i}' if count > 1 else name: value
+        for i, one in enumerate(_answer_cells(answers, count), 1)
+        for name, value in one.items()
+    }
 
 
 @contextlib.contextmanager
@@ -407,9 +440,7 @@ def parquet_table(
         waiting.clear()
 
     def add(record: Record, answers: Answered) -> None:
-        found = _answer_cells(answers, count)
-        if isinstance(answers, Tagged):
-            found = {'prediction': list(answers.tags), 'score': list(answers.probabilities)}
+        found = _columns(answers, count)
         waiting.append(record | {name: found.get(name) for name in added})
         if len(waiting) == _GROUP:
             write()
@@ -421,69 +452,26 @@ def parquet_table(
             write()
 
 
-def _answer_cells(answers: Answered, count: int) -> Record:
-    """The cells of the columns that `added_columns` names; an answer that lacks has none."""
-    if isinstance(answers, Tagged):
-        numbers = ' '.join(f'{p:.6f}' for p in answers.probabilities)
-        return {'prediction': ' '.join(answers.tags), 'score': numbers}
-    found = _labels(answers, count) if isinstance(answers, Classified) else answers[:count]
-    return {
-        f'{name}_{i}' if count > 1 else name: value
-        for i, one in enumerate(found, 1)
-        for name, value in _cells_of(one).items()
-    }
-
-
-def _cells_of(answer: Prediction | Suggestion, scores: bool = True) -> Record:
-    names = [n for n in ('score', 'log_probability') if scores and hasattr(answer, n)]
-    return {'prediction': answer.text} | {n: round(getattr(answer, n), 6) for n in names}
-
-
-def _first(answers: Answers) -> Answers:
-    """The one answer of an output that has one for each input."""
-    return answers or [Suggestion('', 0.0)]
-
-
 def _json_line(record: Record, added: Mapping[str, Json]) -> str:
     return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
 
 
-def _tag_shower(given: str, format: str, scores: bool) -> Show:
-    """Lines of tags; CoNLL-U can be written only where it was read."""
-    if format == 'conllu' and given != 'conllu':
-        raise UserError('--format=conllu needs CoNLL-U as input; --format=conll takes any')
-
-    def text(number: int, record: Record, answer: Tagged) -> str:
-        numbers = ' '.join(f'{p:.4f}' for p in answer.probabilities)
-        return (f'{numbers}\t' if scores else '') + ' '.join(answer.tags) + '\n'
-
-    def jsonl(number: int, record: Record, answer: Tagged) -> str:
-        if given in _BLOCKS:
-            record = {'tokens': list(answer.words)}
-        rounded = [round(p, 6) for p in answer.probabilities]
-        added = {'prediction': list(answer.tags)} | ({'score': rounded} if scores else {})
-        return _json_line(record, added)
-
-    def conll(number: int, record: Record, answer: Tagged) -> str:
-        lines = list(record['lines'] if given == 'conll' else answer.words)
-        places = record['places'] if given == 'conll' else range(len(lines))
-        answers = zip(places, answer.tags, answer.probabilities, strict=True)
-        for place, tag, p in answers:
-            spaced = given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
-            added = [tag, *([f'{p:.4f}'] if scores else [])]
-            lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
-        return '\n'.join([*lines, '', ''])
-
-    def conllu(number: int, record: Record, answer: Tagged) -> str:
-        lines = list(record['lines'])
-        answers = zip(record['places'], answer.tags, answer.probabilities, strict=True)
-        for place, tag, p in answers:
+def _conll_lines(
+    number: int, record: Record, answer: Tagged, given: str, format: str, scores: bool
+) -> str:
+    """The lines of a sentence with its tags, in a further column or in the fourth of CoNLL-U."""
+    lines = list(record['lines'] if given == format else answer.words)
+    places = record['places'] if given == format else range(len(lines))
+    for place, tag, p in zip(places, answer.tags, answer.probabilities, strict=True):
+        if format == 'conllu':
             columns = lines[place].split('\t')
             columns[3] = tag
             if scores:
                 misc = [] if columns[9] == '_' else [columns[9]]
                 columns[9] = '|'.join([*misc, f'TagProbability={p:.4f}'])
             lines[place] = '\t'.join(columns)
-        return '\n'.join([*lines, '', ''])
-
-    return {'text': text, 'jsonl': jsonl, 'conll': conll, 'conllu': conllu}[format]
+            continue
+        spaced = given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
+        added = [tag, *([f'{p:.4f}'] if scores else [])]
+        lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
+    return '\n'.join([*lines, '', ''])
