@@ -229,9 +229,7 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
     assert f'{TASK} has no references in fr: nothing was scored' in capfd.readouterr().err
     assert rows(tmp_path, 1)[0] == f'fr:{TEXTS[0].upper()}'
     assert not (tmp_path / 'out' / 'eval').exists()
-    # The folder is that of this chain: another one is refused.
-    assert run(tmp_path, root, 'translate:command:cat') == 2
-    assert 'has the outputs of another chain, translate:command:' in capfd.readouterr().err
+    # The folder is that of this system: another one is refused.
     assert run(tmp_path, root, f'translate:{program}', '--system=T') == 2
     assert "has the scores of system 'S' with seed 0, and this is 'T'" in capfd.readouterr().err
 

@@ -128,7 +128,6 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     root = shared.chosen_root(args.root)
     args.cache = args.cache or os.path.join(root, 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
-    stages_lib.check_folder(_folder(args), stages)
     scored.check(args.workdir, args.system, args.seed)
     if args.metrics:
         from xlbench.metrics import suite as suite_lib  # It loads for half a second.

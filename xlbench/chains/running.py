@@ -1,6 +1,5 @@
 """Runs a chain: over texts, or over files that are signed by what made them.
 
-  FOLDER/chain.json      the stages' names
   FOLDER/0.jsonl         what the first stage reads: {"id": "0", "texts": ["anna: hi!"]}
   FOLDER/1.jsonl         what it has written: {"id": "0", "texts": ["anna greets."]}
   FOLDER/1.about.json    who has written it, from what, and its signature
@@ -114,7 +113,7 @@ class Chain:
 
         Args:
           rows: what the first stage reads.
-          folder: of the outputs; it may have those of the same stages.
+          folder: of the outputs; those that it has of the same stages stay.
           accept_failures: takes an empty text for one that an engine does not translate.
           say: is told a line for each stage.
 
@@ -122,13 +121,10 @@ class Chain:
           The note beside the output of each stage.
 
         Raises:
-          UserError: the folder is another chain's, or an engine did not translate some texts.
+          UserError: an engine did not translate some texts.
         """
         with locks.folder(folder):
-            stages.check_folder(folder, self._stages)
             files.remove_leftovers(folder)
-            names = [stage.name for stage in self._stages]
-            files.write(folder / stages.NAMES, json.dumps(names, ensure_ascii=False) + '\n')
             _write_rows(output(folder, 0), rows)
             numbers = range(1, len(self._stages) + 1)
             return [self._stage(number, folder, accept_failures, say) for number in numbers]

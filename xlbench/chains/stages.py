@@ -19,13 +19,12 @@ from typing import Any
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.settings import decoding_flags
-from xlbench.system import errors, files
+from xlbench.system import errors
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.translation import engines, jobs
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.
-NAMES = 'chain.json'  # The file in a folder of outputs that names the stages.
 _MODEL = (
     flag('--target_lang', 'language to write', '', dest='target'),
     flag('--prefix', 'text before each input', ''),
@@ -205,16 +204,6 @@ def check_places(stages: Sequence[Stage]) -> None:
     for number, stage in enumerate(stages, 1):
         if stage.is_model:
             config_lib.check_source(stage.spec, f'stage {number}')
-
-
-def check_folder(folder: pathlib.Path, stages: Sequence[Stage]) -> None:
-    """Raises UserError for a folder with the outputs of other stages, or of another order."""
-    names, path = [stage.name for stage in stages], folder / NAMES
-    if path.is_file() and (before := files.read_json(path, list[str])) != names:
-        raise UserError(
-            f'{folder} has the outputs of another chain, {", ".join(before)}, but this one is '
-            f'{", ".join(names)}; name another --workdir'
-        )
 
 
 def workdir_of(stages: Sequence[Stage]) -> str:
