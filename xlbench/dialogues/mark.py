@@ -65,7 +65,7 @@ def _mark(args: argparse.Namespace) -> int:
         topics=args.topics,
         official=args.official,
     )
-    total = sum(1 for _ in _dialogues(args))  # And whatever is wrong with the file is said now.
+    total = sum(1 for _ in _objects(args))  # And whatever is wrong with the file is said now.
     if not total:
         raise UserError(f'{args.input} has no dialogues')
     model = load(args.model, batch_size=args.batch_size, dtype=args.dtype)
@@ -84,19 +84,20 @@ def _mark(args: argparse.Namespace) -> int:
             _append(file, made_by)
             done = 1
         progress.skip(done - 1)
-        rest = itertools.islice(_dialogues(args), done - 1, None)
-        for text in annotator.annotate(rest):
-            _append(file, text)
+        rest, again = itertools.tee(itertools.islice(_objects(args), done - 1, None))
+        marked = annotator.annotate(value[args.field] for value in again)
+        for value, text in zip(rest, marked, strict=True):
+            _append(file, value | {args.field: text})
             progress.add()
         os.fsync(file.fileno())
-    _write(args, part)
+    _write(args.output, part)
     with contextlib.suppress(OSError):  # The output is whole.
         os.remove(part)
     return total
 
 
-def _append(file: IO[bytes], text: str) -> None:
-    file.write(json.dumps(text, ensure_ascii=False).encode() + b'\n')
+def _append(file: IO[bytes], value: Json) -> None:
+    file.write(json.dumps(value, ensure_ascii=False).encode() + b'\n')
     file.flush()
 
 
@@ -105,7 +106,7 @@ def _digest(args: argparse.Namespace, model: str) -> str:
     from xlbench.data import outputs
 
     asked = [getattr(args, name) for name in ('field', 'speaker', 'text', 'keywords', 'redundancy')]
-    asked += [args.topics, args.official, args.dtype, sorted(args.marks)]
+    asked += [args.topics, args.official, args.dtype, sorted(args.marks), 'objects']
     whole = json.dumps([model, outputs.sha256(args.input), asked])
     return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -126,43 +127,33 @@ def _done(part: str, made_by: str) -> int:
     return count
 
 
-def _objects(path: str) -> Iterator[tuple[int, dict[str, Json]]]:
-    """The objects of a file with their numbers, from 1; UserError for what is none."""
-    from xlbench.data import readers
-
-    array = path.removesuffix('.gz').endswith('.json')
-    items = (readers.json_items if array else readers.json_lines)(path)
-    for number, value in readers.good(items):
-        if not isinstance(value, dict):
-            raise UserError(f'{path}: object {number}: {readers.kind_of(value)}, not an object')
-        yield number, value
-
-
-def _dialogues(args: argparse.Namespace) -> Iterator[str]:
+def _objects(args: argparse.Namespace) -> Iterator[dict[str, Json]]:
+    """The objects of the input with their dialogues as texts; UserError for what is none."""
     from xlbench.data import readers, rows
 
-    for number, value in _objects(args.input):
+    array = args.input.removesuffix('.gz').endswith('.json')
+    items = (readers.json_items if array else readers.json_lines)(args.input)
+    for number, value in readers.good(items):
         try:
+            if not isinstance(value, dict):
+                raise ValueError(f'{readers.kind_of(value)}, not an object')
             readers.check_keys(value, (args.field,))
-            yield rows.dialogue(value[args.field], args.field, args.speaker, args.text)
+            text = rows.dialogue(value[args.field], args.field, args.speaker, args.text)
         except ValueError as error:
             raise UserError(f'{args.input}: object {number}: {error}') from None
+        yield value | {args.field: text}
 
 
-def _write(args: argparse.Namespace, part: str) -> None:
-    """Writes the objects of the input with the dialogues of `part`."""
-    array = args.output.removesuffix('.gz').endswith('.json')
-    before, between, after = ('[\n', ',\n', '\n]\n') if array else ('', '\n', '\n')
-    with open(part, 'rb') as texts, files.replacing(args.output) as file:
-        next(texts)  # What made them.
-        is_packed = args.output.endswith('.gz')
-        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if is_packed else file
-        packed.write(before.encode())
-        for number, value in _objects(args.input):
-            marked = value | {args.field: files.parse_json(next(texts), str, part)}
-            lead = between if number > 1 else ''
-            packed.write(f'{lead}{json.dumps(marked, ensure_ascii=False)}'.encode())
-        packed.write(after.encode())
+def _write(output: str, part: str) -> None:
+    """Writes the objects of `part` in the form of the output."""
+    array = output.removesuffix('.gz').endswith('.json')
+    before, between, after = (b'[\n', b',\n', b'\n]\n') if array else (b'', b'\n', b'\n')
+    with open(part, 'rb') as lines, files.replacing(output) as file:
+        next(lines)  # What made them.
+        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if output.endswith('.gz') else file
+        for number, line in enumerate(lines):
+            packed.write((between if number else before) + line.removesuffix(b'\n'))
+        packed.write(after)
         if packed is not file:
             packed.close()
 
