@@ -3,7 +3,6 @@
 tests/fuzz/partners_test.py has servers and programs that hang, drip and overflow.
 """
 
-import os
 import pathlib
 import shlex
 import sqlite3
@@ -160,33 +159,7 @@ def test_a_schema_of_somebody_else_is_one_line(cache, statements):
 
 
 def test_a_question_without_end_is_given_up(cache, monkeypatch):
-    """Such as an old table that is a million rows of nothing for a checksum."""
     monkeypatch.setattr(memory, '_PATIENCE', 0.2)
     kept = Memory(str(cache), 'engine')
     with pytest.raises(UserError, match='interrupted'), kept._said():
         kept._connection.execute(f'SELECT count(*) FROM ({ENDLESS})').fetchall()
-
-
-def test_the_cache_of_an_earlier_version_is_taken_over(tmp_path):
-    with Memory(str(tmp_path), 'engine') as kept:
-        key = kept._key('one')
-    connection = sqlite3.connect(tmp_path / memory.FILE)
-    with connection:
-        connection.execute(
-            'CREATE TABLE translations '
-            '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT) WITHOUT ROWID'
-        )
-        rows = [
-            (key, 'engine', 'one', 'eins'), (b'x', 'engine', 'two', None),
-            (kept._key('two'), 'engine', 'two', ' '),
-        ]  # fmt: skip
-        connection.executemany('INSERT INTO translations VALUES (?, ?, ?, ?)', rows)
-        connection.execute(
-            "INSERT INTO translations VALUES (?, '', '', CAST(x'ff' AS TEXT))",
-            (kept._key('three'),),
-        )
-    connection.close()
-    for _ in range(2):
-        with Memory(str(tmp_path), 'engine') as kept:
-            assert kept.get(TEXTS) == {'one': 'eins'}
-    assert os.listdir(tmp_path) == [memory.FILE]

@@ -24,7 +24,6 @@ _TABLE = (
     '(key BLOB PRIMARY KEY, engine TEXT, source TEXT, translation TEXT, checksum BLOB) '
     'WITHOUT ROWID'
 )
-_BEFORE = 'translations'  # The table of earlier versions, without checksums.
 
 
 class Memory(contextlib.AbstractContextManager):
@@ -54,24 +53,13 @@ class Memory(contextlib.AbstractContextManager):
             self._make_table()
 
     def _make_table(self) -> None:
-        """Makes the table, if it is missing, with the rows of an earlier version."""
+        """Makes the table, if it is missing."""
         rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
-        found = {tuple(map(_text, row[:2])): _text(row[2]) for row in rows}
-        odd = found.keys() - {('table', 'kept'), ('table', _BEFORE)}
-        if odd or found.get(('table', 'kept'), _TABLE) != _TABLE:
-            raise sqlite3.DatabaseError('it has another form than a cache of translations')
-        if ('table', 'kept') not in found:
+        found = [tuple(map(_text, row)) for row in rows]
+        if not found:
             self._connection.execute(_TABLE)
-        if ('table', _BEFORE) in found:
-            self._connection.create_function('checksum', 2, _checksum, deterministic=True)
-            self._connection.execute(
-                'INSERT OR IGNORE INTO kept '
-                'SELECT key, engine, source, translation, checksum(key, CAST(translation AS BLOB)) '
-                f"FROM {_BEFORE} WHERE typeof(key) = 'blob' AND typeof(translation) = 'text' "
-                # Engines that wrote nothing were believed then.
-                "AND trim(translation, ' ' || char(9, 10, 13)) <> ''"
-            )
-            self._connection.execute(f'DROP TABLE {_BEFORE}')
+        elif found != [('table', 'kept', _TABLE)]:
+            raise sqlite3.DatabaseError('it has another form than a cache of translations')
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
