@@ -144,7 +144,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
     suite = _suite(args, asked)
     counts = list(map(len, asked.references.targets))
     scores, per_example = suite.score(*_compared(asked, n_best))
-    signatures = suite.signatures_of(counts)
+    signatures = suite.signatures(counts)
     note = _about_texts(asked, n_best)
     folder = None
     if workdir:

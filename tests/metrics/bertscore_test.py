@@ -162,7 +162,7 @@ def test_what_is_missing_is_said_before_a_run(tmp_path, monkeypatch):
     suite = Suite('news_de', [suite_lib.named('bertscore_clidsum', 'de')])
     with pytest.raises(errors.UserError, match=r'task news_de: BERTScore needs the model dbmdz'):
         suite.require()
-    assert 'case:lc' in suite.signatures['BertScore']
+    assert 'case:lc' in suite.signatures()['BertScore']
 
 
 def test_models_of_languages():
@@ -179,7 +179,7 @@ def test_one_key_of_a_config_adds_it_to_each_task(tiny):
     own = to_spec(Distinct.for_language('de'))
     suite = Suite('a task', [own], [own, spec])
     assert suite.written == [own, spec] and list(suite.hashes) == ['BertScore']
-    [signature] = [line for name, line in suite.signatures.items() if name == 'BertScore']
+    [signature] = [line for name, line in suite.signatures().items() if name == 'BertScore']
     assert signature.startswith('my-encoder_L1_no-idf_')  # Three quarters of two layers.
     texts = ['Der Zug ist da.', 'Es regnet.']
     scores, _ = suite.score(texts, [[text] for text in texts], ())

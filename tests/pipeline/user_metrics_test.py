@@ -397,7 +397,7 @@ def test_manifests_of_strangers_are_one_line(task, folder):
         try:
             suite = metrics.Suite(task.name, found)
             suite.check(lambda count: ['a b', 'b a b'], 3)
-            assert suite.signatures is not None
+            assert suite.signatures() is not None
         except UserError as error:
             assert '\n' not in str(error)
             refused += 1
@@ -428,8 +428,8 @@ def test_variants_of_one_metric_have_names_of_their_own():
     assert scores['mrs_rouge'] > scores['mrs_rouge_nbest1']
     assert {'rouge_l', 'rouge_l_stem'} <= set(scores)
     assert {'bleu_char', 'rouge_l_stem', 'mrs_rouge_nbest1'} <= set(example)
-    assert suite.signatures['SacreBleu_char'] == metrics.SacreBleu('char').signature
-    assert len(suite.signatures) == len(found) and suite.num_predictions == 3
+    assert suite.signatures()['SacreBleu_char'] == metrics.SacreBleu('char').signature
+    assert len(suite.signatures()) == len(found) and suite.num_predictions == 3
     with pytest.raises(UserError, match=r'task chat_a has the metric .*SacreBleu twice'):
         metrics.Suite('chat_a', [metrics.to_spec(metrics.SacreBleu())] * 2)
 

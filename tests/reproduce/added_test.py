@@ -119,7 +119,7 @@ def write_results(folder, about, tasks, changed):
             for i, row in enumerate(rows)
         ]
         facts = {
-            'scores': scores, 'signatures': suite.signatures, 'metrics': suite.written,
+            'scores': scores, 'signatures': suite.signatures(), 'metrics': suite.written,
             'num_examples': len(texts), 'data': 'sample', 'manifest': 'ab' * 32,
             'headline': 'rouge_l',
         }  # fmt: skip

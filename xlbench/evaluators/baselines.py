@@ -38,7 +38,7 @@ def score(
     process = postprocess.Postprocess(task)
     suite = metrics.Suite(task.name, task.manifest.get('metrics'))
     references = postprocess.references(task, records)
-    signatures = suite.signatures_of(list(map(len, references)))
+    signatures = suite.signatures(list(map(len, references)))
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for name in names:
         started = time.monotonic()

@@ -88,8 +88,8 @@ class Options(base.Options):
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
         """Returns `metrics` in the task's language; none where no texts are written."""
-        lang = task.manifest['target_lang'] if self.metrics and self.decode else None
-        return suite_lib.all_named(self.metrics, lang) if self.decode else []
+        names = self.metrics if self.decode else ()
+        return [suite_lib.named(name, task.manifest['target_lang']) for name in names]
 
 
 class Weights(NamedTuple):

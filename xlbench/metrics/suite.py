@@ -115,7 +115,7 @@ class Suite:
     def facts(self, counts: Sequence[int] = (1,)) -> dict[str, Json]:
         """Returns what metrics.json says of the metrics, for these numbers of references."""
         hashes = {'hashes': self.hashes} if self.hashes else {}
-        return {'signatures': self.signatures_of(counts), **hashes, 'metrics': self.written}
+        return {'signatures': self.signatures(counts), **hashes, 'metrics': self.written}
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -132,11 +132,6 @@ class Suite:
         """Largest number of predictions of an example that a metric takes; 1 or more."""
         return max((num_predictions(member.metric) for member in self._members), default=1)
 
-    @property
-    def signatures(self) -> dict[str, str]:
-        """The lines that say what decides the numbers of each metric."""
-        return self.signatures_of([1])
-
     def require(self) -> None:
         """Raises UserError if a model or a table of a metric is not here, with what to type."""
         if lines := self.missing():
@@ -147,8 +142,8 @@ class Suite:
         missing = (getattr(member.metric, 'missing', None) for member in self._members)
         return [line for ask in missing if callable(ask) for line in ask()]
 
-    def signatures_of(self, counts: Sequence[int]) -> dict[str, str]:
-        """The signatures for these numbers of references of the examples."""
+    def signatures(self, counts: Sequence[int] = (1,)) -> dict[str, str]:
+        """What decides the numbers of each metric, for these numbers of references of examples."""
         return {member.label: member.signature(counts) for member in self._members}
 
     @property
@@ -475,8 +470,3 @@ def check_name(name: str) -> tuple[str, str]:
 
         fitted_rating.load(value)
     return base, value
-
-
-def all_named(names: Iterable[str], lang: str | None) -> list[Spec]:
-    """Returns the metrics of several names; see `named`."""
-    return [named(name, lang) for name in names]

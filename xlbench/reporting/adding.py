@@ -81,12 +81,13 @@ def _suite(
     Raises:
       UserError: a score is there from another signature, or a metric cannot score.
     """
-    specs = suite_lib.all_named(names, lang or _lang(workdir, result.task))
+    lang = lang or _lang(workdir, result.task)
+    specs = [suite_lib.named(name, lang) for name in names]
     targets, _ = _texts(_lines(result))
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     lacking = []
     for spec in specs:
-        ((label, signature),) = metrics.Suite(result.task, [], [spec]).signatures_of(counts).items()
+        ((label, signature),) = metrics.Suite(result.task, [], [spec]).signatures(counts).items()
         before = result.signatures.get(label)
         if before not in (None, signature):
             raise UserError(f'{result.folder} has the scores of {label} already, from {before}')
@@ -159,7 +160,7 @@ def _write(result: Result, suite: metrics.Suite) -> bool:
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     entries = {
         'scores': {**facts['scores'], **scores},
-        'signatures': {**facts.get('signatures', {}), **suite.signatures_of(counts)},
+        'signatures': {**facts.get('signatures', {}), **suite.signatures(counts)},
         'hashes': {**facts.get('hashes', {}), **suite.hashes},
         'metrics': [*facts.get('metrics', []), *suite.written],
     }

@@ -182,7 +182,7 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Ch
         said.append(
             Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
         )
-    for label, signature in suite.signatures_of(counts).items():
+    for label, signature in suite.signatures(counts).items():
         if (written := result.signatures.get(label)) != signature:
             said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
     for name, value in again.items():
