@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import config as config_lib, runs
-from xlbench.data import features, prepared
+from xlbench.data import features
 from xlbench.inference.answering import (
     Answerer,
     Example,
@@ -192,32 +192,24 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         return self._sets[lang]
 
     def _of_run(self, task: str, split: str) -> ResponseSet:
-        """A response set that the workdir has a copy of, else as it is prepared."""
+        """A response set that the workdir has a copy of, else as it is prepared, or made now."""
         place = runs.response_set_path('', task, split)
         if path := untrusted.file(self._opened.workdir, place):
             return ResponseSet.of_copy(path, self._tokenizer)
-        return ResponseSet.of_prepared(self._prepared(task, split))
-
-    def _prepared(self, task: str, split: str) -> prepared.Prepared:
-        """The preparation of a response set, made if it is missing."""
-        data = self._opened.config.data
-        root = config_lib.data_root(config_lib.read_about(str(self._opened.workdir)))
-        options = dict(root=root, vocabulary=data.vocabulary, sample=data.sample)
         try:
-            prepared.ensure([(task, split)], **options, to_stderr=True)
+            responses = config_lib.open_task(task, split, like=str(self._opened.workdir))
         except SystemExit:
             raise UserError(
                 f'the response set of {self.name}, {task}/{split}, cannot be prepared (the '
                 'reason is above); name another one with --responses=FILE, or responses= of '
                 'predict.load'
             ) from None
-        responses = prepared.open_task(root, data.vocabulary, task, split)
         if responses.manifest['vocabulary']['sha256'] != self._tokenizer.sha256:
             raise UserError(
                 f'{task}/{split} was prepared with another vocabulary than {self.name} was '
                 'trained with; run xlbench.prepare again with --force'
             )
-        return responses
+        return ResponseSet.of_prepared(responses)
 
     def _vectors(self, ids: Sequence[np.ndarray], name: str) -> np.ndarray:
         """The vectors [n, dim] of responses, read from the workdir or encoded and kept there."""
