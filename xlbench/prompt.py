@@ -157,10 +157,10 @@ def _where(args: argparse.Namespace) -> dict[str, Setting]:
 def _texts(args: argparse.Namespace) -> None:
     """Answers to a task of texts, scored."""
     from xlbench import config as config_lib, score
-    from xlbench.prompting import engines, templates, texts
+    from xlbench.prompting import engines, templates
     from xlbench.translation.jobs import Job
 
-    name, source, target = texts.template_name(args.task)
+    name, source, target = templates.template_name(args.task)
     if len(args.shots) > 1:
         raise UserError(f'--shots of {args.task} is one number, and a workdir has one system')
     lang = target if args.template_lang == templates.OWN else args.template_lang
@@ -170,7 +170,7 @@ def _texts(args: argparse.Namespace) -> None:
     test = config_lib.open_task(args.task, 'test', **where)
     train = config_lib.open_task(args.task, 'train', **where) if shots else None
     job = Job(engines.of_flags(args), source, target, cache=args.cache)
-    requests = texts.requests(
+    requests = templates.requests(
         test, train, template, target, shots=shots, seed=args.seed,
         num_examples=args.num_examples, max_tokens=args.max_tokens,
     )  # fmt: skip
