@@ -54,8 +54,7 @@ from xlbench import config as config_lib, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.evaluators import generation
-from xlbench.inference import reranking
-from xlbench.inference.reranking import Mmi, Relevance
+from xlbench.inference.reranking import Mmi, Relevance, of_flags
 from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
@@ -226,7 +225,7 @@ def _ranking(
         raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')
     if flag and jax.process_count() > 1:
         raise UserError(f'{flag} works in one process; start the evaluation once')
-    if not (reranker := reranking.of_flags(args, {})):
+    if not (reranker := of_flags(args, {})):
         return None, 1, decoding
     options = Options(**decoding['decoding'])
     changed = {'decoding': dataclasses.asdict(reranker.candidates(options))}

@@ -143,7 +143,7 @@ class Suite:
         return [line for ask in missing if callable(ask) for line in ask()]
 
     def signatures(self, counts: Sequence[int] = (1,)) -> dict[str, str]:
-        """What decides the numbers of each metric, for these numbers of references of examples."""
+        """The signature of each metric, for these numbers of references of the examples."""
         return {member.label: member.signature(counts) for member in self._members}
 
     @property

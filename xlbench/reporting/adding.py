@@ -81,8 +81,7 @@ def _suite(
     Raises:
       UserError: a score is there from another signature, or a metric cannot score.
     """
-    lang = lang or _lang(workdir, result.task)
-    specs = [suite_lib.named(name, lang) for name in names]
+    specs = [suite_lib.named(n, lang or _lang(workdir, result.task)) for n in names]
     targets, _ = _texts(_lines(result))
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     lacking = []
