@@ -47,7 +47,7 @@ def mesh_sizes(text: str) -> dict[str, int]:
     return sizes
 
 
-PLAN = (
+PLAN = CommandLine('plan', flags=(
     config_flags.FLAGS,
     flag('--topology', 'devices: v5p:4x4x4, cpu:8, h100:8, local', 'local'),
     flag('--vocab_size', 'where config.model.vocab_size is 0; default: the published size', 0),
@@ -58,8 +58,8 @@ PLAN = (
     flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=shared.share),
     flag('--output', 'file for all figures, as JSON', ''),
     flag('--hlo', 'folder for the compiled programs, as text', ''),
-)
-EVALUATE = (
+))  # fmt: skip
+EVALUATE = CommandLine('evaluate', flags=(
     flag('workdir', 'folder of the run', nargs='?'),
     flag('--workdir', 'the same', dest='named', metavar='WORKDIR'),
     flag('--tasks', "names, with commas; default: the final evaluation's"),
@@ -74,8 +74,8 @@ EVALUATE = (
     flag('--metrics', "further metrics; default: the config's", ''),
     shared.RERANKING,
     decoding_flags.FLAGS,
-)
-PREDICT = (
+))  # fmt: skip
+PREDICT = CommandLine('predict', flags=(
     flag('model', 'workdir, WORKDIR@STEP, folder or hub name'),
     flag('--input', 'text, .jsonl, .csv, .parquet, .conll, .conllu; default: standard input', ''),
     flag('--input_format', "default: by the file's name", choices=FORMATS),
@@ -93,8 +93,8 @@ PREDICT = (
     flag('--responses', "file of replies; default: the run's response sets", ''),
     flag('--lm_weight', "weight of a reply's log-likelihood; default: the run's", type=float),
     decoding_flags.FLAGS,
-)
-CONVERT = (
+))  # fmt: skip
+CONVERT = CommandLine('convert', flags=(
     flag('source', 'workdir, Hugging Face folder, or hub name[@REVISION]'),
     flag('target', 'a folder that does not exist yet'),
     flag('--step', 'step of a workdir: best (default), last, a number, or best:LANG'),
@@ -103,8 +103,8 @@ CONVERT = (
     flag('--extra_tokens', "tokens to add to a new workdir: '[summarize]'"),
     flag('--tokens_of', 'keep only tokens of their training data', metavar='TASKS'),
     flag('--root', 'data root of --tokens_of', 'data'),
-)
-REPORT = (
+))  # fmt: skip
+REPORT = CommandLine('report', flags=(
     flag('workdir', 'folder of a training run', nargs='+'),
     flag('--output', 'folder to write the report into'),
     flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
@@ -125,8 +125,8 @@ REPORT = (
     flag('--metrics', 'scores to correlate with the ratings', ''),
     flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
     flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
-)  # fmt: skip
-SCORE = (
+))  # fmt: skip
+SCORE = CommandLine('score', flags=(
     flag('predictions', 'file of predictions, or a workdir'),
     flag('--task', 'task to score; it names files of references', ''),
     flag('--benchmark', 'score files as this benchmark does', ''),
@@ -149,12 +149,10 @@ SCORE = (
     flag('--system', "name in reports (default: the workdir's)", ''),
     flag('--seed', 'seed of the system, if any', 0),
     flag('--step', 'step of its training (default: 0)', 0),
-)
+))  # fmt: skip
 
 
-def check_first(
-    check: Callable[[Sequence[str], str], object], argv: Sequence[str], doc: str
-) -> None:
+def check_first(check: Callable[[Sequence[str]], object], argv: Sequence[str]) -> None:
     """Answers --help and what is wrong with a command line, and ends the program; else returns.
 
     To be called at the top of a program, above the imports of what takes seconds. Ctrl-C during
@@ -162,13 +160,12 @@ def check_first(
     `machine.collect_as_ever` when it has begun.
 
     Args:
-      check: of a command line and the program's docstring: raises UserError for a slip.
-      argv: the program's name and arguments.
-      doc: of the program.
+      check: raises UserError for a slip in a command line.
+      argv: what `check` takes.
     """
 
     def main(argv: Sequence[str]) -> None:
-        check(argv, doc)
+        check(argv)
         if reason := machine.too_few_files() or machine.too_little_memory():
             raise UserError(reason)
 
@@ -178,10 +175,9 @@ def check_first(
     errors.end_on_interrupt()
 
 
-def run(argv: Sequence[str], doc: str) -> config_lib.Command:
+def run(argv: Sequence[str]) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    line = CommandLine('train', doc, config_flags.RUN_FLAGS)
-    command = config_lib.parse_command(argv, line=line, dry_run=True)
+    command = config_lib.parse_command(argv, dry_run=True)
     check_run(command.config, command.workdir)
     return command
 
@@ -198,14 +194,9 @@ def check_run(config: ConfigDict, workdir: str) -> None:
         config_lib.check_places(config)
 
 
-def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:
-    """The flags of a plan, and the config, whose names are checked.
-
-    Args:
-      argv: the program's name and arguments.
-      doc: what --help prints.
-    """
-    args, rest = CommandLine('plan', doc, PLAN).parser().parse_known_args(argv[1:])
+def plan(argv: Sequence[str]) -> tuple[argparse.Namespace, ConfigDict]:
+    """The flags of a plan, and the config, whose names are checked."""
+    args, rest = PLAN.parser().parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
     given = [f'--config={args.config}'] if args.config else []
@@ -214,9 +205,9 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     return args, config
 
 
-def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
+def evaluate(argv: Sequence[str]) -> argparse.Namespace:
     """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
-    args = CommandLine('evaluate', doc, EVALUATE).parse(argv[1:])
+    args = EVALUATE.parse(argv[1:])
     if bool(args.workdir) == bool(args.named):
         raise UserError('name one workdir: xlbench evaluate WORKDIR')
     args.workdir = args.workdir or args.named
@@ -234,9 +225,9 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     return args
 
 
-def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
+def predict_flags(argv: Sequence[str]) -> argparse.Namespace:
     """A command line of xlbench.predict; what it names is not looked for."""
-    args = CommandLine('predict', doc, PREDICT).parse(argv[1:])
+    args = PREDICT.parse(argv[1:])
     ending = os.path.splitext(args.input.removesuffix('.gz'))[1]
     if ending in _NO_TEXTS and args.field is None and not args.input_format:
         raise UserError(
@@ -246,31 +237,21 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
     return args
 
 
-def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
+def predict(argv: Sequence[str]) -> argparse.Namespace:
     """A command line of xlbench.predict; the models are there."""
-    args = predict_flags(argv, doc)
+    args = predict_flags(argv)
     for kind in ('model', '--mmi_model', '--rerank'):
         if spec := getattr(args, kind.lstrip('-')):
             config_lib.check_source(spec, kind)
     return args
 
 
-def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
+def convert(argv: Sequence[str]) -> argparse.Namespace:
     """A command line of xlbench.convert; the source is there, the target is not."""
-    args = CommandLine('convert', doc, CONVERT).parse(argv[1:])
+    args = CONVERT.parse(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')
     config_lib.check_source(args.source, 'source')
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
         config_lib.check_run(args.source, 'source', args.step)
     return args
-
-
-def report(argv: Sequence[str], doc: str) -> argparse.Namespace:
-    """A command line of xlbench.report."""
-    return CommandLine('report', doc, REPORT).parse(argv[1:])
-
-
-def score(argv: Sequence[str], doc: str) -> argparse.Namespace:
-    """A command line of xlbench.score."""
-    return CommandLine('score', doc, SCORE).parse(argv[1:])

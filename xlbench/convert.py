@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.convert, sys.argv, __doc__)
+    commands.check_first(commands.convert, sys.argv)
 
 
 from xlbench.inference.exporting import to_folder
@@ -36,10 +36,8 @@ from xlbench.training import checkpoints
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = commands.convert(argv, __doc__)
+    args = commands.convert(argv)
     target = pathlib.Path(args.target)
-    if target.exists():
-        raise UserError(f'{target} exists already; name a target that does not')
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
     misplaced = ('extra_tokens', 'tokens_of') if export else ('step', 'dtype', 'lora')

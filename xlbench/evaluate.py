@@ -45,7 +45,7 @@ from typing import cast
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.evaluate, sys.argv, __doc__)
+    commands.check_first(commands.evaluate, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
@@ -59,7 +59,7 @@ from xlbench.parallel import cluster, freed_memory, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
 from xlbench.settings.decoding import Options
-from xlbench.system import errors, files, locks, untrusted
+from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.training import checkpoints as checkpoints_lib, memory, objectives
@@ -68,7 +68,7 @@ from xlbench.training.checkpoints import find_step
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = commands.evaluate(argv, __doc__)
+    args = commands.evaluate(argv)
     cluster.join()
     cluster.keep_programs()
     freed_memory.run_inline()
@@ -239,9 +239,7 @@ def _eval_name(config: ConfigDict, like: str | None) -> str:
         for key in ('tasks', 'split', 'every', 'batch_size', 'lengths'):
             if key not in block:
                 raise UserError(f'config.evals.{name} of this run lacks {key!r}')
-    if like:
-        if like not in config.evals:
-            raise errors.unknown('evaluation of the config', like, config.evals)
+    if like:  # It is there: `commands.evaluate` has looked.
         return like
     final = [name for name, block in config.evals.items() if not block.every]
     return (final or list(config.evals))[0]

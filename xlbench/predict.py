@@ -88,7 +88,7 @@ from typing import IO, NamedTuple
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.predict, sys.argv, __doc__)
+    commands.check_first(commands.predict, sys.argv)
 
 from xlbench.data import readers, rows
 from xlbench.decoding import flags
@@ -116,7 +116,7 @@ __all__ = [
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = commands.predict_flags(argv, __doc__)
+    args = commands.predict_flags(argv)
     place = cluster.find(os.environ)
     if place and place.count > 1:
         raise UserError(

@@ -53,7 +53,7 @@ from collections.abc import Sequence
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
-    commands.check_first(commands.report, sys.argv, __doc__)
+    commands.check_first(commands.REPORT.parse, sys.argv[1:])
 
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
@@ -66,7 +66,7 @@ from xlbench.system import errors
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    args = commands.report(['report', *argv], __doc__)
+    args = commands.REPORT.parse(argv)
     usual = list(documents.FORMATS) if args.output else ['markdown']
     formats = args.format.split(',') if args.format else usual
     known = (*documents.FORMATS, leaderboard.NAME)

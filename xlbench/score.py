@@ -59,7 +59,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
-    commands.check_first(commands.score, sys.argv, __doc__)
+    commands.check_first(commands.SCORE.parse, sys.argv[1:])
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.data import features, outputs, prepared
@@ -114,7 +114,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
       made_by: what metrics.json has as the decoding that the predictions are from; by default the
         method 'file'.
     """
-    args = commands.score(['score', *argv], __doc__)
+    args = commands.SCORE.parse(argv)
     if os.path.isdir(args.predictions):
         _add(args)
         return
@@ -187,7 +187,7 @@ def _add(args: argparse.Namespace) -> None:
     """Adds scores to the evaluations of a workdir."""
     from xlbench.reporting import adding  # It loads metrics, for half a second.
 
-    defaults = vars(commands.score(['score', ''], ''))
+    defaults = vars(commands.SCORE.parse(['']))
     taken = ('predictions', 'metrics', 'task', 'split', 'lang')
     for name, value in vars(args).items():
         if name not in taken and value != defaults[name]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.run, sys.argv, __doc__)
+    commands.check_first(commands.run, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
@@ -36,7 +36,7 @@ from xlbench.training.loop import Trainer
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, only_say = commands.run(argv, __doc__)
+    config, workdir, only_say = commands.run(argv)
     joined = cluster.join()
     if only_say:
         for line in (*dry_run.of_run(config, workdir), dry_run.LAST):

@@ -160,10 +160,10 @@ def test_ctrl_c_during_the_imports_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(os, '_exit', ended.append)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # As in the background: it stays so.
-        commands.check_first(lambda argv, doc: None, ['train'], '')
+        commands.check_first(lambda argv: None, ['train'])
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         signal.signal(signal.SIGINT, before)
-        commands.check_first(lambda argv, doc: None, ['train'], '')
+        commands.check_first(lambda argv: None, ['train'])
         os.kill(os.getpid(), signal.SIGINT)
         assert ended == [130]
         assert capsys.readouterr().err == 'error: stopped by Ctrl-C; nothing was begun\n'

@@ -364,7 +364,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
             data, source = (
                 place.rename(tmp_path / f'moved_{place.name}') for place in (data, source)
             )
-        command_lines.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)], '')
+        command_lines.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)])
         sweep.sweep(config(asked), str(workdir))
         rows.append(len(rows_of(workdir)))
     assert rows == [1 + 2, 2 + 2 + 8, 2 + 2 * 2 * 5 * 2]

@@ -244,8 +244,8 @@ def test_checkpoints(run, tmp_path):
         predict.load(str(run), batch_size=0)
     for name in ('rows.xlsx', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
         with pytest.raises(UserError, match=f'--input={name} does not look like a text or JSONL'):
-            commands.predict_flags(['predict', 'model', f'--input={name}'], '')
-    assert commands.predict_flags(['predict', 'model', '--input=rows.json', '--field=a'], '').field
+            commands.predict_flags(['predict', 'model', f'--input={name}'])
+    assert commands.predict_flags(['predict', 'model', '--input=rows.json', '--field=a']).field
     with pytest.raises(UserError, match='max_input_length is 1; 2 or more'):
         predict.load(str(run), max_input_length=1)
     for name, value in (('responses', 'file.txt'), ('lm_weight', 0.0)):
@@ -407,17 +407,17 @@ def test_every_option_is_a_flag_with_a_description():
         '--length_penalty=0.6 --early_stopping=never --no_repeat_ngram=3 --repetition_penalty=1.5 '
         '--banned=7,8+9 --forced_last=True'
     )
-    given = flags.given(commands.predict_flags(['predict', *line.split()], ''))
+    given = flags.given(commands.predict_flags(['predict', *line.split()]))
     assert decoding.Options(**given) == decoding.Options(
         'beam', 5, 2, 4, 2, 0.6, 'never', no_repeat_ngram=3, repetition_penalty=1.5,
         banned=(7, (8, 9)), forced_last=True,
     )  # fmt: skip
-    assert flags.given(commands.predict_flags(['predict', 'm'], '')) == {}
+    assert flags.given(commands.predict_flags(['predict', 'm'])) == {}
     assert all(len(text) > 10 for text in flags._descriptions().values())
     for flag in ('--early_stopping=yes', '--banned=a', '--top_k=x', '--mesh=rows=2'):
         with pytest.raises(UserError, match=flag[2:].partition('=')[0]):
-            commands.predict_flags(['predict', 'm', flag], '')
-    assert commands.predict_flags(['predict', 'm', '--mesh=data=-1,tensor=2'], '').mesh == {
+            commands.predict_flags(['predict', 'm', flag])
+    assert commands.predict_flags(['predict', 'm', '--mesh=data=-1,tensor=2']).mesh == {
         'data': -1,
         'tensor': 2,
     }

@@ -53,7 +53,7 @@ class Command(NamedTuple):
     dry_run: bool
 
 
-_RUN = CommandLine('train', '', RUN_FLAGS)
+_RUN = CommandLine('train', flags=RUN_FLAGS)
 
 
 def parse_command(

@@ -20,7 +20,7 @@ from xlbench.fewshot import command_lines
 from xlbench.system import errors
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(command_lines.check, sys.argv, __doc__)
+    commands.check_first(command_lines.check, sys.argv)
     if sys.argv[1:2] and sys.argv[1] in command_lines.SWEEP.commands:
         sys.exit(errors.run_main(command_lines.SWEEP.main, sys.argv))
 
@@ -33,7 +33,7 @@ from xlbench.system import machine
 
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
-    config, workdir, only_say = command_lines.sweep(argv, __doc__)
+    config, workdir, only_say = command_lines.sweep(argv)
     machine.share_one_heap()  # Before jax has threads.
     joined = cluster.join()
     if only_say:

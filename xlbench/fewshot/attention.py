@@ -283,7 +283,7 @@ def write_csv(path: str | pathlib.Path, made: Sequence[Change]) -> None:
 
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
-    flags = command_lines.attention(argv, __doc__)
+    flags = command_lines.attention(argv)
     sweep = Sweep.read(flags.workdir)
     task, language = sweep.task, flags.lang
     languages = list(dict.fromkeys(row.language for row in sweep.rows))

@@ -1,7 +1,6 @@
 """The command lines of xlbench.fewshot, read without jax; see xlbench/commands.py."""
 
 import argparse
-import dataclasses
 import pathlib
 from collections.abc import Sequence
 
@@ -13,20 +12,19 @@ from xlbench.config import flags as config_flags
 from xlbench.fewshot import workdir as workdir_lib
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.system import errors
-from xlbench.system.command_line import CommandLine, about, flag
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 
 _REPORT = '--report='
 SWEEP = CommandLine(
     'fewshot',
-    '',
-    (
+    flags=(
         config_flags.RUN_FLAGS,
         flag('--report', 'write tables and figures at the end', metavar='FOLDER'),
     ),
     commands={'report': 'xlbench.fewshot.report', 'attention': 'xlbench.fewshot.attention'},
 )
-ATTENTION = (
+ATTENTION = CommandLine('fewshot attention', flags=(
     flag('workdir', 'of a finished sweep', type=pathlib.Path, metavar='WORKDIR'),
     flag('--lang', 'code of the language, such as de', required=True),
     flag('--shots', 'K', 1),
@@ -35,23 +33,23 @@ ATTENTION = (
     flag('--to', 'only examples with this wrong prediction', dest='wrong', metavar='LABEL'),
     flag('--top', 'tokens to print of each sign', 10),
     flag('--output', 'CSV file; default: WORKDIR/attention-....csv', metavar='FILE'),
-)
+))  # fmt: skip
 
 
-def check(argv: Sequence[str], doc: str) -> None:
+def check(argv: Sequence[str]) -> None:
     """Raises UserError for what is wrong with a command line of xlbench.fewshot."""
     if argv[1:2] == ['attention']:
-        attention(argv[1:], about(SWEEP.commands['attention']))
+        attention(argv[1:])
     elif argv[1:2] != ['report']:  # Which imports nothing that takes seconds.
-        sweep(argv, doc)
+        sweep(argv)
 
 
-def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
+def sweep(argv: Sequence[str]) -> config_lib.Command:
     """Reads a command line of xlbench.fewshot, and checks every name in it and its config."""
     report_folder(argv)
     command = config_lib.parse_command(
         [argument for argument in argv if not argument.startswith(_REPORT)],
-        line=dataclasses.replace(SWEEP, doc=doc),
+        line=SWEEP,
         dry_run=True,
     )
     check_sweep(command.config, command.workdir)
@@ -80,9 +78,9 @@ def report_folder(argv: Sequence[str]) -> str:
     return given[-1] if given else ''
 
 
-def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
+def attention(argv: Sequence[str]) -> argparse.Namespace:
     """Reads a command line of `xlbench fewshot attention`."""
-    args = CommandLine('fewshot attention', doc, ATTENTION).parse(argv[1:])
+    args = ATTENTION.parse(argv[1:])
     task = Sweep.read(args.workdir).task
     if topics.is_tagging(task):
         raise UserError(f'{args.workdir} has the task {task}, which labels words instead of [CLS]')

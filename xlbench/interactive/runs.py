@@ -97,7 +97,7 @@ class Run(_Workdir):
           UserError: as xlbench.evaluate says it.
         """
         argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
-        args = commands.evaluate(argv, evaluate.__doc__)
+        args = commands.evaluate(argv)
         _begin()
         step, split = evaluate.evaluate(args)
         return Run(args.output or self.workdir).scores(split, step)

@@ -32,7 +32,7 @@ from importlib import metadata
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.plan, sys.argv, __doc__)
+    commands.check_first(commands.plan, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
@@ -277,7 +277,7 @@ def of_decoding(job: programs.Job) -> Iterator[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line, the program's name first; 1 if it does not fit."""
-    args, config = commands.plan(argv, __doc__)
+    args, config = commands.plan(argv)
     result = make_plan(
         config,
         args.topology,

@@ -53,7 +53,7 @@ class CommandLine:
 
     Attributes:
       name: what is typed behind `xlbench`: 'data segment'.
-      doc: for --help: a line, an empty one, and more.
+      doc: for --help: a line, an empty one, and more; None is that of the module of this name.
       flags: in the order of --help; one tuple may hold others.
       commands: by the words that select them. One is its description, its flags, and what does its
         work, given them, and returns an exit code; or it is a module, whose `main` takes a command
@@ -61,7 +61,7 @@ class CommandLine:
     """
 
     name: str
-    doc: str
+    doc: str | None = None
     flags: Flags = ()
     commands: Mapping[str, tuple[str, Flags, Callable] | str] = dataclasses.field(
         default_factory=dict
@@ -81,7 +81,8 @@ class CommandLine:
 
     def parser(self) -> 'ArgumentParser':
         """Makes what reads it."""
-        parser = _filled(ArgumentParser(f'xlbench {self.name}', self.doc), self.flags)
+        doc = about(f'xlbench.{self.name.replace(" ", ".")}') if self.doc is None else self.doc
+        parser = _filled(ArgumentParser(f'xlbench {self.name}', doc), self.flags)
         if not self.commands:
             return parser
         commands = parser.add_subparsers(
