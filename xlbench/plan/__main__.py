@@ -43,6 +43,7 @@ from xlbench.plan import devices as topology_lib, figures, programs, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Plan, Result, Trial
 from xlbench.system import errors, files, logs
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
@@ -121,7 +122,7 @@ def search(
             continue
         if sum(not entry.get('state') for entry in tried) == tries:
             return tried, None, False
-        study.say(f'trying {flags(changes)}')
+        say(f'trying {flags(changes)}')
         plan = study.plan_job(job, device, with_decoding=with_decoding)
         needed = [program['memory']['needed'] for program in plan['programs']]
         tried.append(
@@ -189,7 +190,7 @@ def make_plan(
         result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes}
     elif device.capacity is not None and tries and state > device.capacity:
         alone = figures.amount(state)
-        study.say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
+        say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
         result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
     else:
         plan = study.plan_job(job, device, with_decoding=with_decoding, folder=folder)

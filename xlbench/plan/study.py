@@ -7,7 +7,6 @@ import dataclasses
 import math
 import pathlib
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 
@@ -363,8 +362,3 @@ def _seconds(estimated: Estimate) -> dict[str, float]:
         'roofline_most': roofline.get('most_seconds'),
     }
     return {key: seconds for key, seconds in seconds_of.items() if seconds}
-
-
-def say(line: str) -> None:
-    """Prints progress on standard error."""
-    print(line, file=sys.stderr, flush=True)

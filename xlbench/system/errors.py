@@ -189,7 +189,7 @@ def shortage(error: BaseException | None) -> Trouble | None:
     """
     if error is None:
         return None
-    said = shortened(_Bare(error), 200)
+    said = printable(error)
     if isinstance(error, ImportError):
         number = next((number for text, number in _LOADING.items() if text in said), None)
         if number == errno.EMFILE:
@@ -208,13 +208,6 @@ def shortage(error: BaseException | None) -> Trouble | None:
     if type(error).__name__ in ('JaxRuntimeError', 'XlaRuntimeError') and _FULL_DEVICE.match(said):
         return Trouble(f'out of memory on a device ({said})', _MORE_MEMORY)
     return shortage(error.__cause__)
-
-
-class _Bare(str):
-    """The text of an error, whose repr has no quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def plain(error: BaseException) -> UserError | None:

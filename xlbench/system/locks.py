@@ -27,7 +27,8 @@ import filelock
 import msgspec
 
 from xlbench.system import errors, files, untrusted
-from xlbench.system.errors import UserError
+from xlbench.system.command_line import say
+from xlbench.system.errors import UserError, printable
 
 # What a file system answers that knows no locks; Lustre without its option flock, for example.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -37,7 +38,6 @@ _PATIENCE = 0.5  # Seconds.
 _LEASE = 100.0  # Seconds.
 _SILENCE = 1.0  # Seconds of waiting that nobody need hear of.
 _NOTE_BYTES = 4096
-_NEW = '.new.tmp'  # Ends the hidden name of a folder that is being filled.
 
 
 class InUse(UserError):
@@ -53,15 +53,10 @@ class _Note(msgspec.Struct):
     since: str
 
     def __str__(self) -> str:
-        text = (
-            f'process {self.process} on {self.machine}, since {self.since} ({_cut(self.command)})'
-        )
         # Whoever may write into the folder may write this, too; it shall not steer a terminal.
-        return ''.join(letter if letter.isprintable() else '?' for letter in text)
-
-
-def _cut(text: str, length: int = 160) -> str:
-    return text if len(text) <= length else f'{text[: length - 3]}...'
+        command = printable(self.command, 160)
+        who = f'process {self.process} on {self.machine}, since {self.since} ({command})'
+        return printable(who, 500)
 
 
 @contextlib.contextmanager
@@ -127,8 +122,6 @@ def file(
 def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """A folder to fill in a `with` block; it becomes `path` if all goes well, and else is removed.
 
-    Folders that killed processes of this machine were filling beside it are removed, too.
-
     Args:
       path: of the folder that shall be there, and is not yet; its parents are made.
 
@@ -141,8 +134,7 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     with file(path):
         if place.exists():
             raise UserError(f'{path} exists already; name a folder that does not')
-        _remove_abandoned(place)
-        new = place.with_name(f'.{place.name}{_NEW}')
+        new = place.with_name(f'.{place.name}.new.tmp')  # See files.remove_leftovers_of.
         new.mkdir()
         try:
             yield new
@@ -151,33 +143,6 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
-
-
-def _remove_abandoned(path: pathlib.Path) -> None:
-    """Removes what killed processes of this machine were filling beside `path`, which we hold."""
-    waste = path.with_name(f'.{path.name}.abandoned-0.tmp')  # As of a killed writer of `path`.
-    for other in sorted(path.parent.glob(f'.?*{_NEW}')):
-        lock_file = path.with_name(f'{other.name[: -len(_NEW)]}.lock')
-        note = _read_note(lock_file)
-        # Not all file systems show one machine the locks of another.
-        if note is None or note.machine != platform.node():
-            continue
-        lock = filelock.FileLock(lock_file, fallback_to_soft=False)
-        try:
-            lock.acquire(timeout=0)
-        except (filelock.Timeout, OSError):
-            continue
-        try:
-            # Whoever wants to begin it now need not wait until all is removed.
-            other.rename(waste)
-        except OSError:
-            continue
-        finally:
-            with contextlib.suppress(OSError):
-                lock_file.unlink()
-            with contextlib.suppress(OSError):
-                lock.release()
-        shutil.rmtree(waste, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -207,11 +172,9 @@ def _locked(
         with contextlib.suppress(OSError):
             before = _note_in(os.pread(number, _NOTE_BYTES, 0))
         if before is not None and before.machine != platform.node():
-            print(
+            say(
                 f'{name} was held by {before}: that process was killed, or the machines that share '
-                'this file system do not see the locks of each other',
-                file=sys.stderr,
-                flush=True,
+                'this file system do not see the locks of each other'
             )
         with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
             os.ftruncate(number, 0)
@@ -232,11 +195,9 @@ def _locked(
                 f'{lock_file} cannot be locked: {error.strerror or error}; remove it, or name '
                 'another place'
             ) from None
-        print(
+        say(
             f'{name} lies on a file system without locks ({error.strerror}): nothing here notices '
-            'a second process that writes there at the same time',
-            file=sys.stderr,
-            flush=True,
+            'a second process that writes there at the same time'
         )
         with contextlib.suppress(OSError):
             lock_file.unlink()
@@ -286,11 +247,9 @@ def _acquire(
                 if wait is not None:
                     wait(f'waiting for {name}, in use by {holder}')
                 elif elsewhere:
-                    print(
+                    say(
                         f'{name} is in use by {holder}; trying for {_LEASE:.0f} s, in case that '
-                        'machine is gone',
-                        file=sys.stderr,
-                        flush=True,
+                        'machine is gone'
                     )
         time.sleep(pause)
         pause = min(2 * pause, 0.1)
@@ -302,7 +261,7 @@ def _note_of_this_process() -> bytes:
     module = (getattr(spec, 'name', None) or '').removesuffix('.__main__')
     program = ['python', '-m', module] if module else ['python', *sys.argv[:1]]
     note = {
-        'command': _cut(' '.join([*program, *sys.argv[1:]]), 1000),
+        'command': ' '.join([*program, *sys.argv[1:]])[:1000],
         'process': os.getpid(),
         'machine': platform.node(),
         'since': f'{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC',
