@@ -151,35 +151,31 @@ def main(argv: Sequence[str]) -> int:
     say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
     live = bool(args.output) or not sys.stdout.isatty()
     progress = Progress('answered', unit='texts', more=asked.programs, live=live)
-    try:
-        advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
-        with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
-            if format == 'parquet':
-                tags = isinstance(model, Tagger)
-                table = answer_lines.parquet_table(
-                    file, args.input, given, added, count=asked.num_answers, is_tagger=tags
-                )
-                add = stack.enter_context(table)
-            elif format in answer_lines.TABLES:
-                file.write(answer_lines.cells([*columns, *added], format).encode())
-            with progress:
-                for answer in asked.stream(inputs):
-                    progress.add()
-                    record = inputs.records.popleft()
-                    if format == 'parquet':
-                        add(record, answer)
-                    else:
-                        file.write(show(progress.done, record, answer).encode())
-                        file.flush()
-            speed = progress.done / max(progress.seconds, 1e-9)
-            say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
-            if model.num_cut:
-                say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
-            if inputs.error:
-                raise inputs.error
-    except BrokenPipeError:  # Whoever reads the answers has enough; nothing is left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
+    with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
+        if format == 'parquet':
+            tags = isinstance(model, Tagger)
+            table = answer_lines.parquet_table(
+                file, args.input, given, added, count=asked.num_answers, is_tagger=tags
+            )
+            add = stack.enter_context(table)
+        elif format in answer_lines.TABLES:
+            file.write(answer_lines.cells([*columns, *added], format).encode())
+        with progress:
+            for answer in asked.stream(inputs):
+                progress.add()
+                record = inputs.records.popleft()
+                if format == 'parquet':
+                    add(record, answer)
+                else:
+                    file.write(show(progress.done, record, answer).encode())
+                    file.flush()
+        speed = progress.done / max(progress.seconds, 1e-9)
+        say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
+        if model.num_cut:
+            say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
+        if inputs.error:
+            raise inputs.error
     return 0
 
 

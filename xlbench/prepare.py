@@ -3,7 +3,6 @@ r"""Tokenises tasks for training, once, and writes them to disk.
 xlbench/preparation/command.py has the program; `--help` lists its flags.
 """
 
-import contextlib
 import sys
 
 from xlbench.preparation.command import main, make_sample, prepare
@@ -12,5 +11,4 @@ from xlbench.system import errors
 __all__ = ['main', 'make_sample', 'prepare']
 
 if __name__ == '__main__':
-    with contextlib.suppress(BrokenPipeError):
-        sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(main, sys.argv))

@@ -19,7 +19,6 @@ transfer; `mrs_build` and `mtg_build` build benchmarks. `xlbench data COMMAND --
 """
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -203,5 +202,4 @@ COMMAND = CommandLine(
 main = COMMAND.main
 
 if __name__ == '__main__':
-    with contextlib.suppress(BrokenPipeError):
-        sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(errors.run_main(main, sys.argv))
