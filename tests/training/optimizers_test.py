@@ -78,11 +78,12 @@ def test_the_schedule_of_mrs(golden):
     """Rates of the official code, which counts steps from 1."""
     for case in golden('mrs_lr'):
         given = case['inputs']
-        schedule = optimizers.make_schedule(
-            'exponential',
-            given['base_lr'],
-            round(given['warmup'] * given['total_steps']),
-            given['total_steps'],
+        _, schedule = optimizers.build(
+            'sgd',
+            schedule='exponential',
+            learning_rate=given['base_lr'],
+            warmup_steps=round(given['warmup'] * given['total_steps']),
+            num_steps=given['total_steps'],
             decay_rate=given['decay_rate'],
             decay_steps=given['decay_steps'],
         )

@@ -39,16 +39,7 @@ def build(
     """
     block = blocks.make(name, **options)
     ranges.check(ranges.fields_of(Stage)['num_steps'].type, num_steps, 'num_steps')
-    warmup = count_warmup_steps(block.warmup_steps, num_steps)
-    rate = make_schedule(
-        block.schedule,
-        block.learning_rate,
-        warmup,
-        num_steps,
-        block.final_fraction,
-        block.decay_rate,
-        block.decay_steps,
-    )
+    rate = _schedule(block, num_steps)
     tx = _MAKERS[type(block)](rate, block)
     if block.faster:
         tx = optax.chain(tx, multiply(block.faster, block.faster_by))
@@ -79,7 +70,7 @@ def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
     """
     if 0 < warmup_steps < 1:
         return round(warmup_steps * num_steps)
-    if not (warmup_steps >= 0 and warmup_steps == warmup_steps // 1):  # nan is neither.
+    if warmup_steps != warmup_steps // 1:
         raise UserError(
             f'warmup_steps is {warmup_steps}; give a whole number of steps, 0 or more, or a '
             'fraction of the stage below 1'
@@ -92,33 +83,20 @@ def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
     return int(warmup_steps)
 
 
-def make_schedule(
-    name: str,
-    peak: float,
-    warmup_steps: int,
-    num_steps: int,
-    final_fraction: float = 0.0,
-    decay_rate: float = 0.999,
-    decay_steps: int = 5000,
-) -> optax.Schedule:
-    """The learning rate by step; see `build`."""
+def _schedule(block: blocks.Optimizer, num_steps: int) -> optax.Schedule:
+    """The learning rate by step of a stage."""
+    warmup_steps = count_warmup_steps(block.warmup_steps, num_steps)
+    peak, first = block.learning_rate, max(1, warmup_steps)
     left_steps = max(1, num_steps - warmup_steps)
-    schedules = {
-        'constant': lambda: optax.constant_schedule(peak),
-        'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, left_steps),
-        'cosine': lambda: optax.cosine_decay_schedule(peak, left_steps, final_fraction),
-        'inverse_sqrt': lambda: (
-            lambda step: (
-                # Asked for steps before the warm-up's end as well; what it says there is not used.
-                peak * (max(1, warmup_steps) / (jnp.maximum(step, 0) + max(1, warmup_steps))) ** 0.5
-            )
-        ),
+    after = {
+        'constant': optax.constant_schedule(peak),
+        'linear': optax.linear_schedule(peak, peak * block.final_fraction, left_steps),
+        'cosine': optax.cosine_decay_schedule(peak, left_steps, block.final_fraction),
+        # Asked for steps before the warm-up's end as well; what it says there is not used.
+        'inverse_sqrt': lambda step: peak * (first / (jnp.maximum(step, 0) + first)) ** 0.5,
         # The first step after the warm-up is one below the peak, as in the code that it comes from.
-        'exponential': lambda: lambda step: peak * decay_rate ** ((step + 1) / decay_steps),
-    }
-    if name not in schedules:
-        raise unknown('schedule', name, schedules)
-    after = schedules[name]()
+        'exponential': lambda step: peak * block.decay_rate ** ((step + 1) / block.decay_steps),
+    }[block.schedule]
     if not warmup_steps:
         return after
     # The first step already moves: a rate of exactly 0 would waste it.
