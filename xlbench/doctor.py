@@ -12,7 +12,6 @@ import platform
 import re
 import shutil
 import sys
-import tomllib
 import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
@@ -28,12 +27,6 @@ _PATIENCE = 3.0  # Seconds that the hub has to answer.
 _TENSORFLOW = ('tensorflow', 'tensorflow-cpu', 'tf-nightly')
 # Packages that only xlbench.prepare uses; a machine with prepared data can do without.
 _PREPARE_ONLY = ('seqio', 'tensorflow-datasets')
-# What jax's own extras install.
-_JAX_EXTRAS = {
-    'cuda12': 'jax-cuda12-plugin',
-    'cuda13': 'jax-cuda13-plugin',
-    'tpu': 'libtpu',
-}
 _INSTALL = "pip install -e '.[test]'"
 
 
@@ -150,9 +143,10 @@ def _unused_accelerator() -> str:
 
 
 def _look_at_packages(findings: Findings) -> None:
-    needed, extras = requirements()
+    if not installed('xlbench'):
+        findings.notes.append(f'xlbench is not installed, and its packages not checked; {_INSTALL}')
     present, wrong = [], []
-    for name, minimum in needed.items():
+    for name, minimum in requirements().items():
         version = installed(name)
         if version is None and name in _PREPARE_ONLY:
             continue  # _look_at_tensorflow says what that means.
@@ -166,42 +160,19 @@ def _look_at_packages(findings: Findings) -> None:
         findings.lines.append(('packages' if at == 0 else '', ', '.join(present[at : at + 6])))
     if wrong:
         findings.problems.append(f'{"; ".join(wrong)}; {_INSTALL}')
-    for extra, names in extras.items():
-        state = [f'{name} {installed(name) or "missing"}' for name in names]
-        findings.lines.append((f'extra {extra}', ', '.join(state)))
 
 
-def requirements() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """({needed package: least version or ''}, {extra: its packages}), as the project declares."""
-    try:
-        lines = metadata.requires('xlbench') or []
-    except metadata.PackageNotFoundError:  # A source tree that was never installed.
-        lines = _source_requirements()
-    needed: dict[str, str] = {}
-    extras: dict[str, list[str]] = {}
+def requirements() -> dict[str, str]:
+    """{needed package: least version or ''} by the project; none if it is not installed."""
+    needed = {}
+    lines = (metadata.requires('xlbench') or []) if installed('xlbench') else []
     for line in lines:
-        name = re.split(r'[^A-Za-z0-9._-]', line, maxsplit=1)[0]
-        if plugin := re.match(r'jax\[(\w+)\]', line):
-            name = _JAX_EXTRAS.get(plugin[1], name)
-        if extra := re.search(r'extra\s*==\s*[\'"]([\w-]+)[\'"]', line):
-            extras.setdefault(extra[1], []).append(name)
-        else:
-            minimum = re.search(r'>=\s*([\d.]+)', line.partition(';')[0])
+        requirement, _, condition = line.partition(';')
+        if 'extra' not in condition:
+            minimum = re.search(r'>=\s*([\d.]+)', requirement)
+            name = re.split(r'[^A-Za-z0-9._-]', line, maxsplit=1)[0]
             needed[name] = minimum[1] if minimum else ''
-    return needed, extras
-
-
-def _source_requirements() -> list[str]:
-    path = pathlib.Path(__file__).parent.parent / 'pyproject.toml'
-    try:
-        project = tomllib.loads(path.read_text(encoding='utf-8'))['project']
-    except (OSError, KeyError, tomllib.TOMLDecodeError):
-        return []
-    optional = project.get('optional-dependencies', {})
-    return [
-        *project.get('dependencies', []),
-        *(f"{line}; extra == '{extra}'" for extra, lines in optional.items() for line in lines),
-    ]
+    return needed
 
 
 def installed(name: str) -> str | None:
