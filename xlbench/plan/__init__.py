@@ -6,11 +6,3 @@
   devices   kinds of devices and slices of them
   figures   what a plan holds, by name and type, and in words
 """
-
-__all__ = [
-    'devices',
-    'figures',
-    'hlo',
-    'programs',
-    'study',
-]

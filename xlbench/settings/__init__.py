@@ -10,5 +10,3 @@ them: the config class of a family, and the class `Options` of an objective or a
   ranges          the values that a setting may have
   source          the fields of the other blocks, read from the source of what they configure
 """
-
-__all__ = ['blocks', 'decoding', 'decoding_flags', 'optimizer', 'ranges', 'source']

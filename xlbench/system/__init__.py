@@ -13,18 +13,3 @@
   machine    memory, cores and limits of this machine and this process
   web        asks a server, with a limit on time and size
 """
-
-__all__ = [
-    'command_line',
-    'errors',
-    'files',
-    'flags',
-    'locks',
-    'logs',
-    'machine',
-    'progress',
-    'sessions',
-    'untrusted',
-    'web',
-    'work',
-]

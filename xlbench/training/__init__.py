@@ -15,20 +15,3 @@
   stage_steps  the step of a stage: its state, optimizer, compilation
   loop         stages of steps, evaluations and checkpoints
 """
-
-__all__ = [
-    'checkpoints',
-    'evaluation',
-    'experiment',
-    'init_from',
-    'loop',
-    'losses',
-    'memory',
-    'messages',
-    'objectives',
-    'optimizers',
-    'products',
-    'rows',
-    'stage_steps',
-    'train_step',
-]
