@@ -177,7 +177,7 @@ def check_first(check: Callable[[Sequence[str]], object], argv: Sequence[str]) -
 
 def run(argv: Sequence[str]) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(argv, dry_run=True)
+    command = config_lib.parse_command(argv)
     check_run(command.config, command.workdir)
     return command
 

@@ -100,13 +100,7 @@ class _Asked(NamedTuple):
     source: prepared.Prepared | None = None
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command line, without the program's name."""
-    score(argv)
-    return 0
-
-
-def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> None:
+def main(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> int:
     """Scores what a command line names, prints the scores and, with --workdir, writes them.
 
     Args:
@@ -117,7 +111,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
     args = commands.SCORE.parse(argv)
     if os.path.isdir(args.predictions):
         _add(args)
-        return
+        return 0
     started = time.monotonic()
     workdir = pathlib.Path(args.workdir) if args.workdir else None
     if args.step < 0:
@@ -181,6 +175,7 @@ def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> Non
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
     if folder:
         print(f'wrote {folder}')
+    return 0
 
 
 def _add(args: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'trans
 
 
 def parse(*argv):
-    return config_lib.parse_command(['train', *argv], dry_run=True)
+    return config_lib.parse_command(['train', *argv])
 
 
 # ---------------------------------------------------------------------------------------------

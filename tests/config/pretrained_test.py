@@ -37,7 +37,7 @@ def copy(folder, tmp_path):
 
 
 def parse(*argv):
-    command = config_lib.parse_command(['train', *argv], dry_run=True)
+    command = config_lib.parse_command(['train', *argv])
     return command.config
 
 

@@ -185,7 +185,7 @@ def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[Abou
         f'{number} {note.stage}': f'{note.source_lang}-{note.target_lang}, {note.identity}'
         for number, note in enumerate(notes, 1)
     }
-    score.score([str(output), '--field=texts', *given], {'method': 'chain', 'stages': made_by})
+    score.main([str(output), '--field=texts', *given], {'method': 'chain', 'stages': made_by})
     if args.metrics:
         added = [f'--{name}={getattr(args, name)}' for name in ('metrics', 'task', 'split')]
-        score.score([args.workdir, *added])
+        score.main([args.workdir, *added])

@@ -56,15 +56,12 @@ class Command(NamedTuple):
 _RUN = CommandLine('train', flags=RUN_FLAGS)
 
 
-def parse_command(
-    argv: Sequence[str], *, line: CommandLine = _RUN, dry_run: bool = False
-) -> Command:
+def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
     """Reads the command line of a program with a config.
 
     Args:
       argv: program name and arguments.
       line: its flags; RUN_FLAGS are among them.
-      dry_run: whether the program knows --dry_run.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
@@ -81,7 +78,7 @@ def parse_command(
     pretrained.resolve(config, given)
     data = config.get('data')
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
-    return Command(config, args.workdir or _default_workdir(path, config), dry_run and args.dry_run)
+    return Command(config, args.workdir or _default_workdir(path, config), args.dry_run)
 
 
 def _load(argument: str) -> ConfigDict:

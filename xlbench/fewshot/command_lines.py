@@ -50,7 +50,6 @@ def sweep(argv: Sequence[str]) -> config_lib.Command:
     command = config_lib.parse_command(
         [argument for argument in argv if not argument.startswith(_REPORT)],
         line=SWEEP,
-        dry_run=True,
     )
     check_sweep(command.config, command.workdir)
     return command

@@ -136,33 +136,27 @@ def memory_terms(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Memory
       UserError: the model's fields cannot be.
     """
     model = config_of(config.model)
-    yield from _parameter_terms(config, axes, model)
+    yield _parameter_term(config, axes, model)
     blocks = [config_lib.batches_of(config, name) for name in config.stages]
     for block in blocks or [dict(config.batches)]:
         yield _batch_term(block, config, axes, model)
-    yield from _evaluation_terms(config, axes, model)
+    if objectives.build(**config.objective).writes_text:
+        yield from _decoding_terms(config, axes, model)
 
 
-def _parameter_terms(
+def _parameter_term(
     config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
-) -> Iterator[MemoryTerm]:
+) -> MemoryTerm:
     count = least_parameters(model)
     # Of a table of which some rows are trained, the least is that none is.
     table = model.vocab_size * model.emb_dim
     moved = count - (table if config.get('embedding_rows') == 'occurring' else 0)
     held = axes.get('fsdp', 1) * axes.get('tensor', 1)
     state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
-    yield MemoryTerm(
+    return MemoryTerm(
         f'a model of {quantity(count)} parameters with its optimizer state',
         (4 * count + state * moved) / held,
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
-    )
-    rank, layers = config.lora.get('rank', 0), num_layers(model)
-    adapters = len(config.lora.get('languages') or ()) or 1
-    yield MemoryTerm(
-        f'LoRA of rank {rank}',
-        4 * adapters * rank * model.emb_dim * layers / held,
-        'take a smaller config.lora.rank',
     )
 
 
@@ -193,25 +187,18 @@ def _batch_term(
     )
 
 
-def _evaluation_terms(
+def _decoding_terms(
     config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
 ) -> Iterator[MemoryTerm]:
-    shares = _row_shares(axes)
-    writes_text = objectives.build(**config.objective).writes_text
     for name, block in config.evals.items():
-        yield MemoryTerm(
-            f'a batch of {block.batch_size:,} rows of config.evals.{name}',
-            2 * block.batch_size * model.emb_dim / shares,
-            f'take a smaller config.evals.{name}.batch_size',
-        )
-        if writes_text and block.get('decode', True):
+        if block.get('decode', True):
             options = decoding.make(block.get('decoding') or {}, block.lengths.get('targets', 1))
             size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
             rows = block.batch_size * options.hypotheses
             yield MemoryTerm(
                 f'decoding {rows:,} texts of {options.max_length:,} tokens at once, in '
                 f'config.evals.{name},',
-                4 * rows * options.max_length * size / shares / axes.get('tensor', 1),
+                4 * rows * options.max_length * size / _row_shares(axes) / axes.get('tensor', 1),
                 f'take a smaller batch_size, lengths.targets or num_beams in config.evals.{name}',
             )
 
