@@ -1,18 +1,16 @@
 """Asks a server that may lie, drip or never end; its answer has a time and a size all the same."""
 
-import contextlib
 import http.client
-import queue
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from concurrent import futures
+from typing import TypeVar
 
 _BLOCK = 1 << 16
 T = TypeVar('T')
-_Ended = tuple[Literal[True], T] | tuple[Literal[False], Exception]
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -63,13 +61,10 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     Raises:
       TimeoutError: it does not, and goes on in its thread, which does not keep the process alive.
     """
-    begin, done = time.monotonic(), _begun(work)
-    with contextlib.suppress(queue.Empty):
-        ended = done.get(timeout=seconds)
-        if ended[0] is False:
-            raise ended[1]
-        if time.monotonic() - begin < seconds:
-            return ended[1]
+    begin, begun = time.monotonic(), _begun(work)
+    done, _ = futures.wait([begun], seconds)
+    if done and (begun.exception() or time.monotonic() - begin < seconds):
+        return begun.result()
     raise TimeoutError(f'it took more than {seconds:g} s')
 
 
@@ -85,27 +80,24 @@ def while_growing(work: Callable[[], T], size: Callable[[], int], seconds: float
     Raises:
       TimeoutError: it grows by less; the function goes on, as in `within`.
     """
-    done = _begun(work)
+    begun = _begun(work)
     while True:
         before = size()
-        with contextlib.suppress(queue.Empty):
-            ended = done.get(timeout=seconds)
-            if ended[0] is False:
-                raise ended[1]
-            return ended[1]
+        if futures.wait([begun], seconds).done:
+            return begun.result()
         if size() - before < least:
             raise TimeoutError(f'it sent less than {least:,} bytes in {seconds:g} s')
 
 
-def _begun(work: Callable[[], T]) -> 'queue.SimpleQueue[_Ended[T]]':
-    """Where a thread will put whether a function ended well, and its result or its error."""
-    done: queue.SimpleQueue[_Ended[T]] = queue.SimpleQueue()
+def _begun(work: Callable[[], T]) -> futures.Future[T]:
+    """Begins a function in a thread that does not keep the process alive, and gives its future."""
+    begun: futures.Future[T] = futures.Future()
 
     def run() -> None:
         try:
-            done.put((True, work()))
+            begun.set_result(work())
         except Exception as error:  # It is raised where somebody waits for it.
-            done.put((False, error))
+            begun.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return done
+    return begun
