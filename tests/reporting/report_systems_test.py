@@ -36,7 +36,7 @@ def test_a_repeated_run_is_no_second_seed(tmp_path):
     assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'
     other = write_workdir(tmp_path / 'other', lambda step, task: 40.0 + 0.5 * ('de' in task))
     (note,) = (note for note in section_of(first, other).notes if 'determinism' in note)
-    assert note.endswith('scores differ, by up to 0.5 (rouge_l of mtg_qg_de_de).')
+    assert note.endswith('scores differ.')
     later = write_workdir(tmp_path / 'later', 40.0, steps=(20,))
     (note,) = (note for note in section_of(first, later).notes if 'determinism' in note)
     assert 'it ends at step 20 and the other at 10' in note

@@ -20,14 +20,14 @@ PRETRAINING = {
     'summary_en_de': 'MT',
     'summary_en_zh': 'MT',
 }
-_PARTS = tuple(dict.fromkeys(PRETRAINING.values()))
+PARTS = tuple(dict.fromkeys(PRETRAINING.values()))
 
 
 def pretraining_label(tasks: Collection[str]) -> str:
     """Names the tasks of a second pre-training. Example: [] -> mBART, ['UP', 'MT'] -> +UP+MT."""
-    if set(tasks) == set(_PARTS):
+    if set(tasks) == set(PARTS):
         return 'mDialBART'
-    return ''.join(f'+{task}' for task in _PARTS if task in tasks) or NO_PRETRAINING
+    return ''.join(f'+{task}' for task in PARTS if task in tasks) or NO_PRETRAINING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,8 +191,8 @@ _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind i
 
 # --------------------------------------------------------------------- the paper's tables
 
-_CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}
-_INTERVIEWS = 'xmediasum40k'
+CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # Also the folders' names.
+INTERVIEWS = 'xmediasum40k'
 _TARGETS = {'de': 'En⇒De', 'zh': 'En⇒Zh'}
 TRANSLATORS = ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
 SUMMARISERS = ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
@@ -219,7 +219,7 @@ def _in_targets(task: str, corpus: str = '') -> tuple[Head, ...]:
 
 def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
     """Tables 5 and 7: combinations of pre-training tasks, by their number."""
-    chosen = [words for count in counts for words in itertools.combinations(_PARTS, count)]
+    chosen = [words for count in counts for words in itertools.combinations(PARTS, count)]
     rows = []
     for place, label in enumerate(map(pretraining_label, chosen), 1):
         model = 'mBART' + label.replace('+', ' + ') if label.startswith('+') else label
@@ -228,7 +228,7 @@ def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
         rows.append(Line(names, {'model': model, 'scenario': scenario}))
     return PaperTable(
         f'table {number}', title, 'page', 'clidsum', ('#', 'Model')[number == 5 :], tuple(rows),
-        _in_targets(_INTERVIEWS), {'source': 'en'},
+        _in_targets(INTERVIEWS), {'source': 'en'},
     )  # fmt: skip
 
 
@@ -245,7 +245,7 @@ def _tables(benchmark: SummaryBenchmark) -> tuple[PaperTable, ...]:
                 Line((str(n), *names), {'model': model, 'scenario': scenario}, f'{way} Methods')
                 for n, (way, names, model, scenario) in enumerate(_SYSTEMS, 1)
             ),
-            tuple(h for task, corpus in _CORPORA.items() for h in _in_targets(task, corpus)),
+            tuple(h for task, corpus in CORPORA.items() for h in _in_targets(task, corpus)),
             {'source': 'en'},
             ('†: trained on the pairs of the semi-supervised setting, too.',),
         ),
@@ -270,7 +270,7 @@ def _tables(benchmark: SummaryBenchmark) -> tuple[PaperTable, ...]:
                    f'{", ".join(kappas)}.',),
             is_judged=True,
             instead='people judge the texts: python -m xlbench.annotate make NAME=RUN NAME=RUN ... '
-            f'--tasks=clidsum_{_INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
+            f'--tasks=clidsum_{INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
             'pages, python -m xlbench.annotate score reads them, and this command with '
             '--ratings=FILE sets the table; NAME is a system of the table, such as mDialBART',
         ),
@@ -296,7 +296,7 @@ CLIDSUM = SummaryBenchmark(
     paper_models=tuple(model for _, _, model, _ in _SYSTEMS),
     paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599; summariser + '
     'translator summarises first, translator + summariser translates first.',
-    paper_tasks={f'{corpus}summarize': corpus for corpus in _CORPORA},
+    paper_tasks={f'{corpus}summarize': corpus for corpus in CORPORA},
     declare_tables=_tables,
     split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
     pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},

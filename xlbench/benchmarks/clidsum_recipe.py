@@ -8,14 +8,12 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from xlbench.benchmarks.clidsum import CLIDSUM
+from xlbench.benchmarks.clidsum import CLIDSUM, CORPORA, INTERVIEWS, PARTS, pretraining_label
 from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe
 from xlbench.benchmarks.translation import TRANSLATION
 
-_CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # With their folders.
-_INTERVIEWS = 'xmediasum40k'
 _TARGETS = tuple(lang for lang in CLIDSUM.languages if lang != CLIDSUM.pivot)
-_CELLS = tuple(itertools.product(_CORPORA, _TARGETS))
+_CELLS = tuple(itertools.product(CORPORA, _TARGETS))
 _SPLITS = ('train', 'val', 'test')
 _SUMMARISERS = {  # Of the paper -> (name in folders, `model` of clidsum_summariser)
     'PEGASUS': ('pegasus', 'pegasus'),
@@ -50,7 +48,7 @@ _SAMPLE = Command(
     'sample', 'prepare', sizes=('sample',), seeded=False,
     flags=(
         '--sample', '--root={root}', '--vocabulary=sample_clidsum',
-        f'--mixture={CLIDSUM.task_name(_INTERVIEWS, CLIDSUM.pivot)}',
+        f'--mixture={CLIDSUM.task_name(INTERVIEWS, CLIDSUM.pivot)}',
     ),
 )  # fmt: skip
 _INTERVIEWS_OF_PRETRAINING = 'clidsum/MediaSum424k/news_dialogue'
@@ -75,7 +73,7 @@ _TRIPLES = (
 
 
 def _file(corpus: str, split: str, root: str = '{root}') -> str:
-    return f'{root}/clidsum/{_CORPORA[corpus]}/{split}.json'
+    return f'{root}/clidsum/{CORPORA[corpus]}/{split}.json'
 
 
 def _translator(name: str, lang: str) -> str:
@@ -92,7 +90,7 @@ _TRANS_WMT = [
 
 def _summarisers() -> Iterator[Command]:
     """One for each model and corpus, and what two of them read besides the official files."""
-    for corpus in _CORPORA:
+    for corpus in CORPORA:
         yield Command(
             f'views-{corpus}', 'data segment', sizes=('paper',), seeded=False,
             flags=tuple(_file(corpus, split) for split in _SPLITS),
@@ -169,7 +167,7 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
             flags=(
                 f'--engine={engine}', f'--source_lang={CLIDSUM.pivot}', f'--target_lang={lang}',
                 f'--input_task={task}', f'--split={split}', '--root={root}',
-                f'--output={root}/clidsum/{_CORPORA[corpus]}/{name}.translated.{lang}.jsonl',
+                f'--output={root}/clidsum/{CORPORA[corpus]}/{name}.translated.{lang}.jsonl',
             ),
         )
         for split, name in zip(('train', 'validation', 'test'), _SPLITS, strict=True)
@@ -293,14 +291,10 @@ def _ablations() -> Iterator[Command | Experiment]:
                     flags=(f'--config.init_from={{{first}}}',),
                 )
                 cells.append(last)
-            name = 'mDialBART' if words == _WHOLE else _ablation(chosen)
+            label = pretraining_label([PARTS[_WORDS.index(word)] for word in chosen])
+            name = label if words == _WHOLE else f'mBART{label}'
             key = {'model': name.replace('+', ' + ')}
             yield Experiment(name, name, 'mBART', tuple(cells), key)
-
-
-def _ablation(words: tuple[str, ...]) -> str:
-    """As the paper calls it. Example: ('aci', 'mt') -> 'mBART+AcI+MT'."""
-    return ''.join(['mBART', *('+' + {'aci': 'AcI'}.get(word, word.upper()) for word in words)])
 
 
 _ITEMS = (

@@ -8,7 +8,6 @@ of each training setting side by side: there a run fills one part of a column.
 import dataclasses
 import itertools
 import json
-import math
 import pathlib
 import re
 import statistics
@@ -282,31 +281,19 @@ def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
 
 
 def repeats(picks: list[Pick]) -> list[str]:
-    """Says of each run with the config and the seed of another one, how far their scores differ."""
+    """Says of each run with the config and the seed of another one, whether their scores differ."""
     notes = []
     for again, first in _seeds(picks)[1]:
         said = 'all scores are equal'
         if again.step != first.step:
             said = f'not comparable, as it ends at step {again.step} and the other at {first.step}'
-        elif differing := _differences(again, first):
-            size, score, task = max(differing)
-            said = f'scores differ, by up to {size:.3g} ({score} of {task})'
+        elif _scores(again.results) != _scores(first.results):
+            said = 'scores differ'
         notes.append(
             f'{_place(again)} repeats {_place(first)}, seed {first.run.seed}, and is left out of '
             f'means over seeds. Check of determinism: {said}.'
         )
     return notes
-
-
-def _differences(again: Pick, first: Pick) -> list[tuple[float, str, str]]:
-    """Size, score and task of each difference; infinite where one of them lacks the score."""
-    found = []
-    for task, result in first.results.items():
-        others = again.results[task].scores
-        for score in result.scores.keys() | others.keys():
-            size = abs(result.scores.get(score, math.inf) - others.get(score, math.inf))
-            found += [(size, score, task)] if size else []
-    return found
 
 
 def _place(pick: Pick) -> str:

@@ -1,5 +1,5 @@
 'use strict';
-// What all pages share: elements, files, and what the browser keeps. It stands before a page's own script.
+// What pages share: elements, files, and what the browser keeps. It stands before a page's own script.
 
 const find = (id) => document.getElementById(id);
 
