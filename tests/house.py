@@ -12,7 +12,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (3552, 26),
+    'benchmarks': (3546, 26),
     'chains': (679, 4),
     'config': (1978, 9),
     'configs': (2111, 20),
@@ -34,7 +34,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1830, 10),
     'programs': (3387, 18),
     'prompting': (614, 4),
-    'reporting': (6529, 35),
+    'reporting': (6506, 35),
     'reproduce': (3090, 13),
     'retrieval': (697, 5),
     'settings': (1078, 7),

@@ -51,7 +51,7 @@ class _Untested(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Texts:
+class _Texts:
     """Holds the predictions of all runs of a system for one task.
 
     Attributes:
@@ -173,10 +173,14 @@ def of_pairs(
     return tests.table(title, columns, rows, test, decimals)
 
 
-def texts_of(system: System, task: str) -> Texts:
-    """Returns what all runs of a system wrote for one task."""
-    results = [pick.results[task] for pick in system.picks if task in pick.results]
-    return Texts(results, [predictions.of_result(result) for result in results])
+def pooled(
+    first: System | None, last: System | None, tasks: Sequence[str], score: str
+) -> Difference | None:
+    """Last minus first over the examples of all tasks, by a t-test; None if one lacks them."""
+    if first is None or last is None:
+        return None
+    found = _Pairs(score, 't-test', 1).difference(last, first, tasks)
+    return found if isinstance(found, Difference) else None
 
 
 class _Tested(NamedTuple):
@@ -191,7 +195,7 @@ class _Pairs:
 
     def __init__(self, score: str, test: str, number: int):
         self._score, self._test, self._number = score, test, number
-        self._texts: dict[tuple[int, str], Texts] = {}
+        self._texts: dict[tuple[int, str], _Texts] = {}
         self._tested: dict[tuple[int, int, str], _Tested] = {}
 
     def difference(self, first: System, second: System, tasks: Sequence[str]) -> Difference | str:
@@ -211,11 +215,13 @@ class _Pairs:
         value = statistics.fmean(one.value for one in of_tasks)
         return tests.resampled(value, Resamples(*drawn), self._test)
 
-    def _sides(self, first: System, second: System, task: str) -> tuple[Texts, Texts]:
+    def _sides(self, first: System, second: System, task: str) -> tuple[_Texts, _Texts]:
         """Returns what both wrote for a task: the same examples."""
         for system in (first, second):
             if (id(system), task) not in self._texts:
-                self._texts[id(system), task] = texts_of(system, task)
+                results = [pick.results[task] for pick in system.picks if task in pick.results]
+                texts = _Texts(results, [predictions.of_result(result) for result in results])
+                self._texts[id(system), task] = texts
         sides = tuple(self._texts[id(system), task] for system in (first, second))
         for system, side in zip((first, second), sides, strict=True):
             if not side.results or any(self._score not in r.scores for r in side.results):
@@ -274,7 +280,7 @@ class _Pairs:
 
 
 def _of_corpus(
-    baseline: Texts, system: Texts, score: str, test: str
+    baseline: _Texts, system: _Texts, score: str, test: str
 ) -> tuple[Scorer, _Limit]:
     """Resamples a score of all examples together: the mean over seeds; and how often at most."""
     sides, keys = (baseline, system), list(system.rows[0])

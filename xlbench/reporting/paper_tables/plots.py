@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
+from xlbench.reporting import comparisons
 from xlbench.reporting.paper_tables import board as board_lib, scores
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.statistics import LEVEL, holm, p_text
@@ -149,7 +150,9 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
             if all(cell.is_missing for cell in (*cross, *chained)):
                 continue
             printed = [board.paper_cell(key, one, score, 2) for one in tasks]
-            tests = [scores.difference(chain, board.systems.get(key), one, score) for one in tasks]
+            tests = [
+                comparisons.pooled(chain, board.systems.get(key), one, score) for one in tasks
+            ]
             p_values = holm([test[1] if test else math.nan for test in tests])
             heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
             labels = dict(zip(titles, ('*' * (p < LEVEL) for p in p_values), strict=True))

@@ -15,7 +15,6 @@ from xlbench.reporting import comparisons, notes as notes_lib, statistics
 from xlbench.reporting.paper_tables import board as board_lib
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.statistics import Difference
-from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
 _DECIMALS = 2
@@ -133,7 +132,7 @@ def staged(
                 tasks, key = board.tasks(scenario, task), (scenario, model)
                 cells.append([b.cell(key, tasks, score, _DECIMALS) for b in (first, board)])
                 systems = first.systems.get(key), board.systems.get(key)
-                differences.append(difference(*systems, tasks, score))
+                differences.append(comparisons.pooled(*systems, tasks, score))
             if all(before.is_missing for before, _ in cells):
                 continue
             p_values = statistics.holm([d.p_value if d else math.nan for d in differences])
@@ -203,21 +202,3 @@ def _table(
         (*board.notes, *said, *more, *signatures),
         about=f'{paper_table.title}, {board.split} split of {board.benchmark.name}',
     )
-
-
-def difference(
-    first: System | None, last: System | None, tasks: Sequence[str], score: str
-) -> Difference | None:
-    """Last minus first over the examples of all tasks; None if one lacks them."""
-    if first is None or last is None:
-        return None
-    pooled: list[dict[str, float]] = [{}, {}]
-    for task in tasks:
-        for side, system in zip(pooled, (last, first), strict=True):
-            values = comparisons.texts_of(system, task).values(score)
-            if values is None:
-                return None
-            side |= {f'{task} {key}': value for key, value in values.items()}
-    if pooled[0].keys() != pooled[1].keys():
-        return None
-    return statistics.t_test(*pooled)
