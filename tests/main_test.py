@@ -15,7 +15,7 @@ from xlbench.system.errors import UserError
 
 
 def test_every_program_is_listed():
-    """All with a command line, but what other programs start and what makes the sample corpora."""
+    """All with a command line, but what other programs start."""
     named = set()
     for folder, prefix in (('xlbench', ''), ('tasks', 'tasks.')):
         root = pages.PROJECT / folder
@@ -24,7 +24,7 @@ def test_every_program_is_listed():
             if "\nif __name__ == '__main__':" in path.read_text('utf-8') and name != '__main__':
                 named.add(prefix + name.removesuffix('.__main__'))
     named -= {'system.command_line', *command_line.FORMER}
-    assert set(command.PROGRAMS) == {n for n in named if not n.startswith('tasks.samples')}
+    assert set(command.PROGRAMS) == named
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

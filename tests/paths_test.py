@@ -35,7 +35,6 @@ PROJECT = pathlib.Path(__file__).parent.parent
             'xlbench.tasks.mtg_build.command',
             'build --engine=apertium --tg=x --output=gs://bucket/data',
         ),
-        ('xlbench.tasks.samples.mtg', '--root=gs://bucket/data'),
     ],
 )
 def test_an_address_is_no_path(module, arguments, tmp_path, monkeypatch):

@@ -1,7 +1,5 @@
 """The sample corpus of ClidSum: made-up dialogues in the official files, made from a seed.
 
-  python -m xlbench.tasks.samples.clidsum --root=data/sample --seed=0
-
 Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
 with chats in the first folder and interviews in the second; for the semi-supervised setting three
 times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
@@ -15,13 +13,11 @@ import itertools
 import json
 import os
 import random
-import sys
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, segments, tokenizers
 from xlbench.data.readers import Json
-from xlbench.system import errors
 from xlbench.tasks.samples import corpus, talks
 
 # Folder -> what makes a dialogue, and what its lines end with, as in the official files.
@@ -158,14 +154,10 @@ def _train(folder: str) -> bytes:
 
 SAMPLE = corpus.Sample(
     name='clidsum',
-    module='clidsum',
     generator=4,
     texts=('talks',),
     vocabulary=tokenizers.SAMPLE_FILES['sample_clidsum'],
     fill=_write_corpus,
     train=_train,
 )
-write, main = SAMPLE.write, SAMPLE.main
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+write = SAMPLE.write

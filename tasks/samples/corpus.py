@@ -1,5 +1,6 @@
 """Shared code of the sample corpora: each is written whole into a folder below the data root.
 
+`python -m xlbench.prepare --sample` writes all of them, or with --mixture those that are read.
 `<root>/SAMPLE.json` lists the corpora that are complete; with that file, nothing in the root is
 real data.
 """
@@ -10,19 +11,14 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
 from xlbench.tasks.samples import texts
 
 NOTE = (
     'Made-up text from the grammars of xlbench; not the benchmark it is named after, no real data.'
-)
-FLAGS = (
-    flag('--root', 'the data root to write', 'data/sample'),
-    flag('--seed', 'of the corpus', 0),
 )
 _DESCRIPTION = 'SAMPLE.json'
 _MARK = '.sample'  # In <root>/<name>: a sample, which may be replaced.
@@ -33,11 +29,10 @@ Example = TypeVar('Example')
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample corpus with a vocabulary of its own, and the program that writes both.
+    """A sample corpus with a vocabulary of its own.
 
     Attributes:
       name: of the corpus, and its folder in the root.
-      module: the one of this package that is its program.
       generator: raise it when the code of the corpus changes any byte: older samples are then
         written anew, as they are when one of the texts has changed.
       texts: the text files whose sentences it has.
@@ -47,7 +42,6 @@ class Sample:
     """
 
     name: str
-    module: str
     generator: int
     texts: tuple[str, ...]
     vocabulary: str
@@ -77,13 +71,6 @@ class Sample:
                 return False
             self._write(root, about, seed)
         return True
-
-    def main(self, argv: Sequence[str]) -> int:
-        """The command line of the corpus."""
-        options = CommandLine(f'tasks.samples.{self.module}', __doc__, FLAGS).parse(argv[1:])
-        self.write(options.root, options.seed)
-        print(f'sample corpora (made-up text, seed {options.seed}) are in {options.root}')
-        return 0
 
     def _is_there(self, root: str, about: About) -> bool:
         """Returns whether the corpus is complete and of this making, and has its vocabulary."""

@@ -1,7 +1,5 @@
 """Sample corpora of labels: made-up texts and tagged sentences for six tasks, made from a seed.
 
-  python -m xlbench.tasks.samples.labels --root=data/sample --seed=0
-
 Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos` and `panx`,
 words with their parts of speech and entities; `xnli`, premise and hypothesis, and `pawsx`, two
 sentences that mean the same or not, both with a training split in English alone, as in the
@@ -16,12 +14,10 @@ import json
 import os
 import random
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, conllu, labelled, readers, tokenizers
-from xlbench.system import errors
 from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Examples of each task in each language. The larger dev sets of xnli and pawsx are what their shots
@@ -282,14 +278,10 @@ def _train(folder: str) -> bytes:
 
 SAMPLE = corpus.Sample(
     name='fewshot',
-    module='labels',
     generator=4,
     texts=('lexicon', 'labels'),
     vocabulary=tokenizers.SAMPLE_FILES['sample_fewshot'],
     fill=_write_corpora,
     train=_train,
 )
-write, main = SAMPLE.write, SAMPLE.main
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+write = SAMPLE.write

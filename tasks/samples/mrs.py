@@ -1,7 +1,5 @@
 """Sample corpora of MRS: made-up messages and replies in the benchmark's layout, made from a seed.
 
-  python -m xlbench.tasks.samples.mrs --root=data/sample --seed=0
-
 Writes below `<root>/mrs`, for ten languages, what `tasks/mrs.py` reads: pairs, response sets, and
 for two languages what is shown for a response; and `<root>/sample_mrs.model`, a SentencePiece
 vocabulary of its own, so that no other corpus changes with these. The same seed gives the same
@@ -30,11 +28,9 @@ import math
 import os
 import random
 import re
-import sys
 from collections.abc import Sequence
 
 from xlbench.data import tokenizers
-from xlbench.system import errors
 from xlbench.tasks.samples import corpus, texts
 
 LANGUAGES = ('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru')
@@ -299,14 +295,10 @@ def _train(folder: str) -> bytes:
 
 SAMPLE = corpus.Sample(
     name='mrs',
-    module='mrs',
     generator=2,
     texts=('frames', 'phrases'),
     vocabulary=tokenizers.SAMPLE_FILES['sample_mrs'],
     fill=_write_corpora,
     train=_train,
 )
-write, main = SAMPLE.write, SAMPLE.main
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+write = SAMPLE.write

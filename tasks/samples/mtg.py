@@ -1,7 +1,5 @@
 """Sample corpora of MTG: made-up text in the benchmark's layout, made from a seed.
 
-  python -m xlbench.tasks.samples.mtg --root=data/sample --seed=0
-
 Writes `<root>/mtg/<task>/<lang>/<split>.src` and `.trg` for the three tasks, four languages and
 four splits, and a small SentencePiece vocabulary `<root>/sample.model`. The same seed gives the
 same bytes. The words of the sentences are in `lexicon`.
@@ -34,11 +32,9 @@ animals and weather.
 import os
 import random
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from xlbench.data import tokenizers
-from xlbench.system import errors
 from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Examples of each task in each language.
@@ -210,14 +206,10 @@ def _train(folder: str) -> bytes:
 
 SAMPLE = corpus.Sample(
     name='mtg',
-    module='mtg',
     generator=2,
     texts=('lexicon', 'stories', 'questions', 'titles'),
     vocabulary=tokenizers.SAMPLE_FILES['sample'],
     fill=_write_corpora,
     train=_train,
 )
-write, main = SAMPLE.write, SAMPLE.main
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+write = SAMPLE.write

@@ -1,7 +1,5 @@
 """The sample corpus of translation: made-up parallel texts, made from a seed.
 
-  python -m xlbench.tasks.samples.translation --root=data/sample --seed=0
-
 Writes what `tasks/translation.py` reads, `<root>/translation/wmt20/{en-de,en-zh}/SPLIT.tsv`; and
 `<root>/sample_translation.model`, a joint BPE vocabulary. The same seed gives the same bytes. The
 texts are the summaries of the dialogues in `talks`.
@@ -9,10 +7,8 @@ texts are the summaries of the dialogues in `talks`.
 
 import os
 import random
-import sys
 
 from xlbench.data import tokenizers
-from xlbench.system import errors
 from xlbench.tasks.samples import corpus, talks
 
 SPLITS = {'train': 6000, 'validation': 200, 'test': 300}  # Pairs.
@@ -59,14 +55,10 @@ def _train(folder: str) -> bytes:
 
 SAMPLE = corpus.Sample(
     name='translation',
-    module='translation',
     generator=2,
     texts=('talks',),
     vocabulary=tokenizers.SAMPLE_FILES['sample_translation'],
     fill=_write_corpus,
     train=_train,
 )
-write, main = SAMPLE.write, SAMPLE.main
-
-if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+write = SAMPLE.write

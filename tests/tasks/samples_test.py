@@ -1,4 +1,4 @@
-"""What the sample corpora share: bytes, seeds, sizes, the reading of their texts, the program."""
+"""What the sample corpora share: bytes, seeds, sizes, the reading of their texts."""
 
 import dataclasses
 import json
@@ -171,7 +171,7 @@ def sample():
     def fill(folder, seed):
         corpus.write_text(os.path.join(folder, 'test.src'), f'{seed}\n')
 
-    return corpus.Sample('a', 'a', 1, (), 'a.model', fill, lambda folder: b'pieces')
+    return corpus.Sample('a', 1, (), 'a.model', fill, lambda folder: b'pieces')
 
 
 def test_what_is_there_is_kept_and_replaced_only_by_another_seed(sample, tmp_path):
@@ -193,11 +193,11 @@ def test_what_is_there_is_kept_and_replaced_only_by_another_seed(sample, tmp_pat
     assert dataclasses.replace(sample, generator=2).write(root, seed=4)
 
 
-def test_official_files_are_never_replaced(sample, tmp_path, capsys):
+def test_official_files_are_never_replaced(sample, tmp_path):
     official = tmp_path / 'a' / 'train.src'
     official.parent.mkdir()
     official.write_text('real\n')
-    assert errors.run_main(sample.main, ['a', f'--root={tmp_path}']) == 2
-    assert 'no sample' in capsys.readouterr().err
+    with pytest.raises(errors.UserError, match='no sample'):
+        sample.write(str(tmp_path))
     assert os.listdir(official.parent) == ['train.src'] and official.read_text() == 'real\n'
     assert not (tmp_path / 'SAMPLE.json').exists()
