@@ -14,11 +14,11 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from xlbench import jobs
 from xlbench.jobs import Engine, shards, work_folders
-from xlbench.jobs.work_folders import Setting, Settings
+from xlbench.jobs.work_folders import Settings
 from xlbench.system import locks
 from xlbench.system.errors import UserError
 from xlbench.tasks.mrs_build import (
@@ -26,11 +26,11 @@ from xlbench.tasks.mrs_build import (
     options as options_lib,
     pairs,
     plugins,
+    publish,
     stats as stats_lib,
     translating,
 )
 from xlbench.tasks.mrs_build.options import Options
-from xlbench.tasks.mrs_build.publish import Publisher
 from xlbench.tasks.mrs_build.stats import Stats
 
 
@@ -59,8 +59,8 @@ def build(options: Options, redo: bool, engine: Engine) -> Stats:
             settings |= options_lib.translated_settings(options)
         _begin(options.work, settings, redo)
         plugins.identifier(options.language_model)
-        options = _with_indexed_scores(options, settings['split'])
-        Publisher(options)
+        for spec in filter(None, (options.toxicity, options.strict_toxicity)):
+            plugins.scorer(spec, options.toxic_label)
         scanned = dumps.scan(options, engine)
         comments = [path for file in scanned for path in file.shards()]
         paired = _partitions('pair', pairs.join, options, comments, engine)
@@ -71,10 +71,9 @@ def build(options: Options, redo: bool, engine: Engine) -> Stats:
             _begin(options.work, settings, redo)
         split = _partitions('split', pairs.split, options, paired, engine)
         stats = stats_lib.count(options, settings, scanned, paired, split)
-        publisher = Publisher(options)
-        responses = publisher.english_responses(split, stats)
+        responses = publish.english_responses(options, split, stats)
         translated = translating.translate(options, split, responses, engine)
-        publisher.publish(final, split, translated, stats)
+        publish.publish(options, final, split, translated, stats)
     return stats
 
 
@@ -125,21 +124,6 @@ def _begin(work: str, settings: Settings, redo: bool) -> None:
         return [*steps[steps.index(step) :], *translated]
 
     work_folders.begin(work, settings, redo, affected)
-
-
-def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Options:
-    """The options with files of scores replaced by folders that processes share."""
-    folders = {}
-    for name in ('toxicity', 'strict_toxicity'):
-        spec = getattr(options, name)
-        if plugins.is_function(spec) or plugins.is_model(spec):
-            plugins.scorer(spec, options.toxic_label)
-        elif spec:
-            folders[name] = os.path.join(options.work, f'scores {names[name]}')
-            if not os.path.exists(folders[name]):
-                with locks.atomic_folder(folders[name]) as new:
-                    plugins.index_scores(spec, str(new))
-    return dataclasses.replace(options, **folders)
 
 
 # ---------------------------------------------------------------------------------------------

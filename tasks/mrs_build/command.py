@@ -9,7 +9,7 @@ The result is OUTPUT/mrs in the layout of the published data:
   gmr_valid/LANG/pairs.tsv                   validation pairs whose reply is in the response set
   {mt_train,mt_valid}/LANG/pairs.tsv         with --engine: English pairs, translated
   rsp_set/LANG/response_lm_cluster.txt       score, response, cluster
-  rsp_map/LANG/response.mapping.txt          response, what is shown for it
+  rsp_map/LANG/response.mapping.txt          response, what is shown for it: itself
   stats.json                                 what was found, kept and dropped, and why
 
 What it does with a comment: its text becomes one line, in which Reddit's &amp; &lt; and &gt; are
@@ -23,16 +23,14 @@ replies count in --english_years only. Of equal pairs the earliest stays. A thre
 has tasks of the paper's ten.
 
 The response set has the replies that occur at least --min_count times in the training pairs, the
-most frequent first, then those of --translations, or with --engine the English ones translated.
-The paper counts them in the whole dataset
-(--response_pairs=all); by default test replies have no say in what can be answered. The score is
-ln((count + 1) / (replies + responses)). Responses that differ in case and punctuation only are one
-cluster.
+most frequent first, then with --engine the English ones translated. The paper counts them in the
+whole dataset (--response_pairs=all); by default test replies have no say in what can be answered.
+The score is ln((count + 1) / (replies + responses)). Responses that differ in case and punctuation
+only are one cluster.
 
-Toxicity: --toxicity=module:function names a function (texts, lang) -> scores from 0 to 1, or a file
-of lines "key TAB score"; the key of a pair is its third column, that of a response its text. Or it
-is the folder of a classifier, whose probability of --toxic_label is the score: a workdir of
-xlbench.train, trained on texts that people have labelled, in the languages of the build if need be
+Toxicity: --toxicity=module:function names a function (texts, lang) -> scores from 0 to 1, or the
+folder of a classifier, whose probability of --toxic_label is the score: a workdir of xlbench.train,
+trained on texts that people have labelled, in the languages of the build if need be
 (configs/finetune.py:mbert,objective=classification), or a folder in the form of Hugging Face; a
 name on the hub stands for such a folder, if its weights are safetensors. What scores above
 --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
@@ -62,7 +60,7 @@ from collections.abc import Sequence
 from xlbench import benchmarks, jobs
 from xlbench.data import identification
 from xlbench.settings import decoding_flags
-from xlbench.system import errors, machine
+from xlbench.system import machine
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, positive, share, whole
@@ -80,8 +78,6 @@ def main(argv: Sequence[str]) -> int:
     for path in args['dumps']:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
-    for name in ('translations', 'mapping'):
-        args[name] = _by_language(name, args[name], args['languages'])
     args['engine'] = _engine(parsed)
     args['workers'] = args['workers'] or machine.cores()
     args['language_model'] = args['language_model'] or identification.bundled_model()
@@ -93,8 +89,6 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
     print(stats.table(counted))
     return 0
-
-
 
 
 def _engine(parsed: argparse.Namespace) -> Template | None:
@@ -126,19 +120,6 @@ def _years(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(map(int, text.split(',')))))
 
 
-def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
-    """['de=FILE'] -> {'de': 'FILE'}"""
-    paths = {}
-    for text in given:
-        lang, equals, path = text.partition('=')
-        if not equals or lang in paths:
-            raise UserError(f'--{name}={text}: not LANG=FILE, once for each language')
-        if languages and lang not in languages:
-            raise errors.unknown('language', lang, languages, f'Mend --{name}')
-        paths[lang] = path
-    return paths
-
-
 FLAGS = (
     flag('dumps', 'dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz', nargs='+'),
     flag('--output', 'data root; the files go to OUTPUT/mrs', required=True),
@@ -159,7 +140,7 @@ FLAGS = (
     flag('--min_confidence', 'least confidence, 0 to 1', 0.7, type=share),
     flag('--english_years', 'such as 2018,2019, or all; default: 2018', (2018,), type=_years),
     flag('--split_by', 'what lies in one split', 'thread', choices=('thread', 'pair')),
-    flag('--toxicity', 'module:function, a file of scores, or a classifier', ''),
+    flag('--toxicity', 'module:function, or a classifier', ''),
     flag('--toxic_label', 'label of toxic texts', 'toxic'),
     flag('--max_toxicity', 'largest score to keep, 0 to 1', 0.9, type=share),
     flag('--strict_toxicity', 'the same for English evaluation data', ''),
@@ -167,14 +148,6 @@ FLAGS = (
     flag('--min_count', 'fewest uses of a response', 20, type=whole(2)),
     flag('--max_responses', 'most responses of a set', 50_000, type=whole(1)),
     flag('--response_pairs', 'pairs to count responses in', 'train', choices=('train', 'all')),
-    flag(
-        '--translations', 'file of English response, TAB, translation; once for each language', [],
-        action='append', metavar='LANG=FILE',
-    ),
-    flag(
-        '--mapping', 'file of response, TAB, text to show; default: itself', [], action='append',
-        metavar='LANG=FILE',
-    ),
     flag('--max_bad', 'largest share of bad lines', 0.01, type=share),
     flag('--partitions', 'default: one for each 16 MiB of dumps, at most 4096', 0, type=whole(0)),
     flag('--redo', 'repeat the steps that other options change', False),

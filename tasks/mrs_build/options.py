@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
 from typing import IO
 
 from xlbench.jobs.work_folders import Setting, Settings
@@ -25,8 +24,6 @@ class Options:
     Attributes:
       memory: GiB that a worker may take for the lines of a partition; it changes no file.
       languages: those that are kept; none until the largest ones are known.
-      translations: a file for each language that has one.
-      mapping: likewise.
       num_languages, min_pairs: number of languages that are kept, and pairs that each must have,
         where `languages` has none.
       split_by: 'thread' or 'pair'.
@@ -52,8 +49,6 @@ class Options:
     min_count: int
     max_responses: int
     response_pairs: str
-    translations: Mapping[str, str]
-    mapping: Mapping[str, str]
     max_bad: float
     partitions: int
     num_languages: int = 0
@@ -64,17 +59,6 @@ class Options:
     mt_languages: tuple[str, ...] = ()
     mt_pairs: int = 0
     mt_valid_pairs: int = 0
-
-    @property
-    def toxicity_filter(self) -> plugins.Filter:
-        """The filter of what is too toxic."""
-        return plugins.Filter(
-            self.toxicity,
-            self.max_toxicity,
-            self.strict_toxicity,
-            self.max_strict_toxicity,
-            self.toxic_label,
-        )
 
     @property
     def translated_languages(self) -> tuple[str, ...]:
@@ -100,7 +84,7 @@ STEPS = {
     'scan': ('dumps', 'partitions'),
     'pair': ('languages', 'language_model', 'min_confidence', 'english_years'),
     'split': ('toxicity', 'max_toxicity', 'strict_toxicity', 'max_strict_toxicity'),
-    'publish': ('min_count', 'max_responses', 'response_pairs', 'translations', 'mapping'),
+    'publish': ('min_count', 'max_responses', 'response_pairs'),
 }
 
 
@@ -118,11 +102,10 @@ def settings(options: Options) -> Settings:
         'partitions': options.num_partitions,
         'languages': list(options.languages),
         'english_years': list(options.english_years),
-        'translations': {lang: _named(path) for lang, path in options.translations.items()},
-        'mapping': {lang: _named(path) for lang, path in options.mapping.items()},
+        'language_model': _identifier(options.language_model),
+        'toxicity': _scorer(options.toxicity),
+        'strict_toxicity': _scorer(options.strict_toxicity),
     }
-    for name in ('language_model', 'toxicity', 'strict_toxicity'):
-        by_content[name] = _named(getattr(options, name))
     of_steps: Settings = {
         step: {name: by_content.get(name, getattr(options, name)) for name in names}
         for step, names in STEPS.items()
@@ -132,7 +115,7 @@ def settings(options: Options) -> Settings:
         of_steps['split'] |= largest
     if options.split_by != 'thread':
         of_steps['split']['split_by'] = options.split_by
-    if any(map(plugins.is_model, (options.toxicity, options.strict_toxicity))):
+    if any(map(_is_classifier, (options.toxicity, options.strict_toxicity))):
         of_steps['split']['toxic_label'] = options.toxic_label
     return of_steps
 
@@ -158,12 +141,19 @@ def translated_settings(options: Options) -> Settings:
     }
 
 
-def _named(spec: str) -> str:
-    """A function by its name, a file or a classifier by a hash of its contents."""
-    if not spec or plugins.is_function(spec):
+def _is_classifier(spec: str) -> bool:
+    return bool(spec) and not plugins.is_function(spec)
+
+
+def _scorer(spec: str) -> str:
+    """A function by its name, a classifier by a hash of its contents."""
+    return f'classifier {plugins.model_digest(spec)[:16]}' if _is_classifier(spec) else spec
+
+
+def _identifier(spec: str) -> str:
+    """A function by its name, a model's file by a hash of its contents."""
+    if plugins.is_function(spec):
         return spec
-    if plugins.is_model(spec):
-        return f'classifier {plugins.model_digest(spec)[:16]}'
     with _opened(spec) as file:
         return f'sha256 {hashlib.file_digest(file, "sha256").hexdigest()[:16]}'
 

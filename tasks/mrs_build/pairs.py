@@ -167,7 +167,7 @@ def split(options: Options, sources: Sequence[str], partition: int, path: str) -
     its day; in an order that mixes threads. The lines of replies/LANG tell how often a reply occurs
     in the training pairs, in all pairs, and the reply, if it occurs more than once.
 
-    Its counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON, unscored/LANG.
+    Its counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON.
     """
     counts: collections.Counter[str] = collections.Counter()
     names = {name: number for number, name in enumerate(keys(options.languages))}
@@ -221,14 +221,32 @@ def _kept(
     # Neighbours are of different threads and times.
     pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
     places = [split_of_pair(pair, options.split_by) for pair in pairs]
-    judged: collections.Counter[str] = collections.Counter()
-    kept = options.toxicity_filter.allowed(
-        [f't1_{pair.id}' for pair in pairs],
-        [pair.text for pair in pairs],
-        lang,
-        [lang == ENGLISH and place != 'train' for place in places],
-        judged,
-    )
-    counts[f'dropped/{lang}/toxic'] += judged['toxic']
-    counts[f'unscored/{lang}'] += judged['unscored']
+    strict = [lang == ENGLISH and place != 'train' for place in places]
+    kept = not_toxic(options, [pair.text for pair in pairs], lang, strict)
+    counts[f'dropped/{lang}/toxic'] += kept.count(False)
     return [(p, place) for p, place, keep in zip(pairs, places, kept, strict=True) if keep]
+
+
+def not_toxic(
+    options: Options, texts: Sequence[str], lang: str, strict: Sequence[bool]
+) -> list[bool]:
+    """Says which texts are kept (arXiv:2106.02017, section 2.2).
+
+    Args:
+      options: of the build.
+      texts: of one language.
+      lang: that language.
+      strict: which of them the second scorer judges too: those that English is evaluated on.
+    """
+    kept = [True] * len(texts)
+    for spec, most, judged in (
+        (options.toxicity, options.max_toxicity, [True] * len(texts)),
+        (options.strict_toxicity, options.max_strict_toxicity, strict),
+    ):
+        chosen = [i for i, keep in enumerate(kept) if keep and judged[i]] if spec else []
+        for start in range(0, len(chosen), plugins.BATCH):
+            batch = chosen[start : start + plugins.BATCH]
+            score = plugins.scorer(spec, options.toxic_label)
+            for i, value in zip(batch, score([texts[i] for i in batch], lang), strict=True):
+                kept[i] = value <= most
+    return kept

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import regex
@@ -18,7 +18,7 @@ from xlbench.jobs import shards
 from xlbench.metrics import words
 from xlbench.system import locks
 from xlbench.system.progress import Progress
-from xlbench.tasks.mrs_build import dumps, pairs, plugins
+from xlbench.tasks.mrs_build import pairs
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.tasks.mrs_build.stats import Stats
 from xlbench.tasks.mrs_build.translating import RESPONSES, Translated
@@ -55,142 +55,111 @@ def cluster_key(text: str) -> str:
     return _SIGNS.sub(' ', _APOSTROPHE.sub('', plain)).strip() or plain
 
 
-class Publisher:
-    """Writes the final files; begins with reading the user's own.
+def english_responses(options: Options, split: Sequence[str], stats: Stats) -> list[str]:
+    """The texts of the English response set, for translation; none if nothing is translated."""
+    if not options.translated_languages:
+        return []
+    contents = _contents(options, split, f'replies/{ENGLISH}')
+    return [response.text for response in _responses(options, contents, ENGLISH, (), stats)]
+
+
+def publish(
+    options: Options, final: str, split: Sequence[str], translated: Translated, stats: Stats
+) -> None:
+    """Writes the final files, which appear together.
 
     Args:
       options: of the build.
-
-    Raises:
-      UserError: a file of translations or of what is shown for responses is wrong.
+      final: their folder.
+      split: shards of their lines.
+      translated: English pairs and responses in other languages.
+      stats: of all steps before; get those of the response sets and of translated pairs.
     """
+    names = pairs.keys(options.languages)
+    languages = options.translated_languages
+    progress = Progress('publish', len(names) + len(languages), 'files')
+    with locks.atomic_folder(final) as part, progress:
+        for name in names:
+            contents = _contents(options, split, name)
+            kind, lang = name.split('/')
+            if kind == 'replies':
+                others = list(dict.fromkeys(_lines(translated.contents(lang, RESPONSES))))
+                chosen = _responses(options, contents, lang, others, stats)
+                valid = _contents(options, split, f'valid/{lang}')
+                _write_responses(str(part), lang, chosen, valid, stats)
+            else:
+                _write(os.path.join(part, kind, lang, 'pairs.tsv'), contents)
+            progress.add()
+        for lang in languages:
+            _write_translated(str(part), lang, translated, stats)
+            progress.add()
+        text = json.dumps(stats, ensure_ascii=False, indent=1)
+        _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
+    print(f'publish: {final}', file=sys.stderr, flush=True)
 
-    def __init__(self, options: Options):
-        self._options = options
-        self._translated = {lang: _translated(p) for lang, p in options.translations.items()}
-        self._mapping = {lang: _mapping(path) for lang, path in options.mapping.items()}
 
-    def english_responses(self, split: Sequence[str], stats: Stats) -> list[str]:
-        """The texts of the English response set, for translation; none if nothing is translated."""
-        if not self._options.translated_languages:
-            return []
-        contents = self._contents(split, f'replies/{ENGLISH}')
-        return [response.text for response in self._responses(contents, ENGLISH, (), stats)]
+def _contents(options: Options, split: Sequence[str], name: str) -> Iterator[bytes]:
+    """The lines of a key, of all partitions."""
+    number = pairs.keys(options.languages).index(name)
+    return (shards.data(path, number) for path in split)
 
-    def publish(
-        self, final: str, split: Sequence[str], translated: Translated, stats: Stats
-    ) -> None:
-        """Writes the final files, which appear together.
 
-        Args:
-          final: their folder.
-          split: shards of their lines.
-          translated: English pairs and responses in other languages.
-          stats: of all steps before; get those of the response sets and of translated pairs.
-        """
-        names = pairs.keys(self._options.languages)
-        languages = self._options.translated_languages
-        progress = Progress('publish', len(names) + len(languages), 'files')
-        with locks.atomic_folder(final) as part, progress:
-            for name in names:
-                contents = self._contents(split, name)
-                kind, lang = name.split('/')
-                if kind == 'replies':
-                    valid = self._contents(split, f'valid/{lang}')
-                    self._write_responses(str(part), lang, contents, valid, translated, stats)
-                else:
-                    _write(os.path.join(part, kind, lang, 'pairs.tsv'), contents)
-                progress.add()
-            for lang in languages:
-                _write_translated(str(part), lang, translated, stats)
-                progress.add()
-            text = json.dumps(stats, ensure_ascii=False, indent=1)
-            _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
-        print(f'publish: {final}', file=sys.stderr, flush=True)
+def _responses(
+    options: Options, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
+) -> list[Response]:
+    """The response set: frequent replies, the most frequent first; then translated ones.
 
-    def _contents(self, split: Sequence[str], name: str) -> Iterator[bytes]:
-        """The lines of a key, of all partitions."""
-        number = pairs.keys(self._options.languages).index(name)
-        return (shards.data(path, number) for path in split)
+    The score is ln((count + 1) / (replies + size of the set)): relative frequency, with one
+    occurrence added for each response, as translated ones may not have occurred.
 
-    def _write_responses(
-        self,
-        folder: str,
-        lang: str,
-        contents: Iterable[bytes],
-        valid: Iterable[bytes],
-        translated: Translated,
-        stats: Stats,
-    ) -> None:
-        """Writes a response set, and the validation pairs whose reply is in it.
-
-        Args:
-          folder: of the final files.
-          lang: of the responses.
-          contents: the lines of replies that pairs.split wrote.
-          valid: those of validation pairs.
-          translated: has English responses in this language, unless a file of the user has them.
-          stats: get counts of both.
-        """
-        others = self._translated.get(lang)
-        if others is None:
-            others = list(dict.fromkeys(_lines(translated.contents(lang, RESPONSES))))
-        chosen = self._responses(contents, lang, others, stats)
-        kept = list(_inside([r.text for r in chosen], valid))
-        stats['languages'][lang]['gmr_valid'] = len(kept)
-        _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), kept)
-        lines = (f'{response}\n'.encode() for response in chosen)
-        _write(os.path.join(folder, 'rsp_set', lang, 'response_lm_cluster.txt'), lines)
-        shown = self._mapping.get(lang, {})
-        lines = (f'{r.text}\t{shown.get(r.text, r.text)}\n'.encode() for r in chosen)
-        _write(os.path.join(folder, 'rsp_map', lang, 'response.mapping.txt'), lines)
-
-    def _responses(
-        self, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
-    ) -> list[Response]:
-        """The response set: frequent replies, the most frequent first; then translated ones.
-
-        The score is ln((count + 1) / (replies + size of the set)): relative frequency, with one
-        occurrence added for each response, as translated ones may not have occurred.
-
-        Args:
-          contents: the lines of replies that pairs.split wrote.
-          lang: of the responses.
-          translated: English responses in this language, in the order of the English ones.
-          stats: get the counts of the set.
-        """
-        options, of_lang = self._options, stats['languages'][lang]
-        column, places = 1, pairs.SPLITS
-        if options.response_pairs == 'train':
-            column, places = 0, pairs.SPLITS[:1]
-        counts = collections.Counter(dict.fromkeys(translated, 0))
-        for row in (line.split('\t') for line in _lines(contents)):
-            count, text = int(row[column]), row[2]
-            if count >= options.min_count or text in counts:
-                counts[text] = count
-        frequent = [text for text, count in counts.items() if count >= options.min_count]
-        frequent.sort(key=lambda text: (-counts[text], text))
-        texts = list(dict.fromkeys([*frequent, *translated]))
-        judged: collections.Counter[str] = collections.Counter()
-        allowed = options.toxicity_filter.allowed(
-            texts, texts, lang, [lang == ENGLISH] * len(texts), judged
+    Args:
+      options: of the build.
+      contents: the lines of replies that pairs.split wrote.
+      lang: of the responses.
+      translated: English responses in this language, in the order of the English ones.
+      stats: get the counts of the set.
+    """
+    of_lang = stats['languages'][lang]
+    column, places = 1, pairs.SPLITS
+    if options.response_pairs == 'train':
+        column, places = 0, pairs.SPLITS[:1]
+    counts = collections.Counter(dict.fromkeys(translated, 0))
+    for row in (line.split('\t') for line in _lines(contents)):
+        count, text = int(row[column]), row[2]
+        if count >= options.min_count or text in counts:
+            counts[text] = count
+    frequent = [text for text, count in counts.items() if count >= options.min_count]
+    frequent.sort(key=lambda text: (-counts[text], text))
+    texts = list(dict.fromkeys([*frequent, *translated]))
+    allowed = pairs.not_toxic(options, texts, lang, [lang == ENGLISH] * len(texts))
+    kept = [text for text, keep in zip(texts, allowed, strict=True) if keep]
+    kept = kept[: options.max_responses]
+    of_lang['responses'] = len(kept)
+    of_lang['translated responses'] = len(set(kept).intersection(translated))
+    of_lang['toxic responses'] = allowed.count(False)
+    total = sum(of_lang[place] for place in places) + len(kept)
+    clusters: dict[str, int] = {}
+    return [
+        Response(
+            math.log((counts[text] + 1) / total),
+            text,
+            clusters.setdefault(cluster_key(text), len(clusters)),
         )
-        kept = [text for text, keep in zip(texts, allowed, strict=True) if keep]
-        kept = kept[: options.max_responses]
-        of_lang['responses'] = len(kept)
-        of_lang['translated responses'] = len(set(kept).intersection(translated))
-        of_lang['toxic responses'] = judged['toxic']
-        of_lang['responses without a toxicity score'] = judged['unscored']
-        total = sum(of_lang[place] for place in places) + len(kept)
-        clusters: dict[str, int] = {}
-        return [
-            Response(
-                math.log((counts[text] + 1) / total),
-                text,
-                clusters.setdefault(cluster_key(text), len(clusters)),
-            )
-            for text in kept
-        ]
+        for text in kept
+    ]
+
+
+def _write_responses(
+    folder: str, lang: str, chosen: Sequence[Response], valid: Iterable[bytes], stats: Stats
+) -> None:
+    """Writes a response set, and those lines of validation pairs whose reply is in it."""
+    kept = list(_inside([response.text for response in chosen], valid))
+    stats['languages'][lang]['gmr_valid'] = len(kept)
+    _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), kept)
+    lines = (f'{response}\n'.encode() for response in chosen)
+    _write(os.path.join(folder, 'rsp_set', lang, 'response_lm_cluster.txt'), lines)
+    lines = (f'{response.text}\t{response.text}\n'.encode() for response in chosen)
+    _write(os.path.join(folder, 'rsp_map', lang, 'response.mapping.txt'), lines)
 
 
 def _write_translated(folder: str, lang: str, translated: Translated, stats: Stats) -> None:
@@ -218,18 +187,6 @@ def _inside(texts: Sequence[str], valid: Iterable[bytes]) -> Iterator[bytes]:
 def _lines(contents: Iterable[bytes]) -> Iterator[str]:
     for data in contents:
         yield from data.decode().split('\n')[:-1]
-
-
-def _translated(path: str) -> list[str]:
-    """The second column: English TAB translation."""
-    texts = [dumps.clean(translation) for _, (_, translation) in plugins.columns(path)]
-    return [text for text in dict.fromkeys(texts) if text]
-
-
-def _mapping(path: str) -> Mapping[str, str]:
-    """Response TAB what is shown for it."""
-    rows = (map(dumps.clean, row) for _, row in plugins.columns(path))
-    return {text: shown for text, shown in rows if shown}
 
 
 def _write(path: str, contents: Iterable[bytes]) -> None:

@@ -61,7 +61,6 @@ def count(
                 **{place: final[f'pairs/{place}/{lang}'] for place in pairs.SPLITS},
                 'tokens': final[f'tokens/{lang}'],
                 'dropped': shards.reasons(final, f'dropped/{lang}'),
-                'without a toxicity score': final[f'unscored/{lang}'],
             }
             for lang in options.languages
         },
@@ -94,8 +93,6 @@ def table(stats: Stats) -> str:
     ):
         left_out = ', '.join(f'{count:,} {reason}' for reason, count in reasons.items())
         lines.append(f'{number:,} {what}; left out: {left_out or "none"}')
-    if unscored := sum(each['without a toxicity score'] for each in stats['languages'].values()):
-        lines.append(f'{unscored:,} pairs have no toxicity score and were kept')
     for dump in stats['dumps']:
         if dump['damage']:
             lines.append(f'{dump["name"]} is damaged at its end: {dump["damage"]}')

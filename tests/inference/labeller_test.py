@@ -1,6 +1,5 @@
 """Classifiers and taggers that answer new texts: what the evaluator wrote, formats, refusals."""
 
-import collections
 import csv
 import functools
 import io
@@ -9,6 +8,7 @@ import pathlib
 import random
 import shutil
 from typing import NamedTuple
+from unittest import mock
 
 import edits
 import fake_hub
@@ -25,7 +25,7 @@ from xlbench.inference import answer_lines, exported
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
-from xlbench.tasks.mrs_build import plugins
+from xlbench.tasks.mrs_build import pairs, plugins
 from xlbench.training import checkpoints, objectives, train_step
 
 WORDS = [word for text in tokenizer_files.SENTENCES.values() for word in text.split()]
@@ -494,12 +494,13 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
     folder = str(made['texts'].workdir)
     texts = [record['text_a'] for record in made['texts'].records[:12]]
     expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
-    assert plugins.scorer(folder, 'bad')(texts, texts, 'en') == pytest.approx(expected, rel=1e-4)
+    assert plugins.scorer(folder, 'bad')(texts, 'en') == pytest.approx(expected, rel=1e-4)
     limit = sorted(expected)[6] - 1e-6
-    toxicity = plugins.Filter(folder, limit, '', 1.0, 'bad')
-    counts = collections.Counter()
-    kept = toxicity.allowed(texts, texts, 'en', [False] * 12, counts)
-    assert kept == [probability <= limit for probability in expected] and counts['toxic'] == 6
+    options = mock.Mock(
+        toxicity=folder, max_toxicity=limit, strict_toxicity='', toxic_label='bad'
+    )
+    kept = pairs.not_toxic(options, texts, 'en', [False] * 12)
+    assert kept == [probability <= limit for probability in expected] and kept.count(False) == 6
     assert len(plugins.model_digest(folder)) == 64
     with pytest.raises(UserError, match=r"unknown label in --toxic_label of .* 'toxic'"):
         plugins.scorer(folder, 'toxic')
@@ -515,9 +516,7 @@ def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(made, models, tmp_
     hub = fake_hub.FakeHub(folder, monkeypatch)
     texts = [record['text_a'] for record in made['texts'].records[:4]]
     expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
-    assert not plugins.is_model(str(tmp_path / 'scores.tsv'))  # A file that is not there.
-    assert plugins.is_model('judges/tiny')
-    given = plugins.scorer('judges/tiny', 'bad')(texts, texts, 'en')
+    given = plugins.scorer('judges/tiny', 'bad')(texts, 'en')
     assert given == pytest.approx(expected, rel=1e-3)
     assert not list(hub.snapshot.glob('*.bin'))
     for place in (folder, hub.snapshot):
