@@ -4,7 +4,6 @@ r"""Builds MTG from English texts by round-trip translation (arXiv:2108.07140, 3
       --qg_held_out=dev-v1.1.json --tg=articles.jsonl --languages=de,fr,es \
       --engine=Helsinki-NLP/opus-mt-{source}-{target} --output=DATA
   python -m xlbench.data mtg_build correct corrected-*.json --output=DATA
-  python -m xlbench.data mtg_build statistics --output=DATA
 
 `build` reads English stories, questions and headlines: the CSV of ROCStories, the JSON of SQuAD
 1.1, JSON lines with `article` (or `content`, as in ByteCup) and `title`, or rows of JSONL, JSON,
@@ -33,7 +32,8 @@ for people, each with --per_sheet examples, which work offline in a browser and 
 it is corrected in every language; --spare has more of them corrected, in place of those that people
 leave out. --uncorrected takes the machine's text where nobody has corrected it.
 
-`statistics` prints Table 2 of the paper and the lengths of all texts in DATA/mtg.
+`python -m xlbench.data statistics TASK --root=DATA` counts the examples of each split, and measures
+their texts, as Table 2 of the paper.
 
 --benchmark=mtg2 makes the files of version 2 of the data, in DATA/mtg2: --summ has documents and
 summaries (columns text and summary), and --languages any that the engine knows, such as zh.
@@ -66,7 +66,6 @@ from xlbench.tasks.mtg_build import (
     options as options_lib,
     originals,
     publishing,
-    tables,
     translating,
 )
 from xlbench.tasks.mtg_build.correcting import Annotation
@@ -102,7 +101,7 @@ def _build(args: argparse.Namespace) -> int:
     for options in every:
         engine = jobs.of_flags(args, options.work, 1)
         abouts[options.task] = _built(options, args.redo, engine)
-    print(tables.thresholds(abouts, args.thresholds))
+    print(publishing.table(abouts, args.thresholds))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
 
@@ -203,11 +202,6 @@ def _annotation(args: argparse.Namespace, task: str) -> Annotation:
     )
 
 
-def _statistics(args: argparse.Namespace) -> int:
-    print(tables.statistics(os.path.join(args.output, args.benchmark)))
-    return 0
-
-
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(','))
 
@@ -290,6 +284,5 @@ COMMAND = CommandLine(
     commands={
         'build': ('Builds rough data and sheets for people.', _BUILD, _build),
         'correct': ('Writes the splits that people have corrected.', _CORRECT, _correct),
-        'statistics': ('Prints table 2 of the paper, and lengths.', _PLACE, _statistics),
     },
 )

@@ -11,12 +11,14 @@ import contextlib
 import filecmp
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from xlbench.data import outputs
 from xlbench.jobs.work_folders import Settings
+from xlbench.reporting import render
+from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
@@ -213,3 +215,37 @@ def _filtered(options: Options, counts: originals.Counts, folder: str) -> About:
         write_split(folder, langs, ROUGH, passing())
     about.kept = {f'{threshold:g}': kept[place] for place, threshold in enumerate(STEPS)}
     return about
+
+
+def table(abouts: Mapping[str, About], chosen: Sequence[float]) -> str:
+    """Table 6 of arXiv:2108.07140 for your own data: how many examples stay at each threshold.
+
+    Args:
+      abouts: task -> what made its rough data.
+      chosen: thresholds with at most two decimals.
+    """
+    made = []
+    for threshold in chosen:
+        kept = [(about.kept[f'{threshold:g}'], about.kept['0']) for about in abouts.values()]
+        cells = [Cell(text=f'{n:,} ({100 * n / max(whole, 1):.1f} %)') for n, whole in kept]
+        made.append(TableRow(f'{threshold:g}', 'data', tuple(cells)))
+    columns = tuple(Column('', task) for task in abouts)
+    title = 'Examples that stay at a threshold of overlap'
+    return render.markdown(Table(title, columns, tuple(made), 'threshold', notes=_notes(abouts)))
+
+
+def _notes(abouts: Mapping[str, About]) -> tuple[str, ...]:
+    notes = []
+    for task, about in abouts.items():
+        rough = about.settings['rough']
+        failed = ', '.join(f'{n:,} in {lang}' for lang, n in about.failures.items() if n)
+        counts = about.counts
+        notes.append(
+            f'{task}: {counts["read"]:,} originals, {counts["sample"]:,} for people, '
+            f'{counts["with_sample"]:,} left out because people have their passage, '
+            f'{counts["repeated"]:,} repeated, {counts["bad"]:,} bad; threshold '
+            f'{rough["threshold"]}, n-grams of {rough["ngram"]}; not translated: {failed or "none"}'
+            + (f' ({about.failure})' if about.failure else '')
+            + '.'
+        )
+    return tuple(notes)

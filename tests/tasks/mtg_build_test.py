@@ -348,7 +348,7 @@ def test_people_correct_the_sample(built, tmp_path):
         correct(corrected(story, tmp_path, lambda s, t: t))
 
 
-def test_version_2_has_summaries(tmp_path, capsys):
+def test_version_2_has_summaries(tmp_path):
     path = tmp_path / 'documents.csv'
     path.write_text('text,summary\n"One, two.",Numbers.\nThree four.,More.\n')
     flags = [f'--summ={path}', '--languages=zh', '--sizes=0,0,0']
@@ -357,17 +357,6 @@ def test_version_2_has_summaries(tmp_path, capsys):
     assert build(tmp_path, *flags, '--benchmark=mtg2') == 0
     made = tmp_path / 'data/mtg2/summ/zh/rough_train.src'
     assert made.read_text() == 'One, two.\nThree four.\n'
-    command.main(['mtg_build', 'statistics', f'--output={tmp_path}/data', '--benchmark=mtg2'])
-    assert '| summ zh rough_train | 2 |' in capsys.readouterr().out
-
-
-def test_statistics(built, capsys):
-    folder, _ = built
-    assert command.main(['mtg_build', 'statistics', f'--output={folder / "data"}']) == 0
-    out = capsys.readouterr().out
-    assert '| qg en rough_train | 10 |' in out and '0 annotated' in out
-    with pytest.raises(errors.UserError, match='has no files'):
-        command.main(['mtg_build', 'statistics', f'--output={folder / "nothing"}'])
 
 
 def test_back_translations_are_kept_for_a_look(built):

@@ -17,18 +17,14 @@ _TITLES = {
 }
 
 
-def table(
-    rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool, has_turns: bool = True
-) -> Table:
+def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Table:
     """Means over examples.
 
     Args:
       rows: name of a split or a file -> its statistics and languages.
       has_tokens: whether tokens were counted.
-      has_turns: whether inputs are dialogues.
     """
     names = [name for name in _TITLES if has_tokens or not name.endswith('_tokens')]
-    names = names if has_turns else [n for n in names if n not in ('turns', 'speakers')]
     made = []
     for name, (counts, _) in rows.items():
         means = counts.means()
@@ -44,11 +40,9 @@ def table(
     return Table('Lengths', columns, tuple(made), 'data', notes=(unit,))
 
 
-def markdown(
-    rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool, has_turns: bool = True
-) -> str:
+def markdown(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> str:
     """The table as Markdown; see `table`."""
-    return render.markdown(table(rows, has_tokens, has_turns)) + '\n'
+    return render.markdown(table(rows, has_tokens)) + '\n'
 
 
 def comma_separated(rows: Mapping[str, tuple[Statistics, Langs]]) -> str:
