@@ -7,14 +7,12 @@
   encoding     how their texts become ids, also in processes of their own
   workers      jobs in fresh processes
   distributed  the same in stages that may run on other machines
-  cards        the dataset card of a prepared task
   measuring    the lengths of a task's texts
 
 All start without TensorFlow, which those tasks alone need that are read by SeqIO's own pipeline.
 """
 
 __all__ = [
-    'cards',
     'command',
     'distributed',
     'encoding',

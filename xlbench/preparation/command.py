@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib, jobs
 from xlbench.data import prepared, tokenizers
-from xlbench.preparation import cards
 from xlbench.system import errors, machine
 from xlbench.system.command_line import CommandLine, flag
 
@@ -119,7 +118,6 @@ FLAGS = (
     flag('--vocabulary_type', 'its type (default: unigram)', 'unigram', choices=('unigram', 'bpe')),
     jobs.FLAGS,
     flag('--force', 'also prepare data that is up to date', False),
-    flag('--card', 'write a dataset card, README.md, for each task', False),
     flag(
         '--tasks', 'your own task file, or a folder of them (default: XLBENCH_TASKS, else ./tasks)',
         metavar='PLACE',
@@ -147,8 +145,6 @@ def main(argv: Sequence[str]) -> int:
     flags = jobs.parse(CommandLine('prepare', __doc__, FLAGS), argv[1:])
     if flags.beam and flags.new_vocabulary:
         raise errors.UserError('--beam goes without --new_vocabulary; train that first')
-    if flags.card and (flags.new_vocabulary or not flags.mixture):
-        raise errors.UserError('--card describes what is prepared: name it with --mixture')
     if reason := machine.too_little_memory():
         raise errors.UserError(reason)
     root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
@@ -198,9 +194,7 @@ def main(argv: Sequence[str]) -> int:
             means = {'elsewhere': functools.partial(distributed.run, **chosen, engine=engine)}
         else:
             means = {'workers': flags.workers}
-        done = prepare(flags.mixture or '', flags.split, **chosen, **means)
-        for task in dict.fromkeys(one.job.task for one in done) if flags.card else ():
-            print(cards.write(root, flags.vocabulary, task), flush=True)
+        prepare(flags.mixture or '', flags.split, **chosen, **means)
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; finished data stays, and the same command continues'
         print(f'error: {line}', file=sys.stderr)
