@@ -59,11 +59,6 @@ def read(
     return readers.convert(path, rows.read(path, ['fname', *inputs, targets], _LAYOUT), pair)
 
 
-def count(split: str, path: str) -> int:
-    """The number of examples of a split."""
-    return rows.count(path, _LAYOUT)
-
-
 def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
     """Adds one task in one pair of languages."""
     corpus = next(name for name in FOLDERS if task.startswith(name))
@@ -77,7 +72,6 @@ def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
             FIELDS,
             source_lang=source,
             target_lang=target,
-            count=count,
             hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
             'convsumx below it',
         ),

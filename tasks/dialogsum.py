@@ -77,11 +77,6 @@ def _texts(
     return readers.convert(path, rows.read(path, keys, _LAYOUT), of_object)
 
 
-def count(split: str, path: str, *others: str) -> int:
-    """The number of examples of a split."""
-    return rows.count(path, _LAYOUT)
-
-
 def register(task: str) -> pipeline.DeclaredTask:
     """Adds one task."""
     return pipeline.add_task(
@@ -93,7 +88,6 @@ def register(task: str) -> pipeline.DeclaredTask:
             FIELDS,
             source_lang='en',
             target_lang='en',
-            count=count,
             hint='put the files of the folder DialogSum_Data of cylnlp/dialogsum into the folder '
             'dialogsum below it',
         ),

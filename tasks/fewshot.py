@@ -188,9 +188,6 @@ def register(task: str, lang: str) -> pipeline.DeclaredTask:
     has_train = lang in FEWSHOT.train_languages(task)
     splits = [split for split in SPLITS if has_train or split != 'train']
 
-    def count(split: str, *paths: str) -> int:
-        return sum(isinstance(record, dict) for record in read(task, lang, split, *paths))
-
     return pipeline.add_task(
         FEWSHOT.task_name(task, lang),
         source=pipeline.RecordSource(
@@ -200,7 +197,6 @@ def register(task: str, lang: str) -> pipeline.DeclaredTask:
             fields,
             source_lang=lang,
             target_lang=lang,
-            count=count,
             optional=functools.partial(further_files, task, lang),
             hint='the files that are looked for are listed at the top of tasks/fewshot.py',
         ),

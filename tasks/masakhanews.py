@@ -54,12 +54,6 @@ def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
                 yield readers.BadRecord(path, row.number, str(error))
 
 
-def count(task: str, split: str, path: str) -> int:
-    """The number of articles of a split."""
-    articles = rows.count(path, _LAYOUT)
-    return articles if task != 'tgdev' else sum(split_of(i) == split for i in range(articles))
-
-
 def register(task: str, lang: str) -> pipeline.DeclaredTask:
     """Adds one task of one language."""
     return pipeline.add_task(
@@ -71,7 +65,6 @@ def register(task: str, lang: str) -> pipeline.DeclaredTask:
             _KEYS,
             source_lang=lang,
             target_lang=lang,
-            count=functools.partial(count, task),
             hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
             'of its folders, such as eng and fra',
         ),

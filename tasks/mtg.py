@@ -75,6 +75,7 @@ def register(
             (*columns, 'target'),
             source_lang=source,
             target_lang=target,
+            count=pipeline.count_lines,
             hint=f'the pattern below it is {hint}',
         ),
         preprocessors=pipeline.text_preprocessors(template, '{target}', target, source_lang=source),

@@ -82,19 +82,14 @@ def _pair(item: readers.Record | readers.BadRecord) -> readers.Record | readers.
     return {'inputs': item['source'], 'targets': item['target']}
 
 
-def count_dialogues(split: str, *paths: str) -> int:
-    """The number of pairs of a split of XDailyDialog."""
-    return sum(isinstance(item, dict) for item in read_dialogues(split, *paths))
-
-
 def register(task: str, source: str, target: str) -> None:
     """Adds the task of one corpus in one direction."""
     if task == 'wmt20':
         files, read = news_files, functools.partial(read_news, source)
-        count = pipeline.RecordSource.count
+        count = pipeline.count_lines
         hint = 'python -m xlbench.data list wmt20 says how to get it'
     else:
-        files, read, count = dialogue_files, read_dialogues, count_dialogues
+        files, read, count = dialogue_files, read_dialogues, None
         hint = 'python -m xlbench.data get xdailydialog'
     pipeline.add_translation_task(
         TRANSLATION.task_name(task, source, target),

@@ -61,12 +61,6 @@ def read(
             }
 
 
-def count(split: str, source_path: str, target_path: str) -> int:
-    """The number of examples of a split."""
-    records = read(split, source_path, target_path)
-    return sum(not isinstance(record, readers.BadRecord) for record in records)
-
-
 def register(source: str, target: str) -> pipeline.DeclaredTask:
     """Adds the task of one language pair."""
     return pipeline.add_task(
@@ -78,7 +72,6 @@ def register(source: str, target: str) -> pipeline.DeclaredTask:
             FIELDS,
             source_lang=source,
             target_lang=target,
-            count=count,
             hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
         ),
         preprocessors=pipeline.text_preprocessors(

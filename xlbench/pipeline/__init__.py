@@ -59,7 +59,7 @@ from xlbench.pipeline.scoring import (
     text_metrics,
     translation_metrics,
 )
-from xlbench.pipeline.sources import RecordSource
+from xlbench.pipeline.sources import RecordSource, count_lines
 from xlbench.pipeline.translations import add_translation_task, register_translation_tasks
 from xlbench.pipeline.user_files import Files, Hub, Shots
 
@@ -80,6 +80,7 @@ __all__ = [
     'bound',
     'check_split',
     'classification_preprocessors',
+    'count_lines',
     'described',
     'format_text',
     'get',

@@ -144,7 +144,6 @@ def register_dialogue_tasks(
         REPLY_FIELDS,
         source_lang=lang,
         target_lang=lang,
-        count=dialogues.count,
         hint=hint,
     )
     return add_reply_tasks(name, lang, source, metrics, headline)
@@ -197,9 +196,6 @@ class _Dialogues:
                 bad = isinstance(record, readers.BadRecord)
                 if bad or self.part_of is None or self.part_of(split, int(record['dialogue'])):
                     yield record
-
-    def count(self, split: str, *paths: str) -> int:
-        return sum(isinstance(record, dict) for record in self.read(split, *paths))
 
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:

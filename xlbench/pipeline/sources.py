@@ -23,6 +23,11 @@ def below_root(path: str) -> str:
     return os.path.join(root(), os.path.expanduser(path))
 
 
+def count_lines(split: str, path: str, *others: str) -> int:
+    """The examples of a split whose first file has one on each line; for `RecordSource`."""
+    return readers.count_lines(path)
+
+
 @dataclasses.dataclass(eq=False)
 class RecordSource:
     """A source, also for SeqIO, over a reader of `xlbench/data/readers`.
@@ -35,7 +40,7 @@ class RecordSource:
       fields: the fields of a record.
       source_lang: ISO code of the inputs, None where it is not one language.
       target_lang: ISO code of the targets.
-      count: (split, *paths) -> number of records; by default, lines of the first file.
+      count: (split, *paths) -> number of examples, where that is quicker than reading them.
       optional: split -> further paths, which are read after the others where they exist.
       hint: how to look elsewhere, for the message about a missing file; {root} in it is the data
         root.
@@ -51,7 +56,7 @@ class RecordSource:
     _: dataclasses.KW_ONLY
     source_lang: str | None = None
     target_lang: str | None = None
-    count: Callable[..., int] = lambda split, path, *others: readers.count_lines(path)
+    count: Callable[..., int] | None = None
     optional: Callable[[str], Sequence[str]] = lambda split: ()
     hint: str = ''
     apart: Callable[[str], bool] = lambda split: False
@@ -89,14 +94,17 @@ class RecordSource:
         return [[path] for path in paths] if self.apart(split) else [paths]
 
     def num_input_examples(self, split: str) -> int:
-        """Examples of a split, bad ones included; each has `draws` records."""
+        """Examples of a split, each of which has `draws` records."""
         paths = self.paths(split)
         stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
         return self._counted(split, tuple(paths), stamps)
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
     def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
-        return self.count(split, *paths)
+        if self.count is not None:
+            return self.count(split, *paths)
+        records = sum(isinstance(item, dict) for item in self.read(split, *paths))
+        return records // self.draws(split)
 
     def list_shards(self, split: str) -> list[str]:
         """The shards of a split, as SeqIO counts them: one."""
