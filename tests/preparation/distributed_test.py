@@ -162,7 +162,7 @@ def test_a_task_that_cannot_be_divided(root, engine):
         metric_fns=task.metric_fns,
     )
     try:
-        assert examples_lib.encoder(pipeline.get('mtg_half'), 'train') is None
+        assert examples_lib.encoder(pipeline.get('mtg_half')) is None
         (done,) = assert_same_bytes(root, engine, 'mtg_half')
         assert done.manifest['num_examples'] == 5
     finally:

@@ -429,7 +429,7 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     pipeline.use_vocabulary('sample', str(root))
     for name in ('mtg_qg_en_de', 'mrs_retrieval_de_de', 'fewshot_mldoc_de_de'):
         task = pipeline.get(name)
-        encode = examples_lib.encoder(task, 'train')
+        encode = examples_lib.encoder(task)
         rows = flat(examples_lib.source_records(task, 'train'))
         found = flat(encode(rows[:5])) + flat(encode(rows[5:6])) + flat(encode(rows[6:]))
         assert_same_records(found, flat(examples_lib.examples(task, 'train')))
@@ -437,9 +437,7 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     task = pipeline.get('mtg_qg_en_de')
     for step, at in ((drop_last_id, 3), (upper, 2)):
         steps = [*task.preprocessors[:at], step, *task.preprocessors[at:]]
-        assert (
-            examples_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
-        )
+        assert examples_lib.encoder(task.replace(name='other', preprocessors=steps)) is None
 
 
 def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_path):

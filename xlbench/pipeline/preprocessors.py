@@ -29,38 +29,26 @@ Texts = dict[str, Sequence[str]]  # {field: the text of each record}.
 
 
 def text_map(
-    fn: Callable[..., 'dict[str, tf.Tensor]'],
-    on_texts: Callable[..., Texts] | None = None,
-    has_conditions: bool = True,
+    fn: Callable[..., 'dict[str, tf.Tensor]'], on_texts: Callable[..., Texts]
 ) -> 'Callable[..., tf.data.Dataset]':
-    """Like seqio.map_over_dataset, for a function that is right for batches of texts, too.
+    """Like seqio.map_over_dataset, for a function that is as simple to do to many texts at once.
+
+    Where all steps of a task are such, its texts are read without TensorFlow, whose way from Python
+    and back takes longer than such steps.
 
     Args:
-      fn: takes a record, and further arguments by name.
+      fn: takes a record, and further arguments by name; without conditions on tensors.
       on_texts: does to the fields of many records, as Python's texts, what `fn` does to tensors.
-        Where all steps of a task have one, its texts are read without TensorFlow, whose way from
-        Python and back takes longer than such steps.
-      has_conditions: whether `fn` has conditions on tensors, for which TensorFlow rewrites it at
-        each use; that takes longer than all else that it does with a task.
     """
 
     @functools.wraps(fn)
     def mapped(dataset: 'tf.data.Dataset', *args: object, **kwargs: object) -> 'tf.data.Dataset':
-        step = late.seqio().map_over_dataset(fn)
-        if not has_conditions:
-            step = late.tensorflow().autograph.experimental.do_not_convert(step)
-        return step(dataset, *args, **kwargs)
+        # TensorFlow would rewrite conditions at each use, which takes longer than all else.
+        unchanged = late.tensorflow().autograph.experimental.do_not_convert
+        return unchanged(late.seqio().map_over_dataset(fn))(dataset, *args, **kwargs)
 
-    mapped.works_on_batches = True
     mapped.on_texts = on_texts
     return mapped
-
-
-def works_on_batches(preprocessor: 'Callable[..., tf.data.Dataset]') -> bool:
-    """Returns whether a preprocessor was made by `text_map`."""
-    while isinstance(preprocessor, functools.partial):
-        preprocessor = preprocessor.func
-    return getattr(preprocessor, 'works_on_batches', False)
 
 
 def on_texts(preprocessor: 'Callable[..., tf.data.Dataset]') -> Callable[[Texts], Texts] | None:
@@ -85,7 +73,7 @@ def _format_texts(texts: Texts, inputs: str, targets: str, keep: Sequence[str] =
     return result
 
 
-@functools.partial(text_map, on_texts=_format_texts, has_conditions=False)
+@functools.partial(text_map, on_texts=_format_texts)
 def format_text(
     example: 'dict[str, tf.Tensor]', inputs: str, targets: str, keep: Sequence[str] = ()
 ) -> 'dict[str, tf.Tensor]':
@@ -117,7 +105,7 @@ def _tag_texts(texts: Texts, lang: str) -> Texts:
     return texts | {'inputs': [f'<{lang}> {text}' for text in texts['inputs']]}
 
 
-@functools.partial(text_map, on_texts=_tag_texts, has_conditions=False)
+@functools.partial(text_map, on_texts=_tag_texts)
 def tag_target_language(example: 'dict[str, tf.Tensor]', lang: str) -> 'dict[str, tf.Tensor]':
     """Writes the target language at the start of the input, if the vocabulary's model reads it so.
 

@@ -80,7 +80,7 @@ class Worker:
         writer, count = shards.Writer(self._part(task, split, number), 0), 0
         with pipeline.bound(self.vocabulary, self.root), jobs_lib.reading(job, policy):
             declared = pipeline.get(task)
-            divisible = examples_lib.encoder(declared, split) is not None
+            divisible = examples_lib.encoder(declared) is not None
             read = functools.partial(examples_lib.source_records, paths=paths)
             batches = (read if divisible else examples_lib.examples)(declared, split)
             for row in itertools.chain.from_iterable(batches):
@@ -98,7 +98,7 @@ class Worker:
         """Writes a shard, one of `count`, of the rows of some pieces; gives its entry."""
         rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
         with pipeline.bound(self.vocabulary, self.root):
-            encode = examples_lib.encoder(pipeline.get(task), split)
+            encode = examples_lib.encoder(pipeline.get(task))
             batches = encode(rows) if encode else [rows]
             entry = prepared.write_shard(
                 self.folders[task, split],
@@ -127,7 +127,7 @@ class Worker:
 def _parts(job: Job) -> list[tuple[str, str, int, tuple[str, ...] | None]]:
     """Returns the arguments of `Worker.read` for each part of a job, in order."""
     task = pipeline.get(job.task)
-    if examples_lib.encoder(task, job.split) is None:
+    if examples_lib.encoder(task) is None:
         return [(job.task, job.split, 0, None)]
     parts = enumerate(task.source.parts(job.split))
     return [(job.task, job.split, number, tuple(paths)) for number, paths in parts]

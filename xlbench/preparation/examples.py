@@ -98,41 +98,18 @@ def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
     return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
 
 
-def _on_batches(task: DeclaredTask, steps: list[Preprocessor]) -> bool:
-    """Returns whether steps make one text of each record, for a whole batch at once."""
-    return isinstance(task.source, pipeline.RecordSource) and all(
-        preprocessors.works_on_batches(step) for step in steps
-    )
-
-
 def _text_dataset(
-    task: DeclaredTask,
-    split: str,
-    steps: list[Preprocessor],
-    batches: 'tf.data.Dataset | None' = None,
+    task: DeclaredTask, split: str, steps: Sequence[Preprocessor]
 ) -> 'tf.data.Dataset | None':
-    """The texts of a task, in batches; None if they are not plain texts by then.
-
-    Args:
-      task: whose records they are.
-      split: one of its splits.
-      steps: those before tokenisation.
-      batches: a dataset of batches of its records, where `_on_batches`; by default all of them.
-    """
+    """The texts of a task after some steps, in batches; None if they are not plain by then."""
     tf, seqio = late.tensorflow(), late.seqio()
-    batched = _on_batches(task, steps)
-    if batches is not None:
-        dataset = batches
-    elif batched:
-        dataset = task.source.batches(split)
-    else:
-        dataset = task.source.get_dataset(split=split, shuffle=False)
+    dataset = task.source.get_dataset(split=split, shuffle=False)
     for step in steps:
         step = seqio.utils.add_kwargs_to_transform(
             step, sequence_length=None, output_features=task.output_features
         )
         dataset = step(dataset)
-    dataset = dataset if batched else dataset.batch(BATCH)
+    dataset = dataset.batch(BATCH)
     spec = dataset.element_spec
     texts = isinstance(spec, dict) and all(
         isinstance(s, tf.TensorSpec) and s.dtype == tf.string and s.shape.rank == 1
@@ -170,12 +147,12 @@ def _read_texts(
     if (function := _text_function(task, steps)) is not None:
         return map(function, task.source.chunks(split, task.source.paths(split)))
     dataset = _text_dataset(task, split, steps)
-    return None if dataset is None else _decoded(dataset)
-
-
-def _decoded(dataset: 'tf.data.Dataset') -> Iterator[preprocessors.Texts]:
-    for batch in dataset.as_numpy_iterator():
-        yield {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
+    if dataset is None:
+        return None
+    return (
+        {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
+        for batch in dataset.as_numpy_iterator()
+    )
 
 
 def encoded_texts(
@@ -228,7 +205,7 @@ def source_records(
         yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
 
 
-def encoder(task: DeclaredTask, split: str) -> Encode | None:
+def encoder(task: DeclaredTask) -> Encode | None:
     """Encodes any run of a task's `source_records`, one example for each, as `examples` does.
 
     Returns:
@@ -237,26 +214,16 @@ def encoder(task: DeclaredTask, split: str) -> Encode | None:
     if (step := _label_step(task)) is not None:
         return lambda rows: step.encode([rows])
     steps = text_steps(task)
-    if steps is None or not _on_batches(task, steps.before):
-        return None
-    function = _text_function(task, steps.before)
-    if function is None and _text_dataset(task, split, steps.before) is None:
+    function = None if steps is None else _text_function(task, steps.before)
+    if function is None:
         return None
 
     def encode(rows: Sequence[Record]) -> Iterator[list[Example]]:
-        starts = range(0, len(rows), BATCH)
         columns = (
             {name: [row[name] for row in rows[i : i + BATCH]] for name in task.source.fields}
-            for i in starts
+            for i in range(0, len(rows), BATCH)
         )
-        if function is not None:
-            texts = map(function, columns)
-        else:
-            spec = task.source.batches(split).element_spec
-            dataset = late.tensorflow().data.Dataset
-            batches = dataset.from_generator(lambda: columns, output_signature=spec)
-            texts = _decoded(_text_dataset(task, split, steps.before, batches))
-        return _text_examples(steps.encoding(task), texts)
+        return _text_examples(steps.encoding(task), map(function, columns))
 
     return encode
 
