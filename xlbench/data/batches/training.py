@@ -32,11 +32,6 @@ class TaskShare(NamedTuple):
     draws: int = 1  # Passes that have noise of their own, before the first one's comes again.
 
 
-def _default_row_multiple(batch_size: int) -> int:
-    """Returns the largest divisor of the batch size up to an eighth: fine for all shapes."""
-    return next(n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
-
-
 class TrainBatches:
     """Endless training batches of one process: its rows of the features of a view.
 
@@ -90,7 +85,9 @@ class TrainBatches:
         if options.equal_rows:
             row_multiple = None
         elif length_buckets > 1:
-            row_multiple = row_multiple or _default_row_multiple(batch_size)
+            if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
+                fine = range(max(1, batch_size // 8), 0, -1)
+                row_multiple = next(n for n in fine if batch_size % n == 0)
             checks.check_processes(row_multiple, process_count, 'row_multiple')
             checks.check_processes(batch_size, row_multiple, 'batch_size')
         self._prepared = list(prepared)

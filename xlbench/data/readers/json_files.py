@@ -265,21 +265,17 @@ class _Text:
 
     def __init__(self, file: IO[bytes]):
         self._file = file
-        self._decoder = codecs.getincrementaldecoder('utf-8')()
+        self._decoder = codecs.getincrementaldecoder('utf-8-sig')()  # Without a byte order mark.
         self._text, self._at, self._ended = '', 0, False
-        first = file.read(_BLOCK)
-        if first.startswith(UTF16):
-            raise ValueError('begins as UTF-16 does; save it as UTF-8')
-        self._add(first.removeprefix(BOM), not first)
-
-    def _add(self, block: bytes, ended: bool) -> None:
-        self._ended = ended
-        self._text = self._text[self._at :] + self._decoder.decode(block, ended)
-        self._at = 0
+        self._read()
 
     def _read(self) -> None:
         block = self._file.read(_BLOCK)
-        self._add(block, not block)
+        if not self._text and block.startswith(UTF16):
+            raise ValueError('begins as UTF-16 does; save it as UTF-8')
+        self._ended = not block
+        self._text = self._text[self._at :] + self._decoder.decode(block, self._ended)
+        self._at = 0
 
     def next(self) -> str:
         """Returns the next character that is no space; '' at the end."""

@@ -117,18 +117,14 @@ def _find(spec: str, root: str) -> str:
             )
         return path
     path = os.path.expanduser(spec)
-    if os.path.exists(path):
-        return _within(path)
-    check_name(spec)
-    return _from_hub(spec)
-
-
-def _within(path: str) -> str:
-    """Finds the vocabulary of a translator in Marian's own form, one file of a folder."""
+    if not os.path.exists(path):
+        check_name(spec)
+        return _from_hub(spec)
     from xlbench.huggingface import marian_files
 
-    is_marian = os.path.isdir(path) and marian_files.find(path)
-    return str(marian_files.vocabulary(path)) if is_marian else path
+    if os.path.isdir(path) and marian_files.find(path):  # A translator in Marian's own form.
+        return str(marian_files.vocabulary(path))
+    return path
 
 
 def check_name(spec: str) -> None:
@@ -179,7 +175,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
         if words:
-            write_words(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
+            tokenizer = _from_files(vocabularies.Files.read(str(folder_to_be)), spec)
+            write_words(folder_to_be, _further(tokenizer, words))
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
@@ -223,10 +220,6 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
             f'the one with sha256 {expected[:12]}...'
         )
     return tokenizer
-
-
-def _load_folder(path: str, name: str) -> Tokenizer:
-    return _from_files(vocabularies.Files.read(path), name)
 
 
 def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
@@ -279,10 +272,10 @@ def _read(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
     if path == BYTES:
         return ByteTokenizer(name)
     if os.path.isdir(path):
-        tokenizer = _load_folder(path, name)
-        if not (further := _further(tokenizer, words) if words else {}):
-            return tokenizer
-        return _from_files(_with_words(vocabularies.Files.read(path), further), name)
+        files = vocabularies.Files.read(path)
+        tokenizer = _from_files(files, name)
+        further = _further(tokenizer, words) if words else {}
+        return _from_files(_with_words(files, further), name) if further else tokenizer
     files = vocabularies.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
