@@ -2,14 +2,13 @@
 
 import contextlib
 import hashlib
-import importlib.util
 import inspect
 import json
 import math
 import os
 import pathlib
 import re
-import sys
+import runpy
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -88,18 +87,10 @@ def _load(argument: str) -> ConfigDict:
       UserError: the file has a bug (with its line), or does not know what follows the colon.
     """
     path, colon, variant = argument.partition(':')
-    spec = importlib.util.spec_from_file_location('xlbench_config', path)
-    if spec is None or spec.loader is None:
+    if not path.endswith('.py'):
         raise UserError(f'{path} is not a config file; it is Python, and its name ends in .py')
-    module = importlib.util.module_from_spec(spec)
-    # A file that is edited twice within a second would be taken for what was compiled of it.
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        with _blaming(path):
-            spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    get_config = getattr(module, 'get_config', None)
+    with _blaming(path):
+        get_config = runpy.run_path(path, run_name='xlbench_config').get('get_config')
     if not callable(get_config):
         raise UserError(f"{path} has no function get_config(variant=''), which makes the config")
     arguments = [variant] if colon else []
