@@ -23,7 +23,6 @@ an eighth of batch_size.
 """
 
 import dataclasses
-import functools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +37,7 @@ import jax
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, runs
+from xlbench.config import epochs
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, figures, programs, study
 from xlbench.plan.devices import Device
@@ -89,10 +89,8 @@ def smaller(config: ConfigDict, num_devices: int) -> Iterator[Changes]:
 def changed(config: ConfigDict, changes: Changes) -> ConfigDict:
     """Copies the config with these keys set; keys that it leaves to defaults are added."""
     copy = config.copy_and_resolve_references()
-    with copy.unlocked():
-        for key, value in changes.items():
-            *blocks, last = key.split('.')
-            functools.reduce(lambda block, name: block[name], blocks, copy)[last] = value
+    for key, value in changes.items():
+        epochs.put(copy, key, value)
     return copy
 
 

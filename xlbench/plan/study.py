@@ -65,7 +65,7 @@ def outline(job: Job) -> Plan:
     return {
         'mesh': dict(job.mesh.shape),
         'mesh_in_words': partitioning.describe(job.mesh),
-        'parameters': sum(leaf.size for leaf in jax.tree.leaves(job.state.params)),
+        'parameters': job.num_parameters,
         'trained_share': job.trained_share,
         'device_bytes': job.state_bytes | {'batch': programs.device_bytes(job.batch)},
         'model_flops': model_flops(job),
