@@ -52,8 +52,13 @@ def device(mesh: Mesh) -> int | None:
 
 def check(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for sizes that no device of the mesh has the memory for."""
-    limit = device(mesh)
-    for term in memory_terms(config, dict(mesh.shape)):
+    limit, axes, model = device(mesh), dict(mesh.shape), config_of(config.model)
+    blocks = [config_lib.batches_of(config, name) for name in config.stages]
+    terms = [_parameter_term(config, axes, model)]
+    terms += [_batch_term(block, config, axes, model) for block in blocks or [dict(config.batches)]]
+    if objectives.build(**config.objective).writes_text:
+        terms += _decoding_terms(config, axes, model)
+    for term in terms:
         if limit and term.device > limit:
             raise UserError(
                 f'{term.what} needs at least {quantity(term.device, "B")} on each device, '
@@ -123,25 +128,6 @@ def advising(advice: str) -> Iterator[None]:
         if isinstance(error, UserError) or (trouble := errors.shortage(error)) is None:
             raise
         raise UserError(f'{trouble.reason}; {advice}') from error
-
-
-def memory_terms(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[MemoryTerm]:
-    """Yields the memory that the run of a checked config needs.
-
-    Args:
-      config: of a run.
-      axes: sizes of the mesh.
-
-    Raises:
-      UserError: the model's fields cannot be.
-    """
-    model = config_of(config.model)
-    yield _parameter_term(config, axes, model)
-    blocks = [config_lib.batches_of(config, name) for name in config.stages]
-    for block in blocks or [dict(config.batches)]:
-        yield _batch_term(block, config, axes, model)
-    if objectives.build(**config.objective).writes_text:
-        yield from _decoding_terms(config, axes, model)
 
 
 def _parameter_term(
