@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3546, 26),
     'chains': (679, 4),
-    'config': (1978, 9),
+    'config': (1969, 9),
     'configs': (2111, 20),
     'data': (12186, 54),
     'decoding': (1206, 10),
@@ -30,7 +30,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'models': (6240, 33),
     'parallel': (1102, 7),
     'pipeline': (3489, 14),
-    'plan': (1741, 7),
+    'plan': (1739, 7),
     'preparation': (1609, 9),
     'programs': (3387, 18),
     'prompting': (614, 4),
@@ -43,7 +43,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tests': (57016, 262),
     'tools': (6824, 39),
     'tracking': (710, 6),
-    'training': (4687, 28),
+    'training': (4673, 28),
     'translation': (1474, 11),
     'zoo': (510, 4),
 }
