@@ -9,13 +9,11 @@ from xlbench import models
 from xlbench.models import attention, dense, loops
 from xlbench.models.lora import Lora
 
-SIZES = dict(
-    emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=40, dropout_rate=0.2
-)  # fmt: skip
+SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=40, dropout_rate=0.0)
 TOKENS = np.array([[5, 9, 11, 3, 1, 0], [7, 1, 0, 0, 0, 0]], np.int32)
 STACKS = {
     'mt5': dict(num_encoder_layers=2, num_decoder_layers=3),
-    'dual_encoder': dict(num_layers=5, attention_dropout_rate=0.1),
+    'dual_encoder': dict(num_layers=5, attention_dropout_rate=0.0),
 }
 
 
@@ -32,12 +30,10 @@ def params_of(family, adapted):
 
 
 def train_loss(family, params, **fields):
-    """A loss with dropout."""
+    """A loss in training."""
     segments = {} if family == 'dual_encoder' else {'encoder_segment_ids': TOKENS > 0}
-    out = model_of(family, **fields).apply(
-        {'params': params}, TOKENS, TOKENS, **segments, train=True,
-        rngs={'dropout': jax.random.key(3)},
-    )  # fmt: skip
+    model = model_of(family, **fields)
+    out = model.apply({'params': params}, TOKENS, TOKENS, **segments, train=True)
     return sum(jnp.mean(jnp.sin(3 * x)) for x in jax.tree.leaves(out))
 
 
@@ -53,14 +49,31 @@ def assert_same(program, family, adapted=False, **fields):
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), *results)
 
 
-def test_a_loop_has_the_losses_gradients_and_dropout_of_its_layers():
+def test_a_loop_has_the_losses_and_gradients_of_its_layers():
     """Of which LoRA has adapted all of the encoder, and two of the decoder."""
     assert_same(jax.value_and_grad, 'mt5', adapted=True, scan_layers=1, remat='dots')
 
 
 def test_rounds_of_two_layers_in_a_stack_that_runs_twice():
-    """The two sides of a dual encoder have dropout of their own; the fifth layer is left over."""
+    """They are the two sides of a dual encoder; the fifth layer is left over."""
     assert_same(lambda loss: loss, 'dual_encoder', scan_layers=2)
+
+
+class Twice(nn.Module):
+    """A loop over two layers of dropout, run twice."""
+
+    @nn.compact
+    def __call__(self, x):
+        layers = [dense.Dropout(0.5, name=name) for name in 'ab']
+        return [loops.run(layers, 1, x, (True,)) for _ in range(2)]
+
+
+def test_each_layer_and_each_run_of_a_loop_has_dropout_of_its_own():
+    params = {name: {'unread': jnp.zeros(())} for name in 'ab'}
+    rngs = {'dropout': jax.random.key(2)}
+    one, other = Twice().apply({'params': params}, jnp.ones(4000), rngs=rngs)
+    kept = [np.mean(x > 0) for x in (one, other, one * other)]
+    np.testing.assert_allclose(kept, [1 / 4, 1 / 4, 1 / 16], atol=0.03)
 
 
 def test_a_loop_without_training_needs_no_key():

@@ -6,14 +6,12 @@ each run: a copy of the parameters, in exchange for which one round of layers is
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from flax import core
-from flax.core.scope import LazyRng
 
 from xlbench.models.dense import IN_LOOP, KEPT
 from xlbench.system import work
@@ -24,9 +22,6 @@ REMAT = {
     # By name: a policy that looks for products does not see into one with a gradient of its own.
     'dots': jax.checkpoint_policies.save_only_these_names(KEPT),
 }
-_RNG = 'dropout'
-# Where a layer draws a dropout mask: the names of the modules down to it, and the how-manieth.
-_Site: TypeAlias = tuple[str | int, ...]
 _Arguments: TypeAlias = tuple[Tree[jax.Array] | bool | None, ...]
 
 
@@ -49,7 +44,7 @@ def run(
     """layer(x, *arguments) for each layer in turn, x being what the one before gave.
 
     Layers whose parameters are alike (LoRA may have adapted only some) form loops; what makes less
-    than two rounds does not. Dropout draws the masks that it draws without loops.
+    than two rounds does not. Dropout draws other masks than without loops.
 
     Args:
       layers: bound, of one class.
@@ -85,72 +80,22 @@ def _loop(
     layers: Sequence[nn.Module], per_round: int, x: jax.Array, arguments: _Arguments
 ) -> jax.Array:
     module = layers[0].clone(parent=None)
-    sites = _sites(layers[0], module, x, arguments)
-    drawn = [site for site in sites if site]
-    of_layers = [
-        (layer.variables['params'], [_key(layer, site) for site in drawn]) for layer in layers
-    ]
+    of_layers = [(layer.variables['params'], _rngs(layer)) for layer in layers]
     # The layers that come first in a round, those that come second, ...
     of_rounds = [
         jax.tree.map(lambda *leaves: jnp.stack(leaves), *of_layers[place::per_round])
         for place in range(per_round)
     ]
 
-    def one_round(x: jax.Array, of_round: list[tuple[Params, list[jax.Array]]]):
-        for params, keys in of_round:
-            with work.setting(IN_LOOP, True), nn.intercept_methods(_drawing(sites, keys)):
-                x = module.apply({'params': params}, x, *arguments)
+    def one_round(x: jax.Array, of_round: list[tuple[Params, dict[str, jax.Array]]]):
+        for params, rngs in of_round:
+            with work.setting(IN_LOOP, True):
+                x = module.apply({'params': params}, x, *arguments, rngs=rngs)
         return x, None
 
     return jax.lax.scan(one_round, x, of_rounds)[0]
 
 
-def _sites(
-    layer: nn.Module, module: nn.Module, x: jax.Array, arguments: _Arguments
-) -> list[_Site | None]:
-    """Each call of dropout in a layer: where it draws its mask, or None where it draws none.
-
-    Args:
-      layer: bound; it then has drawn these masks.
-      module: the same, not bound.
-      x, arguments: of the layer's call.
-    """
-    sites: list[_Site | None] = []
-
-    def note(next_function: Callable, args: tuple, kwargs: dict, context) -> jax.Array:
-        if not isinstance(context.module, nn.Dropout):
-            return next_function(*args, **kwargs)
-        scope = context.module.scope
-        before = scope.rng_counters.get(_RNG, 0)
-        y = next_function(*args, **kwargs)
-        count = scope.rng_counters.get(_RNG, 0)
-        sites.append((*scope.path, count) if count > before else None)
-        return y
-
-    def call(x: jax.Array) -> jax.Array:
-        rngs = {_RNG: jax.random.key(0)} if layer.has_rng(_RNG) else {}
-        with core.bind({'params': layer.variables['params']}, rngs=rngs).temporary() as scope:
-            # A stack that is run twice goes on counting.
-            scope.rng_counters = layer.scope.rng_counters
-            with nn.intercept_methods(note):
-                return module.clone(parent=scope)(x, *arguments)
-
-    jax.eval_shape(call, x)
-    return sites
-
-
-def _key(layer: nn.Module, site: _Site) -> jax.Array:
-    """The key that a bound layer's dropout draws by."""
-    return LazyRng.create(layer.scope.rngs[_RNG], *site).as_jax_rng()
-
-
-def _drawing(sites: Sequence[_Site | None], keys: Sequence[jax.Array]) -> Callable:
-    """Gives the calls of dropout these keys, in the order of the sites."""
-    calls, left = iter(sites), iter(keys)
-
-    def draw(next_function: Callable, args: tuple, kwargs: dict, context) -> jax.Array:
-        if isinstance(context.module, nn.Dropout) and next(calls):
-            kwargs = kwargs | {'rng': next(left)}
-        return next_function(*args, **kwargs)
-
-    return draw
+def _rngs(layer: nn.Module) -> dict[str, jax.Array]:
+    """A key of a bound layer's own for its dropout, another one each time that it is run."""
+    return {'dropout': layer.make_rng('dropout')} if layer.has_rng('dropout') else {}
