@@ -147,10 +147,9 @@ def main(argv: Sequence[str]) -> int:
             'or give --format=jsonl, which replaces it'
         )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
-    most = sum(model.batches.max_programs for model in asked.models)
-    say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
+    say(f'{model.name}: {asked.method}')
     live = bool(args.output) or not sys.stdout.isatty()
-    progress = Progress('answered', unit='texts', more=asked.programs, live=live)
+    progress = Progress('answered', unit='texts', live=live)
     advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
     with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
         if format == 'parquet':
@@ -171,7 +170,7 @@ def main(argv: Sequence[str]) -> int:
                     file.write(show(progress.done, record, answer).encode())
                     file.flush()
         speed = progress.done / max(progress.seconds, 1e-9)
-        say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
+        say(f'{progress.done} texts, {speed:.1f} texts/s')
         if model.num_cut:
             say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
         if inputs.error:
@@ -187,19 +186,12 @@ class _Asked(NamedTuple):
       stream: examples -> the answers to each.
       num_answers: to each.
       method: how they come about, in a word or two.
-      models: all that write or read texts token by token, whose programs are counted.
     """
 
     model: Answering
     stream: Callable[[Iterable[Asked | None]], Iterator[Answered]]
     num_answers: int
     method: str
-    models: Sequence[Model | Classifier | Tagger]
-
-    def programs(self) -> str:
-        """How many programs were compiled, for the end of a line."""
-        count = sum(model.batches.num_programs for model in self.models)
-        return f', {count} programs' if self.models else ''
 
 
 def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) -> _Asked:
@@ -224,18 +216,17 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
             )
         if langs or args.responses:
             model.ready(args.target_lang)
-        return _Asked(model, functools.partial(model.stream, count=count), count, 'retrieval', ())
+        return _Asked(model, functools.partial(model.stream, count=count), count, 'retrieval')
     options = flags.changed(model.options, given)
     reranker = reranking.of_flags(args, sizes)
     if reranker:
         reranker.candidates(options)
-    reverse = [reranker.model] if isinstance(reranker, Mmi) else []
     if langs:
         model.mark(*langs)
-        for other in reverse:
-            other.mark(*reversed(langs))
+        if isinstance(reranker, Mmi):
+            reranker.model.mark(*reversed(langs))
     stream = functools.partial(model.stream, options=options, reranker=reranker)
-    return _Asked(model, stream, options.num_return, options.method, [model, *reverse])
+    return _Asked(model, stream, options.num_return, options.method)
 
 
 def _ask_labels(
@@ -258,7 +249,7 @@ def _ask_labels(
             f'{len(model.labels)} are allowed'
         )
     stream = functools.partial(model.stream, lang=args.source_lang)
-    return _Asked(model, stream, count, f'{kind} of {len(model.labels)} labels', [model])
+    return _Asked(model, stream, count, f'{kind} of {len(model.labels)} labels')
 
 
 def _columns(path: str, format: str) -> list[str]:

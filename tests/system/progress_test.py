@@ -45,10 +45,10 @@ def test_lines_of_bytes_of_what_has_no_end_and_of_time_alone(clock):
     progress.done = 1_300_000_000
     assert progress.line() == 'scan: 1.3GB of 6GB, 40MB/s, 1m58s left'
     count = iter((1, 6))
-    progress = Progress('answered', unit='texts', count=lambda: next(count), more=lambda: ', more')
-    assert progress.line() == 'answered: 1 texts, more'
+    progress = Progress('answered', unit='texts', count=lambda: next(count))
+    assert progress.line() == 'answered: 1 texts'
     clock(2)
-    assert progress.line() == 'answered: 6 texts, 2.5/s, more'
+    assert progress.line() == 'answered: 6 texts, 2.5/s'
     progress = Progress('compiling')
     clock(90)
     assert progress.line() == 'compiling: 1m30s so far'

@@ -259,7 +259,7 @@ class Model(Answerer[Example, list[Prediction]]):
         if kind not in self._programs:
             self._programs[kind] = self._program(kind)
         key = jax.random.key(options.seed)
-        return self.batches.run(self._programs[kind], self._params, arrays, key, copies, kind=kind)
+        return self.batches.run(self._programs[kind], self._params, arrays, key, copies)
 
     def _program(self, options: decoding.Options) -> _Decode:
         ids = self._conventions
@@ -327,7 +327,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 scored[:, 0] = 0
             if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
                 scored[np.arange(rows), scored.sum(axis=1).astype(int) - 1] = 0
-            losses = self.batches.run(self._row_losses, self._params, arrays, kind='losses')
+            losses = self.batches.run(self._row_losses, self._params, arrays)
             begun.append((batch, losses['loss']))
         result = np.zeros(len(pairs))
         for batch, losses in begun:

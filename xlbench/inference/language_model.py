@@ -94,7 +94,7 @@ class LanguageModel(Model):
         for batch, rows, width in self.batches.cut(longest):
             width = min(width, room)
             arrays = self._arrays([examples[i] for i in batch], rows, width, width)
-            nats = self.batches.run(self._token_losses, self._params, arrays, kind='token losses')
+            nats = self.batches.run(self._token_losses, self._params, arrays)
             begun.append((batch, width, nats))
         losses = [np.zeros(0)] * len(examples)
         for batch, width, nats in begun:
@@ -121,7 +121,7 @@ class LanguageModel(Model):
                 arrays['tokens'][row, : len(texts[i])] = texts[i]
                 arrays['segments'][row, : len(texts[i])] = 1
                 arrays['places'][row, : len(places[i])] = places[i]
-            run = self._whole_texts.run(self._states, self._params, arrays, kind='states')
+            run = self._whole_texts.run(self._states, self._params, arrays)
             begun.append((batch, run))
         states = [np.zeros((0, 0))] * len(texts)
         for batch, of_rows in begun:

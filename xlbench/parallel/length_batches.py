@@ -1,7 +1,7 @@
 """Rows of different lengths through compiled programs, in batches of few shapes."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -47,17 +47,6 @@ class LengthBatches:
         multiples = (8 * math.ceil(max_length * part / 8) for part in widths)
         self._widths = sorted({min(width, max_length) for width in multiples})
         self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
-        self._compiled: set[Hashable] = set()
-
-    @property
-    def num_programs(self) -> int:
-        """How many programs were compiled so far."""
-        return len(self._compiled)
-
-    @property
-    def max_programs(self) -> int:
-        """How often one function can come to be compiled."""
-        return len(self._widths) * len(self._rows)
 
     def cut(self, lengths: Mapping[int, int]) -> Iterator[LengthBatch]:
         """Batches of rows, the longest first, from {place of a row: its length}."""
@@ -77,7 +66,6 @@ class LengthBatches:
         params: Params,
         arrays: Mapping[str, np.ndarray],
         *more: object,
-        kind: Hashable = None,
     ) -> Result:
         """Dispatches a program; returns before the devices are done.
 
@@ -86,9 +74,7 @@ class LengthBatches:
           params: on the mesh.
           arrays: this process's rows of a batch, see partitioning.put_batch.
           *more: further arguments of the program.
-          kind: which program it is, where there are several.
         """
-        self._compiled.add((kind, *(array.shape for array in arrays.values())))
         freed_memory.keep_by_peak(self._mesh)
         with partitioning.activate(self._mesh):
             return program(params, partitioning.put_batch(arrays, self._mesh), *more)

@@ -62,16 +62,6 @@ class TextEncoder:
         # Every process has all results, and no other program has to gather them.
         self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
 
-    @property
-    def num_programs(self) -> int:
-        """Counts the programs that were compiled so far."""
-        return self._batches.num_programs
-
-    @property
-    def max_programs(self) -> int:
-        """Counts the programs that it may come to compile."""
-        return self._batches.max_programs
-
     def __call__(
         self,
         params: Params,

@@ -43,7 +43,6 @@ class Progress:
         unit: str = '',
         *,
         count: Callable[[], int] | None = None,
-        more: Callable[[], str] = str,
         active: bool = True,
         live: bool = True,
     ):
@@ -54,12 +53,11 @@ class Progress:
           total: how much there is to do; 0 if nobody knows.
           unit: of what is counted: 'texts'; 'B' for bytes; '' if nothing is counted but time.
           count: gives how much is done, in place of `add`; called in a thread.
-          more: gives the end of the line; called in a thread.
           active: False to say nothing, as in all processes of a run but the first.
           live: False for plain lines on a terminal, too, where others write to it without `print`.
         """
         self.total, self.done = total, 0
-        self._what, self._unit, self._count, self._more = what, unit, count, more
+        self._what, self._unit, self._count = what, unit, count
         self._active = active
         self._live = live and sys.stderr.isatty() and os.environ.get('TERM') != 'dumb'
         self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
@@ -105,7 +103,7 @@ class Progress:
         now = time.monotonic()
         self.done = self.done if self._count is None else self._count()
         if not self._unit:
-            return f'{self._what}: {duration(self.seconds)} so far{self._more()}'
+            return f'{self._what}: {duration(self.seconds)} so far'
         if self._first is None and self.done > self._skipped:
             self._first = self.done, now
         parts = [f'{self._what}: {self._number(self.done)}']
@@ -117,7 +115,7 @@ class Progress:
             parts.append(f'{self._number(speed)}/s')
             if self.total:
                 parts.append(f'{duration(max(self.total - self.done, 0) / speed)} left')
-        return ', '.join(parts) + self._more()
+        return ', '.join(parts)
 
     def _number(self, number: float) -> str:
         if self._unit == 'B':
