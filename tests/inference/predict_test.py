@@ -89,7 +89,6 @@ def evaluated(tiny_run, task):
 
 
 def programs(model):
-    """How many programs it has compiled."""
     return sum(program._cache_size() for program in model._programs.values())
 
 

@@ -54,8 +54,7 @@ def test_a_loop_has_the_losses_and_gradients_of_its_layers():
     assert_same(jax.value_and_grad, 'mt5', adapted=True, scan_layers=1, remat='dots')
 
 
-def test_rounds_of_two_layers_in_a_stack_that_runs_twice():
-    """They are the two sides of a dual encoder; the fifth layer is left over."""
+def test_rounds_of_two_layers_and_one_left_over_in_a_stack_that_runs_twice():
     assert_same(lambda loss: loss, 'dual_encoder', scan_layers=2)
 
 
