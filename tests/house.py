@@ -13,7 +13,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (3546, 26),
-    'chains': (679, 4),
+    'chains': (677, 4),
     'config': (1969, 9),
     'configs': (2111, 20),
     'data': (12186, 54),
@@ -22,7 +22,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'evaluators': (1553, 7),
     'fewshot': (6458, 26),
     'huggingface': (4035, 25),
-    'inference': (3756, 16),
+    'inference': (3738, 16),
     'interactive': (638, 4),
     'jobs': (529, 5),
     'judgement': (1574, 9),
@@ -44,7 +44,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tools': (6824, 39),
     'tracking': (710, 6),
     'training': (4673, 28),
-    'translation': (1474, 11),
+    'translation': (1469, 11),
     'zoo': (510, 4),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.

@@ -4,5 +4,3 @@
   running  a chain at work: outputs of stages are files, signed by what made them
   command  `xlbench translate chain`
 """
-
-__all__ = ['command', 'running', 'stages']

@@ -16,21 +16,3 @@
   cards             its model card, with how it is used
   trimming          writes such a folder again with a part of its vocabulary
 """
-
-__all__ = [
-    'answer_lines',
-    'answering',
-    'cards',
-    'dialogue_annotator',
-    'exported',
-    'exporting',
-    'generator',
-    'importing',
-    'labeller',
-    'language_model',
-    'loading',
-    'reranking',
-    'retriever',
-    'sentence_encoder',
-    'trimming',
-]

@@ -11,8 +11,3 @@
   round_trips  texts there and back, and how much of each comes back
   records      files of texts, JSONL or TSV, with some of their fields translated
 """
-
-__all__ = [
-    'engines', 'jobs', 'memory', 'neural', 'programs', 'records', 'round_trips', 'servers',
-    'tables', 'templates',
-]  # fmt: skip
