@@ -16,7 +16,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'chains': (677, 4),
     'config': (1969, 9),
     'configs': (2111, 20),
-    'data': (12186, 54),
+    'data': (12179, 54),
     'decoding': (1206, 10),
     'dialogues': (447, 4),
     'evaluators': (1553, 7),

@@ -7,12 +7,11 @@ It reads TMX, tables with TABs (pairs.tsv:2,1 has the source text in its second 
 files whose lines belong together, all of them also packed (.gz). It says what each rule dropped.
 """
 
-import sys
 from collections.abc import Sequence
 
 from xlbench.data import bitext
-from xlbench.system import errors
 from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.flags import whole
 
 FLAGS = (
     flag('inputs', 'FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE', nargs='+', metavar='INPUT'),
@@ -25,15 +24,13 @@ FLAGS = (
         bitext.Rules.max_ratio, metavar='N', type=float,
     ),
     flag('--any_language', 'keep texts in other languages', False),
-    flag('--workers', 'processes (default: 1)', 1, metavar='N'),
+    flag('--workers', 'processes (default: 1)', 1, metavar='N', type=whole(1)),
 )  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     flags = CommandLine('data clean', __doc__, FLAGS).parse(argv[1:])
-    if flags.workers < 1:
-        raise errors.UserError(f'--workers is {flags.workers}; give 1 or more')
     rules = bitext.Rules(
         flags.source_lang,
         flags.target_lang,
@@ -42,11 +39,7 @@ def main(argv: Sequence[str]) -> int:
         identify=not flags.any_language,
     )
     inputs = [bitext.Input.parse(text) for text in flags.inputs]
-    try:
-        report = bitext.clean(inputs, flags.output, rules, flags.workers)
-    except KeyboardInterrupt:
-        print(f'error: stopped by Ctrl-C; {flags.output} is not written', file=sys.stderr)
-        return 130
+    report = bitext.clean(inputs, flags.output, rules, flags.workers)
     for line in report.lines():
         print(line)
     print(f'-> {flags.output}, and {flags.output}.about.json')
