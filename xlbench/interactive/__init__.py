@@ -18,5 +18,3 @@ imports them when one of them is used first.
   data      lists tasks; reads examples and batches
   runs      a run, and a sweep of few-shot transfer
 """
-
-__all__ = ['calling', 'data', 'runs']

@@ -23,9 +23,3 @@
   comparisons  differences between the systems of a section
   statistics  tests of differences and their tables, intervals, correlations
 """
-
-__all__ = [
-    'adding', 'command_lines', 'comparisons', 'costs', 'documents', 'drawing', 'layout',
-    'leaderboard', 'lengths', 'notes', 'page', 'paper_tables', 'predictions', 'printed',
-    'render', 'results', 'scored', 'screen', 'sections', 'statistics', 'systems', 'tables',
-]  # fmt: skip

@@ -3,5 +3,3 @@
   entries  from folders to experiments: what was run, what it took, what it scores
   page     experiments as a page of Markdown
 """
-
-__all__ = ['entries', 'page']

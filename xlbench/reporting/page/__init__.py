@@ -7,5 +7,3 @@
   plots     ranks of systems, maps of languages, learning curves
   examples  the texts that the browser of examples shows
 """
-
-__all__ = ['document', 'examples', 'overview', 'plots', 'style', 'template']

@@ -7,5 +7,3 @@
   plots    figures of scores
   making   the tables and figures that are asked for, by their numbers, and their files
 """
-
-__all__ = ['board', 'judged', 'making', 'plots', 'ratings', 'scores']
