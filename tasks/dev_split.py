@@ -90,12 +90,6 @@ def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
     """{row: pair} of a dev set."""
     pairs = {}
     for record in _records(task, lang, 'validation', fewshot.files(task, lang, 'validation')):
-        if record['uid'].startswith('tfds/'):
-            raise errors.UserError(
-                f'the dev set of {task} in {lang} is that of TensorFlow Datasets, which has lost '
-                'its order, so that nobody knows the few shots in it; take the official file, or '
-                "XTREME's"
-            )
         pairs[labelled.Uid.parse(record['uid']).row(task)] = record
     return pairs
 

@@ -18,8 +18,8 @@ named, the first that is there:
          test        udpos/test-de.tsv                   udpos/de_*-ud-test.conllu
   panx   as udpos    panx/train-de.tsv                   panx/de_*-ud-train.iob2
 
-tasks/dev_split makes training and test files of xnli and pawsx from dev files alone. Where none
-of them is there, what TensorFlow Datasets hosts below <data root>/tfds: see
+tasks/dev_split makes training and test files of xnli and pawsx from dev files alone. Where no file
+of udpos or panx is there, what TensorFlow Datasets hosts below <data root>/tfds is read: see
 tasks/xtreme.py, which also downloads it.
 
 The files of the last column with a language behind a - are those of google-research/xtreme; test

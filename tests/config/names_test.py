@@ -122,7 +122,7 @@ SLIPS = {
     'xlbench.data buckets chekc x': "unknown command 'chekc'; nearest: check",
     'xlbench.data mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
     'xlbench.data mtg_build build --output=x --engine=apertium --tg=x.csv': 'no file x.csv',
-    'xlbench.data xtreme --task=xnil': "'xnil'; nearest: xnli",
+    'xlbench.data xtreme --task=pnax': "'pnax'; nearest: panx",
 }
 
 

@@ -43,7 +43,7 @@ WORK = {
         'build --sg=roc.csv --engine=command:cat --languages=de --sizes=0,0,0 --output=mtg', 0,
         'mtg/mtg/sg/de/rough_train.src',
     ),
-    'tasks.xtreme': ('--task=xnil', 2, "unknown task 'xnil'; nearest: xnli"),
+    'tasks.xtreme': ('--task=pnax', 2, "unknown task 'pnax'; nearest: panx"),
     'triples': ('one.json --tagger=./none', 2, '--tagger: there is no folder ./none'),
 }  # fmt: skip
 

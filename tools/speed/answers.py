@@ -38,7 +38,7 @@ PROGRAMS = {
     'data buckets': 'chekc x',
     'data mrs_build': 'nothing.zst --output=out',
     'data mtg_build': 'build --engine=apertium --tg=x.csv --output=out',
-    'data xtreme': '--task=xnil',
+    'data xtreme': '--task=pnax',
 }
 
 
