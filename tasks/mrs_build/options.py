@@ -51,14 +51,14 @@ class Options:
     response_pairs: str
     max_bad: float
     partitions: int
-    num_languages: int = 0
-    min_pairs: int = 0
-    split_by: str = 'thread'
-    toxic_label: str = 'toxic'
-    engine: Template | None = None
-    mt_languages: tuple[str, ...] = ()
-    mt_pairs: int = 0
-    mt_valid_pairs: int = 0
+    num_languages: int
+    min_pairs: int
+    split_by: str
+    toxic_label: str
+    engine: Template | None
+    mt_languages: tuple[str, ...]
+    mt_pairs: int
+    mt_valid_pairs: int
 
     @property
     def translated_languages(self) -> tuple[str, ...]:
@@ -83,16 +83,18 @@ class Options:
 STEPS = {
     'scan': ('dumps', 'partitions'),
     'pair': ('languages', 'language_model', 'min_confidence', 'english_years'),
-    'split': ('toxicity', 'max_toxicity', 'strict_toxicity', 'max_strict_toxicity'),
+    'split': (
+        'toxicity', 'toxic_label', 'max_toxicity', 'strict_toxicity', 'max_strict_toxicity',
+        'split_by',
+    ),
     'publish': ('min_count', 'max_responses', 'response_pairs'),
-}
+}  # fmt: skip
 
 
 def settings(options: Options) -> Settings:
     """The settings that decide about the files of each step, by the names of flags.
 
-    Neither folders nor the order of dumps nor the number of workers are among it. Flags that came
-    with later versions are among it where they are not at their defaults.
+    Neither folders nor the order of dumps nor the number of workers are among it.
     """
     dumps = sorted(map(dump_name, options.dumps))
     if len(set(dumps)) < len(dumps):
@@ -113,10 +115,6 @@ def settings(options: Options) -> Settings:
     if not options.languages:
         largest = {name: getattr(options, name) for name in ('num_languages', 'min_pairs')}
         of_steps['split'] |= largest
-    if options.split_by != 'thread':
-        of_steps['split']['split_by'] = options.split_by
-    if any(map(_is_classifier, (options.toxicity, options.strict_toxicity))):
-        of_steps['split']['toxic_label'] = options.toxic_label
     return of_steps
 
 
@@ -141,13 +139,11 @@ def translated_settings(options: Options) -> Settings:
     }
 
 
-def _is_classifier(spec: str) -> bool:
-    return bool(spec) and not plugins.is_function(spec)
-
-
 def _scorer(spec: str) -> str:
     """A function by its name, a classifier by a hash of its contents."""
-    return f'classifier {plugins.model_digest(spec)[:16]}' if _is_classifier(spec) else spec
+    if not spec or plugins.is_function(spec):
+        return spec
+    return f'classifier {plugins.model_digest(spec)[:16]}'
 
 
 def _identifier(spec: str) -> str:

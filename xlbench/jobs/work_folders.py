@@ -40,11 +40,7 @@ def begin(
         with open(path, encoding='utf-8') as file:
             before = json.load(file)
     except FileNotFoundError:
-        # Earlier versions had a visible lock, and visible parts of files.
-        others = [
-            n for n in os.listdir(folder) if n[0] != '.' and n != 'lock' and n[-5:] != '.part'
-        ]
-        if others:
+        if others := [name for name in os.listdir(folder) if name[0] != '.']:
             raise UserError(
                 f'{folder} holds {min(others)!r} but no build; name another --work'
             ) from None
