@@ -78,25 +78,17 @@ def paper(scenario: Scenario, official: bool = False) -> ConfigDict:
       scenario: what is trained and scored.
       official: whether oddities of the official code are repeated, see above.
     """
-    c = clidsum_summariser.public('mbart')
+    batch_size, warmup = 4, 500
+    optimizer = dict(name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=warmup)
+    c = clidsum_summariser.in_epochs('mbart', scenario, batch_size, optimizer)
     # So few rows cannot be spread over many devices, which share each layer instead.
     c.mesh.update(data=1, fsdp=1, tensor=-1)
-    batch_size, lengths = 4, dict(inputs=1024, targets=128)
-    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
-    epoch = recipes.epoch_steps(scenario, batch_size)
-    steps, warmup = 20 * epoch, 500
-    optimizer = dict(name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=warmup)
     if official:  # krystalan/ClidSum, run_XMediaSum40k.py: 20,000 examples, whatever there are.
         whole = 20 * 20_000 // batch_size
-        optimizer['final_fraction'] = max(0, whole - steps) / (whole - warmup)
-    c.stages = dict(train=scenario.stage(steps, optimizer))
-    decoding = dict(clidsum_summariser.DECODING)
-    if official:  # Its 128 tokens begin with the language's mark, which starts the decoder alone.
+        late = max(0, whole - c.stages.train.num_steps) / (whole - warmup)
+        c.stages.train.optimizer.final_fraction = late
+        # Its 128 tokens begin with the language's mark, which starts the decoder alone.
         c.objective.decoder_start = 'language'
-        decoding |= dict(max_length=127, early_stopping=True)
-    test = dict(decode=True, num_examples=0, decoding=decoding)
-    recipes.evaluate(c, scenario, epoch, recipes.LOSS, test=test, batch_size=8, lengths=lengths)
-    if official:
+        c.evals.test.decoding.update(max_length=127, early_stopping=True)
         c.best.score = ''  # The last weights.
-    c.baselines = recipes.SUMMARY_BASELINES
     return c

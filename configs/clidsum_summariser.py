@@ -143,7 +143,7 @@ def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
 
 
 def paper(model: str, scenario: Scenario) -> ConfigDict:
-    """The paper's setting for models of its pipelines: 20 epochs, and a beam of 5.
+    """The paper's setting for models of its pipelines (appendix A.3).
 
     Args:
       model: key of MODELS, but none of _AUTHORS.
@@ -151,14 +151,19 @@ def paper(model: str, scenario: Scenario) -> ConfigDict:
     """
     task = parse_task(scenario.select[0]).task
     batch_size, learning_rate = next(row for name, row in _SETTINGS.items() if name in task)
+    optimizer = recipes.adamw(learning_rate, 0, weight_decay=0.0)
+    return in_epochs(model, scenario, batch_size, optimizer)
+
+
+def in_epochs(
+    model: str, scenario: Scenario, batch_size: int, optimizer: dict[str, object]
+) -> ConfigDict:
+    """Trains for 20 epochs, and decodes with a beam of 5, as all of the paper's own models do."""
     lengths = dict(inputs=1024, targets=128)
     c = public(model)
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     epoch = recipes.epoch_steps(scenario, batch_size)
-    optimizer = dict(name='adamw', learning_rate=learning_rate, schedule='linear', clip_norm=1.0)
-    c.stages = dict(
-        train=scenario.stage(_EPOCHS * epoch, optimizer | dict(weight_decay=0.0, warmup_steps=0))
-    )
+    c.stages = dict(train=scenario.stage(_EPOCHS * epoch, optimizer))
     test = dict(decode=True, num_examples=0, decoding=dict(DECODING))
     recipes.evaluate(c, scenario, epoch, recipes.LOSS, test=test, batch_size=8, lengths=lengths)
     c.baselines = recipes.SUMMARY_BASELINES
@@ -173,8 +178,7 @@ def authors(model: str, scenario: Scenario) -> ConfigDict:
     is_long = 'xmediasum40k' in scenario.select[0]
     c.batches = recipes.unpacked(24 if is_long else 160, lengths, length_buckets=4, equal_rows=True)
     c.accumulate = 8
-    optimizer = dict(name='adamw', learning_rate=3e-5, schedule='linear', warmup_steps=warmup)
-    optimizer |= dict(clip_norm=0.1, weight_decay=0.01)
+    optimizer = recipes.adamw(3e-5, warmup, clip_norm=0.1, weight_decay=0.01)
     if model == 'mvbart':
         optimizer |= dict(faster=('view_weights/.*',), faster_by=1000.0)
     c.stages = dict(train=scenario.stage(5_000, optimizer))
