@@ -136,51 +136,29 @@ def register_dialogue_tasks(
     if not separator.strip(' '):
         raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
 
-    dialogues = _Dialogues(name, files, read_file, part_of, drop_seen)
-    source = RecordSource(
-        dialogues.read,
-        dialogues.patterns,
-        tuple(files),
-        REPLY_FIELDS,
-        source_lang=lang,
-        target_lang=lang,
-        hint=hint,
-    )
-    return add_reply_tasks(name, lang, source, metrics, headline)
+    def patterns(split: str) -> list[str]:
+        """The files of a split, then those whose pairs it must not have."""
+        seen = drop_seen and split != 'train' and 'train' in files
+        return [files[split], files['train']] if seen else [files[split]]
 
+    def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
+        for path in paths:
+            for record in read_file(path):
+                bad = isinstance(record, readers.BadRecord)
+                if bad or part_of is None or part_of(split, int(record['dialogue'])):
+                    yield record
 
-@dataclasses.dataclass(frozen=True)
-class _Dialogues:
-    """Files of dialogues as pairs; see `register_dialogue_tasks`.
-
-    Attributes:
-      read_file: a path -> its pairs, with the number of their `dialogue`.
-    """
-
-    name: str
-    files: DialogueFiles
-    read_file: Callable[[str], Iterator[readers.Item]]
-    part_of: Callable[[str, int], bool] | None
-    drop_seen: bool
-
-    def patterns(self, split: str) -> list[str]:
-        """Returns what a split is read from: its files, then those whose pairs it must not have."""
-        seen = self.drop_seen and split != 'train' and 'train' in self.files
-        return [self.files[split], self.files['train']] if seen else [self.files[split]]
-
-    def read(self, split: str, *paths: str) -> Iterator[readers.Item]:
-        count, *others = [len(readers.find(below_root(path))) for path in self.patterns(split)]
+    def read(split: str, *paths: str) -> Iterator[readers.Item]:
+        count, *others = [len(readers.find(below_root(path))) for path in patterns(split)]
         if count + sum(others) != len(paths):
-            raise errors.UserError(
-                f'the files of {self.name} changed before split {split!r} was read'
-            )
+            raise errors.UserError(f'the files of {name} changed before split {split!r} was read')
         seen = set()
-        for record in self._pairs('train', paths[count:]):
+        for record in pairs('train', paths[count:]):
             if not isinstance(record, readers.BadRecord):
                 seen.add(_letters(record))
             elif record.fatal:  # What else is wrong there, reading 'train' reports.
                 yield record
-        for record in self._pairs(split, paths[:count]):
+        for record in pairs(split, paths[:count]):
             if isinstance(record, readers.BadRecord):
                 yield record
             elif record['message'] == SILENCE:
@@ -190,12 +168,10 @@ class _Dialogues:
             else:
                 yield PAIR | {key: record[key] for key in ('message', 'reply')}
 
-    def _pairs(self, split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
-        for path in paths:
-            for record in self.read_file(path):
-                bad = isinstance(record, readers.BadRecord)
-                if bad or self.part_of is None or self.part_of(split, int(record['dialogue'])):
-                    yield record
+    source = RecordSource(
+        read, patterns, list(files), REPLY_FIELDS, source_lang=lang, target_lang=lang, hint=hint
+    )
+    return add_reply_tasks(name, lang, source, metrics, headline)
 
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:
