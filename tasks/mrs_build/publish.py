@@ -83,7 +83,7 @@ def publish(
             contents = _contents(options, split, name)
             kind, lang = name.split('/')
             if kind == 'replies':
-                others = list(dict.fromkeys(_lines(translated.contents(lang, RESPONSES))))
+                others = list(dict.fromkeys(_lines(_data(translated.get((lang, RESPONSES), ())))))
                 chosen = _responses(options, contents, lang, others, stats)
                 valid = _contents(options, split, f'valid/{lang}')
                 _write_responses(str(part), lang, chosen, valid, stats)
@@ -101,7 +101,11 @@ def publish(
 def _contents(options: Options, split: Sequence[str], name: str) -> Iterator[bytes]:
     """The lines of a key, of all partitions."""
     number = pairs.keys(options.languages).index(name)
-    return (shards.data(path, number) for path in split)
+    return _data(split, number)
+
+
+def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
+    return (shards.data(path, key) for path in paths)
 
 
 def _responses(
@@ -166,13 +170,13 @@ def _write_translated(folder: str, lang: str, translated: Translated, stats: Sta
     """Writes the translated pairs of a language, and counts them."""
     untranslated = 0
     for part in ('train', 'valid'):
-        contents = translated.contents(lang, part)
-        _write(os.path.join(folder, f'mt_{part}', lang, 'pairs.tsv'), contents)
-        counts = translated.counts(lang, part)
+        paths = translated.get((lang, part), ())
+        _write(os.path.join(folder, f'mt_{part}', lang, 'pairs.tsv'), _data(paths))
+        counts = shards.total(paths)
         stats['languages'][lang][f'mt_{part}'] = counts['translated']
         untranslated += counts['untranslated']
     stats['languages'][lang]['untranslated pairs'] = untranslated
-    of_responses = translated.counts(lang, RESPONSES)
+    of_responses = shards.total(translated.get((lang, RESPONSES), ()))
     stats['languages'][lang]['untranslated responses'] = of_responses['untranslated']
 
 

@@ -16,7 +16,7 @@ import collections
 import functools
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import benchmarks, jobs
@@ -29,6 +29,7 @@ from xlbench.translation.engines import Failure
 BLOCK = 1024  # Pairs or responses of a job.
 RESPONSES = 'responses'
 Rows = list[tuple[str, ...]]  # The columns of lines.
+Translated = Mapping[tuple[str, str], Sequence[str]]  # Language and part -> its files, in order.
 
 
 class Block(NamedTuple):
@@ -57,32 +58,6 @@ class Block(NamedTuple):
         return os.path.join(options.work, options_lib.step(lang), self.part, name)
 
 
-class Translated:
-    """Texts that are translated into each language.
-
-    Args:
-      options: of the build.
-      blocks: all of it.
-    """
-
-    def __init__(self, options: Options, blocks: Sequence[Block]):
-        self._options, self._blocks = options, blocks
-
-    def contents(self, lang: str, part: str) -> Iterator[bytes]:
-        """The lines of 'train', 'valid' or 'responses', with their line ends."""
-        for path in self._paths(lang, part):
-            yield shards.data(path, 0)
-
-    def counts(self, lang: str, part: str) -> collections.Counter[str]:
-        """Counts of `part` in a language: translated, and untranslated."""
-        return shards.total(self._paths(lang, part))
-
-    def _paths(self, lang: str, part: str) -> list[str]:
-        if lang not in self._options.translated_languages:
-            return []
-        return [block.path(self._options, lang) for block in self._blocks if block.part == part]
-
-
 def check(options: Options) -> None:
     """Raises UserError for languages that cannot be translated into."""
     for lang in options.translated_languages:
@@ -109,9 +84,9 @@ def translate(
       responses: the English response set.
       engine: runs the jobs.
     """
-    blocks = _blocks(options, split, len(responses))
     if not options.translated_languages:
-        return Translated(options, blocks)
+        return {}
+    blocks = _blocks(options, split, len(responses))
     of_responses = [block for block in blocks if block.part == RESPONSES]
     texts = {block: responses[block.start :][: block.size] for block in of_responses}
     made = {
@@ -124,13 +99,14 @@ def translate(
         print(
             f'translate: {cut:,} texts were longer than the model reads, and cut', file=sys.stderr
         )
-    return Translated(options, blocks)
+    translated: dict[tuple[str, str], list[str]] = {}
+    for path, (lang, block, _) in made.items():
+        translated.setdefault((lang, block.part), []).append(path)
+    return translated
 
 
 def _blocks(options: Options, split: Sequence[str], num_responses: int) -> list[Block]:
     """All jobs of a language, in the order of their lines."""
-    if options.engine is None:
-        return []
     sizes = []
     for part, limit in (('train', options.mt_pairs), ('valid', options.mt_valid_pairs)):
         counts = [shards.counts(path)[f'pairs/{part}/{ENGLISH}'] for path in split]
