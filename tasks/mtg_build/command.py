@@ -17,8 +17,8 @@ another model or file. --unit=sentence translates long texts sentence by sentenc
 
 The overlap of a text is the share of its words and other signs that come back. An example is left
 out if one of its texts has an overlap below --threshold in one of the languages. The command
-prints how many examples stay at each of --thresholds, as Table 6 of the paper. What stays is the
-split rough_train, parallel in all languages:
+prints how many examples stay at the thresholds of the paper's Table 6; what stays at others is in
+rough_train.about.json. What stays is the split rough_train, parallel in all languages:
 
   DATA/mtg/qg/en/rough_train.src, .trg        and so on: the files that tasks/mtg.py reads
   DATA/mtg/qg/rough_train.about.json          inputs, engines, settings, counts, hashes
@@ -101,7 +101,7 @@ def _build(args: argparse.Namespace) -> int:
     for options in every:
         engine = jobs.of_flags(args, options.work, 1)
         abouts[options.task] = _built(options, args.redo, engine)
-    print(publishing.table(abouts, args.thresholds))
+    print(publishing.table(abouts))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
 
@@ -206,13 +206,6 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(','))
 
 
-def _thresholds(text: str) -> tuple[float, ...]:
-    values = tuple(share(part) for part in text.split(','))
-    if any(round(value, 2) != value for value in values):
-        raise argparse.ArgumentTypeError(f'{text!r}: a threshold has at most two decimals')
-    return values
-
-
 def _sizes(text: str) -> tuple[int, int, int]:
     sizes = tuple(map(whole(0), text.split(',')))
     if len(sizes) != len(correcting.SPLITS):
@@ -256,10 +249,6 @@ _BUILD = (
     flag('--unit', 'translate texts or sentences', 'text', choices=round_trips.UNITS),
     flag('--ngram', 'length of n-grams', 1, choices=(1, 2, 3, 4)),
     flag('--threshold', 'least overlap of rough data', 0.5, type=share),
-    flag(
-        '--thresholds', 'of the table; default: 0,0.3,0.4,0.5,0.6', (0.0, 0.3, 0.4, 0.5, 0.6),
-        type=_thresholds,
-    ),
     flag(
         '--sizes', f'default: {",".join(map(str, _SIZES))}; 0,0,0: no sample', _SIZES, type=_sizes,
     ),

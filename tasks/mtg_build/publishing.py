@@ -217,15 +217,14 @@ def _filtered(options: Options, counts: originals.Counts, folder: str) -> About:
     return about
 
 
-def table(abouts: Mapping[str, About], chosen: Sequence[float]) -> str:
+def table(abouts: Mapping[str, About]) -> str:
     """Table 6 of arXiv:2108.07140 for your own data: how many examples stay at each threshold.
 
     Args:
       abouts: task -> what made its rough data.
-      chosen: thresholds with at most two decimals.
     """
     made = []
-    for threshold in chosen:
+    for threshold in (0, 0.3, 0.4, 0.5, 0.6):
         kept = [(about.kept[f'{threshold:g}'], about.kept['0']) for about in abouts.values()]
         cells = [Cell(text=f'{n:,} ({100 * n / max(whole, 1):.1f} %)') for n, whole in kept]
         made.append(TableRow(f'{threshold:g}', 'data', tuple(cells)))
