@@ -8,7 +8,7 @@ r"""Builds MTG from English texts by round-trip translation (arXiv:2108.07140, 3
 `build` reads English stories, questions and headlines: the CSV of ROCStories, the JSON of SQuAD
 1.1, JSON lines with `article` (or `content`, as in ByteCup) and `title`, or rows of JSONL, JSON,
 CSV, TSV or Parquet with the columns story and ending, passage, answer and question, article and
-title. Other names of columns are given in that order: --tg_columns=text,headline.
+title.
 
 Each text is translated into each language and back, by any engine of xlbench.translate: `apertium`,
 'command:my_engine --from={source} --to={target}', the address of a server, file:PATH, or a model.
@@ -107,13 +107,7 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace, task: str, template: Template) -> Options:
-    """The options of one task; UserError if its files are not there, or columns are missing."""
-    columns, fields = getattr(args, f'{task}_columns'), KINDS[task].fields
-    if columns and len(columns) != len(fields):
-        raise UserError(
-            f'--{task}_columns={",".join(columns)}; name {len(fields)}: those of '
-            f'{", ".join(fields)}'
-        )
+    """The options of one task; UserError if its files are not there."""
     for path in (*getattr(args, task), *getattr(args, f'{task}_held_out')):
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
@@ -121,7 +115,6 @@ def _options(args: argparse.Namespace, task: str, template: Template) -> Options
         'task': task,
         'originals': tuple(getattr(args, task)),
         'held_out': tuple(getattr(args, f'{task}_held_out')),
-        'columns': columns,
         'spare': args.spare if sum(args.sizes) else 0,
         'seed': args.sample_seed,
         'engine': template,
@@ -202,10 +195,6 @@ def _annotation(args: argparse.Namespace, task: str) -> Annotation:
     )
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(','))
-
-
 def _sizes(text: str) -> tuple[int, int, int]:
     sizes = tuple(map(whole(0), text.split(',')))
     if len(sizes) != len(correcting.SPLITS):
@@ -234,7 +223,6 @@ _ORIGINALS = tuple(
     (
         flag(f'--{task}', ', '.join(kind.fields), [], nargs='+', metavar='FILE'),
         flag(f'--{task}_held_out', 'files of the sample', [], nargs='+', metavar='FILE'),
-        flag(f'--{task}_columns', 'their columns', (), type=_words, metavar='NAMES'),
     )
     for task, kind in KINDS.items()
 )

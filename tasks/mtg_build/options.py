@@ -20,7 +20,6 @@ class Options:
       task: of originals.KINDS.
       originals: English files.
       held_out: those that the sample is of; empty: the originals.
-      columns: of the files' fields; empty: those of known files.
       max_bad: share of the examples that may be bad.
       sizes: of train, validation and test.
       spare: how many more examples people shall correct, in place of those that they leave out.
@@ -39,7 +38,6 @@ class Options:
     task: str
     originals: tuple[str, ...]
     held_out: tuple[str, ...]
-    columns: tuple[str, ...]
     max_bad: float
     sizes: tuple[int, int, int]
     spare: int
@@ -66,7 +64,6 @@ def settings(options: Options, identities: Mapping[str, tuple[str, str]]) -> Set
     read: dict[str, Setting] = {
         options.task: _named(options.originals),
         f'{options.task}_held_out': _named(options.held_out),
-        f'{options.task}_columns': list(options.columns),
         'max_bad': options.max_bad,
         'sizes': list(options.sizes),
         'spare': options.spare,

@@ -7,8 +7,8 @@ Originals are the files of stories, questions and headlines that MTG is made of:
   tg   JSON lines of articles, as ByteCup has them          ('article', 'title')
   summ documents and summaries, in version 2 alone          ('text', 'summary')
 
-or rows of JSONL, JSON, CSV, TSV or Parquet whose keys are the names of the fields, or those that
---sg_columns and so on name. White space of a text, line ends and all, becomes single spaces.
+or rows of JSONL, JSON, CSV, TSV or Parquet whose keys are the names of the fields. White space of a
+text, line ends and all, becomes single spaces.
 
   WORK/read/rough/000000.jsonl.gz     ["passage", "answer", "question"], some hundred a file
   WORK/read/sample/000000.jsonl.gz    likewise, in the order in which splits are filled
@@ -88,7 +88,6 @@ class Originals:
     Args:
       task: of KINDS.
       paths: the files, packed (.gz) or not.
-      columns: names of the columns of the fields; by default those of a known file.
       max_bad: share of the examples that may be bad, 0 to 1.
 
     Attributes:
@@ -97,9 +96,8 @@ class Originals:
       num_repeated: examples of the last reading that were there before.
     """
 
-    def __init__(self, task: str, paths: Sequence[str], columns: Sequence[str], max_bad: float):
-        self._task, self._paths, self._columns = task, paths, tuple(columns)
-        self._max_bad = max_bad
+    def __init__(self, task: str, paths: Sequence[str], max_bad: float):
+        self._task, self._paths, self._max_bad = task, paths, max_bad
         self.num_read = self.num_bad = self.num_repeated = 0
 
     def __iter__(self) -> Iterator[Example]:
@@ -131,16 +129,21 @@ class Originals:
 
     def _read(self, path: str) -> Iterator[Example | BadRecord]:
         unpacked = path.removesuffix('.gz')
-        if self._task == 'qg' and not self._columns and unpacked.endswith('.json'):
+        if self._task == 'qg' and unpacked.endswith('.json'):
             for record in readers.read_squad(path):
                 if isinstance(record, BadRecord):
                     yield record
                 else:
                     yield _clean([record['context'], record['answer'], record['question']])
             return
-        kind = KINDS[self._task]
         layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
-        columns, make = self._layout(path, kind, layout)
+        layouts = KINDS[self._task].layouts.items()
+        known = (
+            (columns, make)
+            for columns, make in layouts
+            if not isinstance(next(rows.read(path, columns, layout), None), BadRecord)
+        )
+        columns, make = next(known, next(iter(layouts)))  # Whose complaint names the fields.
 
         def example(_: int, values: rows.Values) -> Iterator[Example]:
             texts = _clean([rows.text(values[key], key) for key in columns])
@@ -149,17 +152,6 @@ class Originals:
             yield make(texts)
 
         yield from readers.convert(path, rows.read(path, columns, layout), example)
-
-    def _layout(
-        self, path: str, kind: Kind, layout: Layout
-    ) -> tuple[tuple[str, ...], Callable[[Sequence[str]], Example]]:
-        """The columns of a file, and what makes an example of them."""
-        if self._columns:
-            return self._columns, tuple
-        for columns, make in kind.layouts.items():
-            if not isinstance(next(rows.read(path, columns, layout), None), BadRecord):
-                return columns, make
-        return next(iter(kind.layouts.items()))  # Whose complaint names the fields.
 
 
 def _clean(texts: Sequence[str]) -> Example:
@@ -270,10 +262,10 @@ def read_examples(path: str) -> Iterator[Example]:
 
 
 def _read(options: Options, folder: str) -> Counts:
-    originals = Originals(options.task, options.originals, options.columns, options.max_bad)
+    originals = Originals(options.task, options.originals, options.max_bad)
     held_out = originals
     if options.held_out:
-        held_out = Originals(options.task, options.held_out, options.columns, options.max_bad)
+        held_out = Originals(options.task, options.held_out, options.max_bad)
     sizes = (*options.sizes, options.spare)
     with Progress(f'read {options.task}', unit='examples') as progress:
 

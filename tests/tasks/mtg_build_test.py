@@ -274,7 +274,6 @@ def test_texts_that_are_not_translated_are_counted(tmp_path, capsys):
         ('{"article": "A", "title": "T"}\n{"article": "A"}\n', [], r"a.jsonl:2: .*'title'"),
         ('{"article": "A", "title": " "}\n', [], r'a.jsonl:1: title is'),
         ('{"text": "A", "head": "T"}\n', [], "'article'"),
-        ('{"text": "A", "head": "T"}\n', ['--tg_columns=text'], 'name 2: those of article, title'),
         ('{"article": "A", "title": "T"}\n', [], '1 originals for a sample of 9'),
         ('{"article": "hound", "title": "T"}\n', ['--sizes=0,0,0'], 'none of 1 examples reaches'),
         ('', [], 'no examples|originals for a sample'),
