@@ -12,7 +12,7 @@ import pytest
 
 from xlbench import config as config_lib, models, predict
 from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint as hf_checkpoint, marian_files, marian_ssru
+from xlbench.huggingface import checkpoint as hf_checkpoint, marian_files
 from xlbench.inference import exporting, importing
 from xlbench.system.errors import UserError
 
@@ -197,6 +197,6 @@ def test_the_names_are_those_of_the_file(public):
     assert tokenizers.load(str(public), '').vocab_size == source.model['vocab_size'] == 32000
     assert source.shapes['final_logits_bias'] == (32000,)
     _, found = marian_files.read(marian_files.find(public))
-    entries = marian_ssru.names('marian_ssru', models.config(**source.model)).values()
+    entries = marian_files.names('marian_ssru', models.config(**source.model)).values()
     placed = {name for entry in entries for name in entry.tensors}
     assert all(name.endswith('_QuantMultA') for name in found.keys() - placed)

@@ -25,7 +25,6 @@ from xlbench.huggingface import (
     declared,
     hub,
     marian_files,
-    marian_ssru,
     sentence_files,
     tensors,
 )
@@ -412,7 +411,7 @@ def _write(
         for index, name in enumerate(entry.tensors):
             specs[name] = tensors.Spec(shape, functools.partial(_part, entry, flat[path], index))
     if family == marian_files.MODEL_TYPE:
-        marian_files.write(folder / marian_files.MODEL, marian_ssru.to_config(config), specs)
+        marian_files.write(folder / marian_files.MODEL, config, specs)
         return
     content = _file_of(family, config).to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)

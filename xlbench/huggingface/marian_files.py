@@ -1,5 +1,7 @@
 """Marian's own files, as Mozilla publishes its translators: a model, a vocabulary, no config.json.
 
+These are the translators with a recurrent decoder; others are read as transformers stores them.
+
   model.PAIR.intgemm.alphas.bin   or model.PAIR.bin: parameters, and their description in YAML
   vocab.PAIR.spm                  a SentencePiece model for both languages
 
@@ -9,22 +11,31 @@ a gap that a uint64 counts; the data. intgemm8 is int8, followed by the float32 
 were multiplied; such a kernel is stored [out, in], and others [in, out].
 """
 
+from __future__ import annotations
+
 import math
 import pathlib
 import struct
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
 import yaml
 
-from xlbench.huggingface import stored, tensors as tensors_lib
+from xlbench.huggingface import config_keys, stored, tensors as tensors_lib
+from xlbench.huggingface.mapping import Entry
 from xlbench.huggingface.stored import Stored
+from xlbench.models.families import FAMILIES
 from xlbench.system import files as files_lib, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.bart import BartConfig
+    from xlbench.models.families import Fields
+
+IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
 MODEL, VOCABULARY = 'model.bin', 'vocab.spm'  # As they are written here.
 _DESCRIPTION = 'special:model.yml'
@@ -80,8 +91,15 @@ _UNUSED = {
 _Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
 _Depth = Annotated[int, msgspec.Meta(ge=1, le=1 << 8)]
 _Rows = Annotated[int, msgspec.Meta(ge=2, le=1 << 24)]
-
-
+# Our field -> in a config.json.
+_KEYS = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_encoder_layers': 'encoder_layers',
+    'num_decoder_layers': 'decoder_layers',
+    'num_heads': 'num_heads',
+    'mlp_dim': 'd_ff',
+}
 # In a config.json -> in the description.
 _SIZES = {
     'd_model': 'dim-emb',
@@ -242,6 +260,62 @@ def _config(file: pathlib.Path, description: bytes) -> dict[str, Json]:
     return {'model_type': MODEL_TYPE, 'is_encoder_decoder': True, 'vocab_size': rows, **named}
 
 
+def from_config(config: Mapping[str, Json]) -> Fields:
+    """Maps the output of `read` to arguments of models.build."""
+    family = config['model_type']
+    return {
+        'family': family,
+        **FAMILIES[family].fields,
+        **config_keys.sizes_of(config, _KEYS, {}, 'a translator of Marian'),
+        'max_positions': 512,  # Of inputs; positions have no end.
+        'scaled_embeddings': True,
+        'activation': 'relu',
+        # As such students are trained; with 0.1, fine-tuning began at a loss of 10.6, not of 1.2.
+        'dropout_rate': 0.0,
+    }
+
+
+def names(family: str, config: BartConfig) -> dict[str, Entry]:
+    """Our parameter -> its tensors; see mapping.py."""
+    del family
+    table = {
+        'token_embedder/embedding': Entry((TABLE,)),
+        'final_logits_bias': Entry(('decoder_ff_logit_out_b',)),
+    }
+    depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
+    for stack, depth in depths.items():
+        for i in range(depth):
+            ours, theirs = f'{stack}/layers_{i}', f'{stack}_l{i + 1}'
+            if stack == 'encoder':
+                table |= _dense(f'{ours}/attention/qkv', f'{theirs}_self', 'qkv')
+                table |= _dense(f'{ours}/attention/out', f'{theirs}_self', 'o')
+                table |= _norm(f'{ours}/attention_norm', f'{theirs}_self_Wo')
+            else:
+                recurrence, cross = f'{ours}/self_attention', f'{ours}/encoder_decoder_attention'
+                table[f'{recurrence}/inwards/kernel'] = Entry((f'{theirs}_rnn_W',))
+                table |= _dense(f'{recurrence}/forget', f'{theirs}_rnn', 'f')
+                table |= _norm(f'{recurrence}_norm', f'{theirs}_rnn_ffn')
+                table |= _dense(f'{cross}/query', f'{theirs}_context', 'q')
+                table |= _dense(f'{cross}/kv', f'{theirs}_context', 'kv')
+                table |= _dense(f'{cross}/out', f'{theirs}_context', 'o')
+                table |= _norm(f'{cross}_norm', f'{theirs}_context_Wo')
+            table |= _dense(f'{ours}/mlp/wi', f'{theirs}_ffn', '1')
+            table |= _dense(f'{ours}/mlp/wo', f'{theirs}_ffn', '2')
+            table |= _norm(f'{ours}/mlp_norm', f'{theirs}_ffn_ffn')
+    return table
+
+
+def _dense(ours: str, theirs: str, letters: str) -> dict[str, Entry]:
+    leaves = {'kernel': 'W', 'bias': 'b'}
+    return {
+        f'{ours}/{a}': Entry(tuple(f'{theirs}_{b}{x}' for x in letters)) for a, b in leaves.items()
+    }
+
+
+def _norm(ours: str, theirs: str) -> dict[str, Entry]:
+    return {f'{ours}/{leaf}': Entry((f'{theirs}_ln_{leaf}',)) for leaf in ('scale', 'bias')}
+
+
 def _damaged(file: pathlib.Path, why: str) -> UserError:
     return UserError(f'{file} is no whole model of Marian: {why}; fetch the file again')
 
@@ -250,17 +324,18 @@ def _damaged(file: pathlib.Path, why: str) -> UserError:
 
 
 def write(
-    file: pathlib.Path, config: Mapping[str, int], tensors: Mapping[str, tensors_lib.Spec]
+    file: pathlib.Path, config: BartConfig, tensors: Mapping[str, tensors_lib.Spec]
 ) -> None:
     """Writes a model in float32, which Marian and its relatives open.
 
     Args:
       file: its path.
-      config: its sizes, by the names that `read` gives them.
+      config: the model's.
       tensors: by Marian's names, with kernels [out, in] and vectors [n]; made one at a time.
     """
-    sizes = {theirs: config[ours] for ours, theirs in _SIZES.items()}
-    sizes['dim-vocabs'] = [config['vocab_size']] * 2
+    keys = config_keys.written(config, _KEYS)
+    sizes = {theirs: keys[key] for key, theirs in _SIZES.items()}
+    sizes['dim-vocabs'] = [config.vocab_size] * 2
     content = dict(sorted({**_UNUSED, **_FIXED, **sizes}.items()))
     description = yaml.safe_dump(content).encode() + b'\0'
     heads = [_Head(_DESCRIPTION, _INT8, (len(description),), len(description))]

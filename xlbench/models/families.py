@@ -66,7 +66,7 @@ FAMILIES = {
     'marian': _bart(False, False, False),
     'm2m_100': _bart(True, False, False, position_offset=2, logits_bias=False),
     # Marian's own files, not those of transformers: a recurrent decoder.
-    'marian_ssru': _bart(False, False, False, 'marian_ssru', ssru=True, norm_epsilon=1e-9),
+    'marian_ssru': _bart(False, False, False, 'marian_files', ssru=True, norm_epsilon=1e-9),
     'mvbart': ModelFamily(
         'multi_view', 'MultiViewConfig', 'MultiViewBart', '', 'multi_view', _BART.fields
     ),
@@ -126,7 +126,7 @@ MODEL_TYPES = {
     'mbart': ModelType('bart', 'mbart50'),
     'pegasus': ModelType('bart', 'pegasus'),
     'marian': ModelType('bart', 'marian'),
-    'marian_ssru': ModelType('marian_ssru'),
+    'marian_ssru': ModelType('marian_files'),
     'm2m_100': ModelType('bart', 'm2m_100'),
     'gpt2': ModelType('gpt2', 'gpt2'),
     **{f'{x}': ModelType('llama', 'llama') for x in ('llama', 'mistral', 'gemma', 'gemma2')},
