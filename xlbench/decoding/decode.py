@@ -116,19 +116,11 @@ def decode(
             take=functools.partial(apply, method='take_examples'),
             fixed=model.fixed,
         )
+        batch_of: dict[str, Any] = dict(
+            batch_size=size, start_id=starts, pad_id=pad_id, empty=empty, loops=loops
+        )
         if options.num_beams > 1:
-            texts = beam_search(
-                decode_step,
-                cache,
-                options,
-                rules,
-                batch_size=size,
-                start_id=starts,
-                pad_id=pad_id,
-                empty=empty,
-                loops=loops,
-            )
-            return Decoded(*texts)
+            return Decoded(*beam_search(decode_step, cache, options, rules, **batch_of))
         keys = None
         if options.method == 'sample':
             rng = jax.random.key(options.seed) if rng is None else rng
@@ -137,14 +129,10 @@ def decode(
             decode_step,
             cache,
             functools.partial(_choose, options, rules, keys),
-            batch_size=size,
             max_length=options.max_length,
-            start_id=starts,
             eos_id=eos_id,
-            pad_id=pad_id,
-            empty=empty,
             num_texts=count,
-            loops=loops,
+            **batch_of,
         )
         return Decoded(tokens, scores, scores)
 
