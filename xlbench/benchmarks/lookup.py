@@ -47,12 +47,14 @@ def parse_mixture(name: str) -> Scenario:
     A task's name gives the scenario that trains on this task alone: mono or cross.
     """
     base, _, rate = name.partition('.')
-    known = {s.mixture: s for benchmark in BENCHMARKS.values() for s in benchmark.scenarios()}
-    if base in known:
-        return known[base].with_rate(rate or RATES[0])
+    own = BENCHMARKS.get(base.partition('_')[0])
+    for scenario in own.scenarios() if own else ():
+        if scenario.mixture == base:
+            return scenario.with_rate(rate or RATES[0])
     try:
         benchmark, task, source, target = parse_task(name)
     except errors.UserError:
+        known = (s.mixture for b in BENCHMARKS.values() for s in b.scenarios())
         raise errors.unknown('mixture', name, known) from None
-    scenario = 'mono' if source == target else 'cross'
-    return BENCHMARKS[benchmark].scenario(scenario, task, source, target)
+    kind = 'mono' if source == target else 'cross'
+    return BENCHMARKS[benchmark].scenario(kind, task, source, target)
