@@ -3,6 +3,7 @@
 import ast
 import collections
 import dataclasses
+import functools
 import pathlib
 import statistics
 import sys
@@ -66,6 +67,12 @@ class Arrow:
     late: bool
 
 
+@functools.cache
+def tree(path: pathlib.Path) -> ast.Module:
+    """A file of Python, parsed."""
+    return ast.parse(path.read_bytes())
+
+
 def modules(root: pathlib.Path) -> dict[str, pathlib.Path]:
     """{name: file} of the package; tasks and configs are xlbench.tasks and xlbench.configs."""
     found = {}
@@ -77,15 +84,16 @@ def modules(root: pathlib.Path) -> dict[str, pathlib.Path]:
     return found
 
 
+@functools.cache
 def arrows(root: pathlib.Path) -> set[Arrow]:
     """All imports among the modules, those inside functions too."""
     known = modules(root)
     found = set()
     for name, path in known.items():
-        tree = ast.parse(path.read_bytes())
-        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+        nodes = list(ast.walk(tree(path)))
+        functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.Lambda)]
         late = {id(node) for function in functions for node in ast.walk(function)}
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -162,7 +170,7 @@ def sizes(root: pathlib.Path) -> dict[str, tuple[int, int]]:
 def figures(root: pathlib.Path) -> dict[str, int]:
     """Counts rooms, arrows between them, and public names that several classes have."""
     known = modules(root)
-    nodes = (node for path in known.values() for node in ast.parse(path.read_bytes()).body)
+    nodes = (node for path in known.values() for node in tree(path).body)
     named = (n.name for n in nodes if isinstance(n, ast.ClassDef))
     classes = collections.Counter(name for name in named if name[0] != '_')
     return {
@@ -183,12 +191,12 @@ def main(root: pathlib.Path) -> None:
     lines = {name: len(path.read_text().splitlines()) for name, path in known.items()}
     functions, ifs, anys = [], 0, 0
     for name, path in known.items():
-        tree = ast.parse(path.read_bytes())
-        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+        every = list(ast.walk(tree(path)))
+        nodes = [n for n in every if isinstance(n, ast.FunctionDef)]
         functions += [(n.end_lineno - n.lineno + 1, f'{name}.{n.name}') for n in nodes]
-        anys += sum(isinstance(n, ast.Name) and n.id == 'Any' for n in ast.walk(tree))
+        anys += sum(isinstance(n, ast.Name) and n.id == 'Any' for n in every)
         if name == 'xlbench.train':
-            ifs = sum(isinstance(n, ast.If) for n in ast.walk(tree))
+            ifs = sum(isinstance(n, ast.If) for n in every)
     by_file, lengths = sorted(lines.values()), sorted(n for n, _ in functions)
     source = sum(n for name, n in lines.items() if not name.startswith('xlbench.configs'))
     configs = sum(lines.values()) - source

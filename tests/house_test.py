@@ -89,7 +89,7 @@ def test_every_public_name_is_used():
         counts.update(source.catalog(f'xlbench.{package}', ending).values())  # By their files.
     unused = []
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_bytes()).body:
+        for node in house.tree(path).body:
             is_public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != '_'
             if is_public and counts[node.name] < 2:
                 unused.append(f'{module}.{node.name}')
@@ -111,7 +111,7 @@ def test_docstrings_name_the_arguments_that_there_are():
     """A section Args has all of them; without one, sentences say what they are."""
     wrong = []
     for module, path in MODULES.items():
-        tree = ast.parse(path.read_bytes())
+        tree = house.tree(path)
         for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef) or node.name[0] == '_':
                 continue
@@ -129,7 +129,7 @@ def test_docstrings_begin_with_the_thing_itself():
     vague = re.compile(r'(What|Whatever|Whether|Those|That which|So many|Of|As of)\b')
     wrong = []
     for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in ast.walk(house.tree(path)):
             kinds = ast.Module | ast.ClassDef | ast.FunctionDef
             if isinstance(node, kinds) and vague.match(ast.get_docstring(node) or ''):
                 wrong.append(f'{module}.{getattr(node, "name", "")}')

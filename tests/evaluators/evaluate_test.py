@@ -13,6 +13,7 @@ import pytest
 import tiny
 import tiny_labels
 import tiny_replies
+from nightly import nightly
 
 from xlbench import evaluate, predict, report, runs, train
 from xlbench.evaluators import base
@@ -246,7 +247,7 @@ def tagger_run(tmp_path) -> pathlib.Path:
     return tmp_path / 'run'
 
 
-@pytest.mark.parametrize('kind', ['tagger_run', 'retriever_run'])
+@pytest.mark.parametrize('kind', ['retriever_run', *nightly('tagger_run')])
 def test_two_processes_score_what_one_scores(kind, tmp_path, request):
     """A generator's evaluation is in processes_test.py."""
     one, two = tmp_path / 'one', tmp_path / 'two'

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from flax import traverse_util
+from nightly import nightly
 
 from xlbench import models
 from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
@@ -314,7 +315,7 @@ def test_examples_that_share_a_row_are_apart():
 
 
 METHODS = [('classification', name) for name in settings.METHODS]
-METHODS += [('tagging', name) for name in settings.TAGGING_METHODS]
+TAGGERS = [('tagging', name) for name in settings.TAGGING_METHODS]
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'fc')])
@@ -328,7 +329,7 @@ def test_lanes_side_by_side_equal_each_alone(view, method):
         assert result.dev_score == max(result.curve) and len(result.curve) == result.epochs
 
 
-@pytest.mark.parametrize('view, method', METHODS)
+@pytest.mark.parametrize('view, method', [*METHODS, *TAGGERS[:1], *nightly(*TAGGERS[1:])])
 def test_lanes_side_by_side_equal_a_plain_loop_over_the_whole_model(view, method):
     results = run(view, method, at_once=3)
     # The first one, one with a single example, and one that waited for a slot.

@@ -11,6 +11,7 @@ import pytest
 import safetensors.numpy
 import tokenizer_files
 from flax import traverse_util
+from nightly import nightly
 
 from xlbench import config as config_lib, convert, models, runs
 from xlbench.data import tokenizers
@@ -93,14 +94,16 @@ def test_there_and_back_is_bit_exact(folder, workdir, tmp_path, capsys):
 @pytest.mark.parametrize(
     'family, fields',
     [
-        ('bart', {}),
         ('marian', {}),
         ('encoder_decoder', {}),
         ('sequence_classifier', {'num_labels': 3}),
-        ('bert', DISTILBERT),
-        ('sequence_classifier', {'num_labels': 3, **DISTILBERT}),
         ('token_classifier', {'num_labels': 3, **DISTILBERT}),
         ('dual_encoder', {'shared': False}),
+        *nightly(
+            ('bart', {}),
+            ('bert', DISTILBERT),
+            ('sequence_classifier', {'num_labels': 3, **DISTILBERT}),
+        ),
     ],
 )
 def test_other_families_there_and_back(tmp_path, family, fields):

@@ -66,7 +66,7 @@ def test_tokenizer_of_a_language(lang, tokenize):
     assert bleu.SacreBleu.for_language(lang).tokenize == tokenize
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import references
 import safetensors.numpy
+from nightly import nightly
 
 from xlbench import decoding, models
 from xlbench.data import features
@@ -92,7 +93,7 @@ def test_logits_equal_transformers(opened):
     assert difference < 1e-5
 
 
-@pytest.mark.parametrize('case', ['greedy', 'beam5'])
+@pytest.mark.parametrize('case', ['beam5', *nightly('greedy')])
 def test_texts_equal_transformers(opened, case):
     name, _, _, model, params = opened
     if case not in golden(name):

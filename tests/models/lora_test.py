@@ -10,6 +10,7 @@ import pytest
 import safetensors.numpy
 import tiny
 from flax import traverse_util
+from nightly import nightly
 
 from xlbench import convert, models, predict, runs, train
 from xlbench.models import lora
@@ -158,7 +159,7 @@ def stepped(config, batch):
     return parts, traverse_util.flatten_dict(jax.device_get(after.params), sep='/'), metrics
 
 
-@pytest.mark.parametrize('mesh', [{}, tiny.ALL_AXES])
+@pytest.mark.parametrize('mesh', [tiny.ALL_AXES, *nightly({})])
 def test_adapters_of_languages_move_as_if_each_were_trained_alone(tiny_root, mesh):
     """The same rows of two languages in one step, and in a run for each language."""
     options = dict(
@@ -221,13 +222,13 @@ def test_each_language_is_scored_and_answered_with_its_adapter(several, tmp_path
         assert answers[lang] == [line['prediction'] for line in lines]
         other = predict.load(f'{folder}@{step}:{"en" if lang == "de" else "de"}')
         assert other.generate(texts, target_lang=lang) != answers[lang]
-        exported = tmp_path / lang
-        convert.main(['convert', str(folder), str(exported), f'--step={step}:{lang}'])
-        assert predict.load(str(exported)).generate(texts, target_lang=lang) == answers[lang]
-        alone = [str(tmp_path / f'{lang}-alone'), f'--step=best:{lang}', '--lora=separate']
-        convert.main(['convert', str(folder), *alone])
-        leaves = safetensors.numpy.load_file(f'{alone[0]}/adapter_model.safetensors')
-        assert all(leaf.ndim == 2 and min(leaf.shape) == 2 for leaf in leaves.values())
+    exported = tmp_path / lang
+    convert.main(['convert', str(folder), str(exported), f'--step={step}:{lang}'])
+    assert predict.load(str(exported)).generate(texts, target_lang=lang) == answers[lang]
+    alone = [str(tmp_path / f'{lang}-alone'), f'--step=best:{lang}', '--lora=separate']
+    convert.main(['convert', str(folder), *alone])
+    leaves = safetensors.numpy.load_file(f'{alone[0]}/adapter_model.safetensors')
+    assert all(leaf.ndim == 2 and min(leaf.shape) == 2 for leaf in leaves.values())
 
 
 def test_a_run_goes_on_from_one_of_several_adapters_or_from_all(several, tiny_root):

@@ -4,6 +4,7 @@ import ast
 import shutil
 import sysconfig
 
+import pytest
 from newcomer import PROJECT, Newcomer
 
 # `install` counts as done: the linters are those of this environment.
@@ -22,6 +23,7 @@ def _imported_names() -> set[str]:
     return names
 
 
+@pytest.mark.nightly
 def test_what_runs_leave_does_not_change_what_the_linters_see(tmp_path, tiny_run, tiny_root):
     newcomer = Newcomer(tmp_path)
     for workdir in ('runs/mtg', 'RUNS/mtg', 'mine'):

@@ -45,7 +45,7 @@ def test_triples_stand_in_the_turns(root, corpora):
                 phrase = f' {triple[side]} '.lower()
                 assert phrase in f' {triple["sentence"]} '.lower() or side == 'object'
         known = noise.actions_of(triples)
-        turns = [turn for example in corpora[name, 'test'] for _, turn in said(example)]
+        turns = [turn for example in corpora[name, 'test'][:50] for _, turn in said(example)]
         with_actions = [turn for turn in turns if noise.action_spans(turn.lower().split(), known)]
         assert 0.3 < len(with_actions) / len(turns) < 0.8
     assert ('I', 'have to work late', '') in {

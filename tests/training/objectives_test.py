@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 import tiny
+from nightly import nightly
 
 from xlbench import models
 from xlbench.data import features, packing, prepared
@@ -226,7 +227,7 @@ def test_caching_gradients_changes_nothing(retriever_params):
     assert_same_retrieval(cached, plain, 1e-5)
 
 
-@pytest.mark.parametrize('count', [1, 2])
+@pytest.mark.parametrize('count', [2, *nightly(1)])
 def test_rows_with_widths_of_their_own_change_nothing(retriever_params, count):
     """Also where several processes have sorted their own rows."""
     (batch,) = tiny.pair_batches(1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import tiny_replies
+from nightly import nightly
 
 from xlbench import train
 from xlbench.evaluators import retrieval as evaluator
@@ -50,7 +51,9 @@ def test_it_goes_on_exactly_where_it_was(replies_root, run, tmp_path):
     children.same_run(tmp_path / 'run', run)
 
 
-@pytest.mark.parametrize('parts', [dict(objective__chunk_rows=8), dict(batches__widths=2)])
+@pytest.mark.parametrize(
+    'parts', [dict(batches__widths=2), *nightly(dict(objective__chunk_rows=8))]
+)
 def test_chunks_and_widths_train_the_same(replies_root, tmp_path, parts):
     losses, shares = [], []
     for name, changes in (('whole', {}), ('parts', parts)):

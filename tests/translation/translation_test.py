@@ -19,6 +19,7 @@ import pytest
 import shouting
 import tiny
 import warm
+from nightly import nightly
 from shouting import asked
 
 from xlbench import convert, jobs as jobs_lib, translate
@@ -251,7 +252,8 @@ def test_a_model(tiny_run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('vocabulary', 'token'), [('nllb', 'deu_Latn'), ('m2m_100', '__de__'), ('mbart50', 'de_DE')]
+    ('vocabulary', 'token'),
+    [('nllb', 'deu_Latn'), *nightly(('m2m_100', '__de__'), ('mbart50', 'de_DE'))],
 )
 def test_a_folder_of_many_languages_is_told_both(tmp_path, vocabulary, token):
     """As it is downloaded; the target's token is what decoding begins with."""

@@ -21,7 +21,6 @@ def _declared(kind: type[Kind]) -> Iterator[Kind]:
 
 
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared(Benchmark)}
-# What makes the tables of a paper, by benchmark.
 RECIPES: dict[str, Recipe] = {recipe.benchmark: recipe for recipe in _declared(Recipe)}
 
 
@@ -47,14 +46,13 @@ def parse_mixture(name: str) -> Scenario:
     A task's name gives the scenario that trains on this task alone: mono or cross.
     """
     base, _, rate = name.partition('.')
-    own = BENCHMARKS.get(base.partition('_')[0])
-    for scenario in own.scenarios() if own else ():
-        if scenario.mixture == base:
-            return scenario.with_rate(rate or RATES[0])
+    own = [b.scenarios() for b in BENCHMARKS.values() if base.startswith(f'{b.name}_')]
+    if found := [scenario for scenario in sum(own, ()) if scenario.mixture == base]:
+        return found[0].with_rate(rate or RATES[0])
     try:
         benchmark, task, source, target = parse_task(name)
     except errors.UserError:
         known = (s.mixture for b in BENCHMARKS.values() for s in b.scenarios())
         raise errors.unknown('mixture', name, known) from None
-    kind = 'mono' if source == target else 'cross'
-    return BENCHMARKS[benchmark].scenario(kind, task, source, target)
+    scenario = 'mono' if source == target else 'cross'
+    return BENCHMARKS[benchmark].scenario(scenario, task, source, target)
