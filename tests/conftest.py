@@ -56,7 +56,7 @@ import pytest
 LONGEST = (
     'readme', 'notebooks', 'stranger', 'jobs', 'processes', 'train', 'disk', 'preemption',
     'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
-    'huggingface', 'parity', 'bert', 'exports', 'beam_families', 'beam_t5', 'launch',
+    'huggingface', 'parity', 'bert', 'exports', 'beam_texts', 'launch',
     'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
     'chain', 'distributed',
 )  # fmt: skip
@@ -125,6 +125,19 @@ def dev_data() -> pathlib.Path:
     if not folder or not pathlib.Path(folder).is_dir():
         pytest.skip('needs real data: set XLBENCH_DEV_DATA to a folder of it')
     return pathlib.Path(folder)
+
+
+@pytest.fixture(scope='session')
+def dev_model():
+    """A function from a name to the folder of a real model below XLBENCH_DEV_MODELS."""
+
+    def find(name: str) -> pathlib.Path:
+        folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), name)
+        if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
+            pytest.skip(f'XLBENCH_DEV_MODELS names no folder with {name}')
+        return folder
+
+    return find
 
 
 @pytest.fixture(scope='session')

@@ -1,4 +1,4 @@
-"""What decoding makes of an example depends on nothing else; see also beam_t5_test."""
+"""What decoding makes of an example depends on nothing else; see also beam_texts_test."""
 
 import functools
 

@@ -1,14 +1,13 @@
 """Translators in Marian's own form: made-up files, and Mozilla's own where they are."""
 
 import json
-import os
-import pathlib
 import struct
 
 import jax
 import model_folders
 import numpy as np
 import pytest
+from nightly import nightly
 
 from xlbench import config as config_lib, models, predict
 from xlbench.data import tokenizers
@@ -162,12 +161,9 @@ def test_a_folder_has_one_model_and_one_vocabulary(folder, tmp_path):
 # ------------------------------------------------------------------------------ Mozilla's own files
 
 
-@pytest.fixture(scope='module', params=['firefox-en-pt', 'firefox-pt-en'])
-def public(request):
-    folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), request.param)
-    if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
-        pytest.skip(f'XLBENCH_DEV_MODELS names no folder with {request.param}')
-    return folder
+@pytest.fixture(scope='module', params=['firefox-en-pt', *nightly('firefox-pt-en')])
+def public(request, dev_model):
+    return dev_model(request.param)
 
 
 def test_translations_equal_those_of_another_reader(public, dev_data):

@@ -5,7 +5,6 @@ tools/goldens/make_public_encoders.py wrote the file.
 
 import gzip
 import json
-import os
 import pathlib
 
 import jax
@@ -21,11 +20,8 @@ GOLDEN = pathlib.Path(__file__).parents[1] / 'goldens' / 'public_encoders.npz'
 
 
 @pytest.fixture(params=['all-minilm-l6-v2', 'multilingual-e5-small-q4'])
-def folder(request):
-    folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), request.param)
-    if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
-        pytest.skip(f'XLBENCH_DEV_MODELS names no folder with {request.param}')
-    return folder
+def folder(request, dev_model):
+    return dev_model(request.param)
 
 
 def split(golden, name):

@@ -5,7 +5,6 @@ and all-minilm-l6-v2 in the folder that XLBENCH_DEV_MODELS names.
 """
 
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -29,11 +28,8 @@ REPLIES = tuple(second for _, second in PAIRS)
 
 
 @pytest.fixture(scope='module')
-def encoder():
-    folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), 'all-minilm-l6-v2')
-    if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
-        pytest.skip('XLBENCH_DEV_MODELS names no folder with all-minilm-l6-v2')
-    return folder
+def encoder(dev_model):
+    return dev_model('all-minilm-l6-v2')
 
 
 @pytest.fixture(scope='module')

@@ -1,6 +1,5 @@
 """BERTScore: numbers of the package bert-score, and what packing and several references change."""
 
-import os
 import pathlib
 import types
 
@@ -46,11 +45,8 @@ OF_PACKAGE = {
 
 
 @pytest.fixture(scope='module')
-def minilm():
-    folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), 'all-minilm-l6-v2')
-    if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
-        pytest.skip('XLBENCH_DEV_MODELS names no folder with all-minilm-l6-v2')
-    return str(folder)
+def minilm(dev_model):
+    return str(dev_model('all-minilm-l6-v2'))
 
 
 @pytest.fixture(scope='module')

@@ -43,21 +43,17 @@ def count(family, size, **fields):
         ('encoder_decoder', 'xlmr_base', {'has_pooler': True}, 584_705_682),
         ('dual_encoder', 'mbert', {'shared': False}, 2 * 177_853_440),
         *nightly(
-            ('t5', 'small', {}, 60_506_624),
-            ('t5', 'base', {}, 222_903_552),
+            ('t5', 'small', {}, 60_506_624), ('t5', 'base', {}, 222_903_552),
             ('bart', 'large', {}, 406_291_456 + 50_265),
             ('mbart', 'large_50', {}, 610_879_488 + 250_054),
-            ('bert', 'base', {}, 109_482_240),
-            ('bert', 'large', {}, 335_141_888),
-            ('bert', 'roberta_base', {}, 124_645_632),
-            ('bert', 'roberta_large', {}, 355_359_744),
-            ('bert', 'xlmr_base', {}, 278_043_648),
-            ('bert', 'xlmr_large', {}, 559_890_432),
+            ('bert', 'base', {}, 109_482_240), ('bert', 'large', {}, 335_141_888),
+            ('bert', 'roberta_base', {}, 124_645_632), ('bert', 'roberta_large', {}, 355_359_744),
+            ('bert', 'xlmr_base', {}, 278_043_648), ('bert', 'xlmr_large', {}, 559_890_432),
             ('sequence_classifier', 'mbert', {}, 177_854_978),
             ('encoder_decoder', 'mbert', {'has_pooler': True}, 384_194_811),
         ),
     ],
-)
+)  # fmt: skip
 def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
     assert count(family, size, **fields) == parameters
 
