@@ -78,6 +78,14 @@ def test_a_spec_cannot_load_just_anything(spec, message):
         metrics.from_spec(spec)
 
 
+def test_settings_that_meteor_had():
+    spec = metrics.to_spec(metrics.Meteor('de'))
+    spec['kwargs'] |= dict(task='', beam=40, parameters=[])
+    assert metrics.from_spec(spec) == metrics.Meteor('de')
+    with pytest.raises(errors.UserError, match=r"arguments.*'task'"):
+        metrics.from_spec(spec | dict(kwargs=dict(lang='de', task='adq')))
+
+
 def test_a_module_may_be_allowed(monkeypatch):
     source = (
         'import dataclasses, subprocess\n'

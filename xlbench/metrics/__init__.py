@@ -22,26 +22,8 @@ from xlbench.metrics.suite import Suite, num_predictions, score
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 __all__ = [
-    'BertScore',
-    'Bleurt',
-    'ChrF',
-    'ChrFPlusPlus',
-    'ChunkF1',
-    'Classification',
-    'Distinct',
-    'FittedRating',
-    'MeanRouge',
-    'Meteor',
-    'MrsRouge',
-    'MrsValidationRouge',
-    'MultilingualRouge',
-    'SacreBleu',
-    'Suite',
-    'TagAccuracy',
-    'Ter',
-    'from_spec',
-    'num_predictions',
-    'only',
-    'score',
+    'BertScore', 'Bleurt', 'ChrF', 'ChrFPlusPlus', 'ChunkF1', 'Classification', 'Distinct',
+    'FittedRating', 'MeanRouge', 'Meteor', 'MrsRouge', 'MrsValidationRouge', 'MultilingualRouge',
+    'SacreBleu', 'Suite', 'TagAccuracy', 'Ter', 'from_spec', 'num_predictions', 'only', 'score',
     'to_spec',
-]
+]  # fmt: skip

@@ -33,6 +33,10 @@ from xlbench.system import errors
 _Base = TypeVar('_Base')
 _PACKAGE = 'xlbench.metrics'
 _SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')
+# Settings that METEOR had, at the only values that are left.
+_FORMER = dict(
+    task='', parameters=[], weights=[], beam=40, characters=False, paraphrases='', function_words=''
+)
 _HINT = (
     'a metric is a function (targets, predictions) -> {name: number} that has a name at the top '
     'of its file, a functools.partial of one with arguments given by name, or an instance of a '
@@ -89,6 +93,8 @@ def from_spec(spec: Spec) -> Metric:
     if not isinstance(kwargs, dict) or not all(isinstance(name, str) for name in kwargs):
         raise errors.UserError(f'metric {path!r} does not take these arguments: {kwargs!r}')
     found, place = defined(path, 'metric'), path.partition(':')[0]
+    if found.__name__ == 'Meteor' and _in_package(place):
+        kwargs = {name: value for name, value in kwargs.items() if _FORMER.get(name, ...) != value}
     is_class = isinstance(found, type) and dataclasses.is_dataclass(found)
     if not is_class and (not isinstance(found, types.FunctionType) or _in_package(place)):
         raise errors.UserError(f'{path!r} is not a metric; {_HINT}')
@@ -166,11 +172,7 @@ def subclass(name: str, base: type[_Base], package: str, what: str) -> type[_Bas
 
 
 def trusted() -> list[str]:
-    """The modules that metrics may come from by the user's own word.
-
-    They are those of XLBENCH_METRICS, with commas between them, and those that the user's task
-    files import.
-    """
+    """Lists the modules that XLBENCH_METRICS names, comma-separated, and that task files import."""
     named = [name.strip() for name in os.environ.get('XLBENCH_METRICS', '').split(',')]
     imported = map(task_files.imported_modules, task_files.user_paths())
     return sorted({*filter(None, named)}.union(*imported))

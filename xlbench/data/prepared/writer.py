@@ -150,9 +150,9 @@ class _Shard:
 
 
 def _batches(records: Iterable[Record]) -> Iterator[Packed]:
-    iterator = iter(records)
-    while batch := list(itertools.islice(iterator, _BATCH)):
-        yield pack(batch)
+    for _, alike in itertools.groupby(records, lambda record: record.keys()):
+        while batch := list(itertools.islice(alike, _BATCH)):
+            yield pack(batch)
 
 
 def _joined(lengths: Sequence[np.ndarray]) -> np.ndarray:
