@@ -42,8 +42,6 @@ def test_words_stand_between_spaces_and_pieces_are_without_special_ones():
     assert lexical.units([pair], 'wordpiece') == {3, 4, 5}
     assert lexical.units([roberta], 'wordpiece') == {3, 4}
     assert lexical.units([no_start], 'wordpiece') == {3, 4}
-    with pytest.raises(errors.UserError, match='allowed: word, wordpiece'):
-        lexical.units([tagged], 'letter')
 
 
 def test_overlap_is_in_percent_of_the_source_languages_vocabulary():

@@ -422,7 +422,7 @@ class LaneBudget:
         """
         if not machine.one_heap:
             return False
-        held = streams * self._stream_bytes(at_once) / MEMORY_SHARE
+        held = streams * 2 * self.bytes(at_once) / MEMORY_SHARE
         return freed_memory.keep(self._mesh, held, held)
 
     def bytes(self, slots: int) -> int:
@@ -437,12 +437,11 @@ class LaneBudget:
         return memory.step_bytes(program.compile().memory_analysis())
 
     def _streams_that_fit(self, at_once: int) -> int:
-        """Returns how many streams fit into a CPU's memory; 0 where its size is not known."""
-        return int(MEMORY_SHARE * (machine.memory() or 0) // self._stream_bytes(at_once))
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known.
 
-    def _stream_bytes(self, at_once: int) -> int:
-        """Estimates a stream's bytes: gradients and activations need about as much as its state."""
-        return 2 * self.bytes(at_once)
+        Gradients and activations need about as much as the state of a stream.
+        """
+        return int(MEMORY_SHARE * (machine.memory() or 0) // (2 * self.bytes(at_once)))
 
 
 def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:

@@ -170,7 +170,10 @@ def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:
         folder = os.path.join(workdir, f'source-{rate}')
         if not os.path.exists(os.path.join(folder, 'DONE')):
             print(f'source training with the learning rate {rate}', flush=True)
-            train.train(with_rate(config.source, rate), folder, joined)
+            source = ConfigDict(config.source.to_dict())
+            for stage in source.stages.values():
+                stage.optimizer.learning_rate = float(rate)
+            train.train(source, folder, joined)
         last = checkpoints.find_step(folder, 'last')
         scored = checkpoints.read_progress(folder, last).best
         if scored is None:
@@ -180,14 +183,6 @@ def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:
     listed = ', '.join(f'{os.path.basename(name)} {score:.2f}' for name, score in scores.items())
     print(f'{best.score}: {listed}; {os.path.basename(chosen)} is adapted', flush=True)
     os.rename(chosen, os.path.join(workdir, 'source'))
-
-
-def with_rate(source: ConfigDict, rate: float) -> ConfigDict:
-    """Copies the config of a source training, with another learning rate in all its stages."""
-    source = ConfigDict(source.to_dict())
-    for stage in source.stages.values():
-        stage.optimizer.learning_rate = float(rate)
-    return source
 
 
 def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:

@@ -44,7 +44,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
     Raises:
       UserError: it is another sweep's, or somebody's, or was begun with other data.
     """
-    block = config_lib.to_dict(config)['adapt']
+    now = config_lib.to_dict(config)
+    block = now['adapt']
     asked = {key: block[key] for key in GROWING if key in block}
     begun = check_workdir(workdir, config)
     before = config_lib.read_about(workdir) if begun else {}
@@ -64,8 +65,12 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
         adapt = before['config']['adapt']
         known = [{key: adapt[key] for key in GROWING if key in adapt}]
     # What is said of data that was there before stays as it was.
+    source = before['config']['source']
+    # Where data and source model lie now.
+    data = source['data'] | {key: now['source']['data'][key] for key in _PLACES}
+    places = {'source': source | {'data': data}, 'source_workdir': now['source_workdir']}
     new = {
-        'config': before['config'] | _places(before['config'], config_lib.to_dict(config)),
+        'config': before['config'] | places,
         'cwd': about.get('cwd'),
         'asked': known if asked in known else [*known, asked],
         'source_model': about['source_model'],
@@ -98,13 +103,6 @@ def _check_other_shots(
                 f'{task} had buckets of {was} shots when {workdir} was begun, and now {is_now}; '
                 'its dev sets are made of them: put those back, or choose another --workdir'
             )
-
-
-def _places(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Json]:
-    """Returns the keys of the config that say where data and source model lie now."""
-    data = {key: now['source']['data'][key] for key in _PLACES}
-    source = dict(before['source'], data=before['source']['data'] | data)
-    return {'source': source, 'source_workdir': now['source_workdir']}
 
 
 def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
