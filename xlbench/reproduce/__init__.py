@@ -7,7 +7,6 @@
   showing    tables of what was run
   added      a system of the user's: its commands and experiments
   beside     its rows beside the paper's, differences, cards, costs
-  sweep_rows scores of sweeps in such rows
   bundles    files of results for others: written, unpacked
   checking   what agrees in a bundle, and a page of bundles
   outcome    what was run as text and files
@@ -15,5 +14,5 @@
 
 __all__ = [
     'added', 'beside', 'bundles', 'checking', 'launching', 'listing', 'outcome', 'running',
-    'showing', 'steps', 'sweep_rows',
+    'showing', 'steps',
 ]  # fmt: skip

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
+from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import command_lines, comparisons, costs, printed, render, results
 from xlbench.reporting.printed import Sheet
+from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Column, Table
-from xlbench.reproduce import showing, sweep_rows
+from xlbench.reproduce import showing
 from xlbench.reproduce.showing import Shown
 from xlbench.system import files
 from xlbench.system.errors import UserError
@@ -63,18 +67,73 @@ def _of_sweeps(
         name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
         for name in names
     }
-    values = {name: sweep_rows.of_groups(of_name) for name, of_name in by_name.items() if of_name}
-    known = dict.fromkeys(note for _, of_name in values.values() for note in of_name)
+    by_task: dict[str, dict[str, sweep_systems.System]] = {}
+    known: dict[str, None] = {}
+    for name, of_name in by_name.items():
+        systems = sweep_systems.systems(_read_sweeps(of_name))
+        by_task[name] = {one.task: one for one in systems}
+        known |= dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
 
     def value(key: Key, score: str) -> str | None:
-        return values[key['model']][0](key, score) if key['model'] in values else None
+        return showing.of_sweep(by_task[key['model']], key, score)
 
     cells = form_of_new.cells(value)
     said = (*table.notes, *printed.gaps(form_of_new, cells), *known)
     made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
-    rows = sweep_rows.of_buckets({'our sweep': own, **by_name})
-    tables = list(sweep_rows.bucket_tests(rows, names))
+    rows = _of_buckets({'our sweep': own, **by_name})
+    tables = list(_bucket_tests(rows, names))
     return Shown(tuple(tables), sheets=(sheet(recipe, table, names, made_of),))
+
+
+def _read_sweeps(made: Made) -> list[Sweep]:
+    folders = dict.fromkeys(folder for of_one in made.values() for folder in of_one)
+    return [Sweep.read(str(one)) for one in folders if (one / 'results.jsonl').is_file()]
+
+
+def _of_buckets(made: Mapping[str, Made]) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
+    """System -> (task, group) -> bucket -> its score, the mean over seeds."""
+    found: dict[str, dict[tuple[str, Group], dict[str, list[float]]]] = {}
+    for name, of_name in made.items():
+        for sweep in _read_sweeps(of_name):
+            for row in sweep.rows:
+                if row.bucket is not None and row.score is not None:
+                    # What is prompted with a bucket competes with what is adapted to it as a whole.
+                    is_prompted = row.method == PROMPT
+                    group = Group(row.language, row.shots) if is_prompted else row.group
+                    groups = found.setdefault(name, {}).setdefault((row.task, group), {})
+                    groups.setdefault(str(row.bucket), []).append(row.score)
+    return {
+        name: {
+            group: {bucket: statistics.fmean(of) for bucket, of in buckets.items()}
+            for group, buckets in groups.items()
+        }
+        for name, groups in found.items()
+    }
+
+
+def _bucket_tests(
+    scores: Mapping[str, Mapping[tuple[str, Group], Mapping[str, float]]], names: Sequence[str]
+) -> Iterator[Table]:
+    """Tests new systems against others over the buckets that both were adapted to, by task."""
+    others = [name for name in scores if name not in names]
+    for task in dict.fromkeys(task for of_name in scores.values() for task, _ in of_name):
+        pairs = [(n, o) for n in names if n in scores for o in others]
+        groups = [
+            group
+            for group in dict.fromkeys(g for n in names for t, g in scores.get(n, ()) if t == task)
+            if any((task, group) in scores[other] for other in others)
+        ]
+        rows = {
+            f'{new} minus {other}': [
+                t_test(scores[new].get((task, g), {}), scores[other].get((task, g), {}))
+                for g in groups
+            ]
+            for new, other in pairs
+        }
+        if rows and groups:
+            columns = [Column(f'K={g.shots}', f'{g.language} {g.method}') for g in groups]
+            title = f'Differences of {task} over buckets'
+            yield table_of(title, columns, rows, 't-test', 2)
 
 
 def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:

@@ -18,6 +18,7 @@ from xlbench.benchmarks.recipe import Experiment, Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
 from xlbench.reporting.notes import SAMPLE_DATA, signatures
 from xlbench.reporting.paper_tables import making
@@ -27,7 +28,6 @@ from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Table
-from xlbench.reproduce import sweep_rows
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -193,6 +193,23 @@ def _replies(table: PaperTable, runs: Sequence[Run]) -> Sheet:
     return Sheet(MRS.name, form, cells, said, 'our runs')
 
 
+def of_sweep(
+    by_task: Mapping[str, sweep_systems.System], key: Mapping[str, str], score: str
+) -> str | None:
+    """The text of a score of a sweep, for the cells of a table; None for none."""
+    system, shots = by_task.get(key['task']), int(key['shots'])
+    if system is None:
+        return None
+    group = Group(key['language'], shots, key['method'], key['start'])
+    prompted = Group(group.language, shots, PROMPT if shots else group.method, 'none')
+    stats = system.groups.get(group) or system.groups.get(prompted)
+    if stats is None and (key['language'], shots) == (system.source_language, 0):
+        number = None if isinstance(system.source_score, str) else system.source_score[0]
+    else:
+        number = getattr(stats, score) if stats and stats.rows else None
+    return None if number is None else f'{number:.2f}'
+
+
 def _of_groups(
     table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
 ) -> tuple[Sheet, ...]:
@@ -200,7 +217,7 @@ def _of_groups(
     by_task = {system.task: system for system in systems}
     if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
         return ()
-    value = functools.partial(sweep_rows.value, by_task)
+    value = functools.partial(of_sweep, by_task)
     cells = table.cells(value)
     said = (*table.notes, *printed.gaps(table, cells), *notes)
     made = Sheet(FEWSHOT.name, table, cells, said, 'our sweeps')
