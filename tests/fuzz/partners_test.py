@@ -77,7 +77,7 @@ def test_the_state_of_reproduce(tmp_path):
         case.harm_file(path, whole)
         with case.run(), cases.as_a_program():
             for one in every:
-                state.is_done(one), state.seconds(one), state.failure(one)
+                state.is_done(one), state.record(one)
             state.note(step, 1.0, finished=False, failed='x')
         mutate.put(path, whole)
 

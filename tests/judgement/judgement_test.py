@@ -124,7 +124,6 @@ def test_best_worst_by_hand(tmp_path):
         for judge in 'abc'
     ]
     judged = answers.read(paths, study)
-    assert judged.notes[0] == 'a and b gave the same answer to everything.'
     table, counts, agreed, _ = scores.tables(study, judged)
     assert [row.cells[0].value for row in table.rows] == pytest.approx([1, 0, -0.5, -0.5])
     assert [str(cell) for cell in counts.rows[2].cells[:3]] == ['0', '18', '36']

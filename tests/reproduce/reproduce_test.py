@@ -313,7 +313,7 @@ def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
     assert len(pretended.started) == len(every) - 2
     assert f'1/{len(every)} bart-xsamsum: failed: {wrong}' in said
     state = State(str(tmp_path), every)
-    (line,) = [x for x in listing.of_steps(every, state, '', 'paper') if 'bart-xsamsum ' in x]
+    (line,) = [x for x in listing.of_steps(every, state, '') if 'bart-xsamsum ' in x]
     assert f'failed: {wrong}' in line
     again = Pretended()
     assert run(every, tmp_path, again)[0] == {}

@@ -178,7 +178,7 @@ def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
 def _about(
     study: Study, sheets: dict[str, Sheet], answers: dict[str, tuple[str, list[Answer]]]
 ) -> list[str]:
-    """Lists judges who are missing, unfinished, or gave the same answer throughout."""
+    """Names judges who are missing or unfinished."""
     notes = []
     if absent := [judge for judge in sheets if judge not in answers]:
         notes.append(f'No answers of {", ".join(absent)}.')
@@ -198,20 +198,4 @@ def _about(
                 f'{judge} is not finished: {len(missing)} of {len(sheet.order)} items of {path} '
                 f'lack answers (items {named}{more} of the page).'
             )
-    said = {judge: _meant(sheets[judge], given) for judge, (_, given) in answers.items()}
-    judges = [judge for judge in said if said[judge]]
-    for i, judge in enumerate(judges):
-        for other in judges[:i]:
-            if said[judge] == said[other] and len(said[judge]) > _MOST_NAMED:
-                notes.append(f'{other} and {judge} gave the same answer to everything.')
     return notes
-
-
-def _meant(sheet: Sheet, given: Sequence[Answer]) -> set[tuple[object, ...]]:
-    """Answers about the study's own items and systems, which compare between judges."""
-    meant: set[tuple[object, ...]] = set()
-    for answer in given:
-        index, systems = _behind(sheet, answer.item)
-        system = systems[LETTERS.index(answer.text)]
-        meant.add((index, answer.aspect, system, answer.rating, answer.choice))
-    return meant

@@ -75,7 +75,7 @@ FLAGS = (
     flag('--paper', "print the paper's own numbers, without any run", False),
     flag('--format', f'{", ".join(printed.FORMATS)}: of tables of scores', 'markdown'),
     flag('--list', 'list what each table of the paper needs', False),
-    flag('--dry_run', 'list the commands: which are finished, and the cost of the others', False),
+    flag('--dry_run', 'list the commands: which are finished, and the steps of the others', False),
     flag('--models', 'A,B: models of the table; for few-shot, tasks', (), type=_words),
     flag('--size', 'sample: embedded corpora, small models; paper: its settings, data', 'sample'),
     flag('--workdir', 'folder of all commands (default: RUNS/BENCHMARK-SIZE)', ''),
@@ -113,7 +113,7 @@ def main(argv: Sequence[str]) -> int:
     steps = steps_lib.steps(recipe, experiments, settings)
     state = State(settings.workdir, steps)
     if args.dry_run:
-        lines = listing.of_steps(steps, state, args.topology, args.size)
+        lines = listing.of_steps(steps, state, args.topology)
         others = (f'{t.name} is not made here: {t.instead}' for t in tables if not t.experiments)
         print('\n'.join([*lines, *others]))
         return 0
@@ -153,7 +153,7 @@ def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
     from xlbench.reproduce import checking  # With metrics, which load for half a second.
 
     if args.board:
-        checking.check_free(args.board)
+        files.check_own(args.board, 'a leaderboard of xlbench', [checking.MARK])
     checked = [checking.check(path) for path in paths]
     if args.board:
         checking.write_board(args.board, paths, checked)

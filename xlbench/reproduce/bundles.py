@@ -105,21 +105,17 @@ def write(
     with files.replacing(path) as file, zipfile.ZipFile(file, 'w') as archive:
 
         def put(name: str, data: bytes) -> None:
-            manifest.hashes[name] = hashes(name, data)
-            archive.writestr(_info(name), data)
+            # Without a date: the same results give the same bytes.
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            if name != NAME:
+                manifest.hashes[name] = hashes(name, data)
 
         for name, text in texts.items():
             put(name, text.encode())
         for folder in folders:
             for member, data in _of_run(folder):
                 put(f'runs/{folder.name}/{member}', data)
-        archive.writestr(_info(NAME), msgspec.json.format(msgspec.json.encode(manifest)))
-
-
-def _info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)  # Without a date: the same results give the same bytes.
-    info.compress_type = zipfile.ZIP_DEFLATED
-    return info
+        put(NAME, msgspec.json.format(msgspec.json.encode(manifest)))
 
 
 def _of_run(folder: pathlib.Path) -> Iterator[tuple[str, bytes]]:

@@ -62,14 +62,9 @@ class Checked:
     scores: Mapping[str, tuple[str, float]]
 
     @property
-    def differing(self) -> int:
-        """Counts the findings that differ."""
-        return sum(line.agrees is False for line in self.lines)
-
-    @property
     def agrees(self) -> bool:
         """Says whether nothing differs."""
-        return not self.differing
+        return not any(line.agrees is False for line in self.lines)
 
 
 def check(path: str) -> Checked:
@@ -303,13 +298,8 @@ def _code(manifest: Contents) -> Check:
 
 # --------------------------------------------------------------------------------------- board
 
-_MARK = 'xlbench leaderboard: made by python -m xlbench.reproduce, may be overwritten'
+MARK = 'xlbench leaderboard: made by python -m xlbench.reproduce, may be overwritten'
 _HEADS = ('main score', 'runs and tasks', 'differences found', 'agree', 'not checked', 'check')
-
-
-def check_free(path: str) -> None:
-    """Raises UserError unless a path is free, or has such a page."""
-    files.check_own(path, 'a leaderboard of xlbench', [_MARK])
 
 
 def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> None:
@@ -320,8 +310,6 @@ def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> 
       names: of the files.
       checked: what their checks found.
     """
-    if len(names) != len(checked):
-        raise UserError('each bundle has one check')
     groups: dict[str, list[BoardRow]] = {}
     leads: dict[str, dict[str, None]] = {}
     for name, one in zip(names, checked, strict=True):
@@ -344,7 +332,7 @@ def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> 
         )  # fmt: skip
         said = f'{len(rows)} bundle{"s" if len(rows) > 1 else ""}, each scored again'
         sections.append((title, said, table))
-    text = document.of_tables('Leaderboard', sections, _MARK, 'xlbench.reproduce --board')
+    text = document.of_tables('Leaderboard', sections, MARK, 'xlbench.reproduce --board')
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write(path, text)
 

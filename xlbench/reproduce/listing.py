@@ -1,16 +1,11 @@
-"""Lists the tables of a paper, their needs, the finished steps, and the cost of the others.
-
-The cost is hours on given GPUs, or minutes by what similar steps took.
-"""
+"""Lists the tables of a paper, their needs, the finished steps, and the hours of the others."""
 
 import json
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.reproduce import running
 from xlbench.reproduce.running import State
@@ -26,17 +21,11 @@ def of_paper(recipe: Recipe, size: str) -> Iterator[str]:
     benchmark = benchmarks.get(recipe.benchmark)
     yield f'{benchmark.title} (arXiv:{benchmark.arxiv}), at the size {size}'
     for table in recipe.tables:
-        yield f'{table.name:<9} {table.title}: {_needs(recipe, table, size)}'
+        needs = [_counted(recipe, table.experiments, size)] if table.experiments else []
+        needs += [table.instead] if table.instead else []
+        yield f'{table.name:<9} {table.title}: {"; then ".join(needs)}'
     yield f'all       {_counted(recipe, tuple(recipe.experiments), size)}'
     yield from (f'note: {note}' for note in recipe.notes.values())
-
-
-def _needs(recipe: Recipe, table: PaperTable, size: str) -> str:
-    experiments = table.experiments
-    if not experiments:
-        return table.instead
-    counted = _counted(recipe, experiments, size)
-    return f'{counted}; then {table.instead}' if table.instead else counted
 
 
 def _counted(recipe: Recipe, experiments: Sequence[str], size: str) -> str:
@@ -63,18 +52,19 @@ def _plural(count: int, noun: str) -> str:
     return f'{count} {noun}' + ('' if count == 1 else 's')
 
 
-def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> Iterator[str]:
+def of_steps(steps: Sequence[Step], state: State, topology: str) -> Iterator[str]:
     """Lists steps with what is done, and what the others would cost.
 
     Args:
       steps: in their order.
       state: what is done.
       topology: GPUs to plan with; '' plans nothing.
-      size: 'sample' or 'paper'.
     """
-    planned = _hours(steps, topology) if topology else {}
+    trained = [step for step in steps if step.command.program == 'train' and not step.missing]
+    # A key that no config has ends it here.
+    configs = {step.name: config_of(step.arguments) for step in trained}
+    planned = _hours(configs, topology) if topology else {}
     gaps: dict[str, str] = {}
-    measured = _rates(steps, state) if size == 'sample' else {}
     total = 0.0
     done = 0
     for step in steps:
@@ -83,14 +73,12 @@ def of_steps(steps: Sequence[Step], state: State, topology: str, size: str) -> I
         if step.name in planned:
             total += 0.0 if words == 'done' else planned[step.name]
             words += f', {planned[step.name]:.1f} hours on {topology}'
-        elif words.startswith(('to do', 'failed')) and (length := _num_steps(step)):
-            words += f', {length:,} steps'
-            if seconds := length * measured.get(_file(step), 0.0):  # As others of its config file.
-                words += f', about {seconds:.0f} s'
-                total += seconds / 3600
+        elif words.startswith(('to do', 'failed')) and step.name in configs:
+            words += f', {_num_steps(configs[step.name]):,} steps'
         needs = f' (after {", ".join(step.needs)})' if step.needs and step.name not in gaps else ''
         yield f'{step.name:<36} {step.command.program:<15} {words}{needs}'
-    yield f'{done} of {_plural(len(steps), "command")} done{_sum(total, topology, measured)}'
+    left = f'; the remaining trainings take about {total:.0f} hours on {topology} (40 % MFU)'
+    yield f'{done} of {_plural(len(steps), "command")} done{left if total else ""}'
 
 
 def _standing(step: Step, state: State, gaps: dict[str, str]) -> str:
@@ -105,26 +93,15 @@ def _standing(step: Step, state: State, gaps: dict[str, str]) -> str:
         return f'refused: {error}'
     if done:
         return 'done'
-    failed = state.failure(step)
+    failed = state.record(step).failed
     return f'failed: {failed}' if failed else 'to do'
 
 
-def _sum(hours: float, topology: str, measured: Mapping[str, float]) -> str:
-    if not hours:
-        return ''
-    if topology:
-        return f'; the remaining trainings take about {hours:.0f} hours on {topology} (40 % MFU)'
-    return f'; trainings like finished ones take about {hours * 60:.0f} minutes'
+def _num_steps(config: ConfigDict) -> int:
+    return sum(stage.num_steps for stage in config.stages.values())
 
 
-def _num_steps(step: Step) -> int:
-    """The steps of a training; 0 for other programs."""
-    if step.command.program != 'train' or step.missing:
-        return 0
-    return _length(config_of(step.arguments))
-
-
-def _hours(steps: Sequence[Step], topology: str) -> dict[str, float]:
+def _hours(configs: Mapping[str, ConfigDict], topology: str) -> dict[str, float]:
     """Estimates the hours of trainings by the names of steps, as python -m xlbench.plan does.
 
     Configs that differ in their data and their lengths alone are planned once. UserError if the
@@ -141,33 +118,11 @@ def _hours(steps: Sequence[Step], topology: str) -> dict[str, float]:
         )
     seconds: dict[str, float] = {}
     planned: dict[str, float] = {}
-    for step in steps:
-        if step.command.program != 'train' or step.missing:
-            continue
-        config = config_of(step.arguments)
+    for name, config in configs.items():
         known = config_lib.to_dict(config)
-        key = json.dumps([known.get(name) for name in _DECISIVE], sort_keys=True, default=str)
+        key = json.dumps([known.get(part) for part in _DECISIVE], sort_keys=True, default=str)
         if key not in seconds:
             estimate = make_plan(config, topology, with_decoding=False, tries=0)['hours']
             seconds[key] = estimate['step_seconds'] if estimate else 0.0
-        planned[step.name] = seconds[key] * _length(config) / 3600
+        planned[name] = seconds[key] * _num_steps(config) / 3600
     return planned
-
-
-def _rates(steps: Sequence[Step], state: State) -> Mapping[str, float]:
-    """Measures seconds a step of training, by config file, of the trainings that are finished."""
-    measured: dict[str, list[float]] = {}
-    for step in steps:
-        if (length := _num_steps(step)) and (took := state.seconds(step)) and state.is_done(step):
-            measured.setdefault(_file(step), []).append(took / length)
-    return {name: statistics.median(values) for name, values in measured.items()}
-
-
-def _file(step: Step) -> str:
-    return step.arguments[0].partition(':')[0]
-
-
-def _length(config: ConfigDict) -> int:
-    if config_lib.is_sweep(config):
-        return 0
-    return sum(stage.num_steps for stage in config.stages.values())

@@ -91,7 +91,8 @@ class Outcome:
         every = dict.fromkeys([*folders, *trained])
         carded = [one for one in every if (one / 'config.json').is_file()]
         cards = beside.write_cards(carded, place / 'cards', say)
-        cost = beside.cost(folders, sum(map(state.seconds, state.steps.values())))
+        took = sum(state.record(step).seconds for step in state.steps.values())
+        cost = beside.cost(folders, took)
         said = [*lacking, *shown.notes, cost]
         said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
         parts = [*self._head(table), *map(printed.markdown, shown.sheets)]

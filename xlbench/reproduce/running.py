@@ -38,8 +38,16 @@ FOLDER = 'reproduce'  # Below the workdir: logs, records, tables, files for a cl
 Runner = Callable[[Step, pathlib.Path], int]
 
 
-class _Record(msgspec.Struct):
-    """The stored state of a command; see the top of this file."""
+class Record(msgspec.Struct):
+    """The stored state of a command; see the top of this file.
+
+    Attributes:
+      command: its line.
+      needs: step -> hash of the state of what it made.
+      seconds: that it took, as far as it was started from here.
+      finished: whether it has its result.
+      failed: why its last start failed; '' if it did not.
+    """
 
     command: list[str]
     needs: dict[str, str] = {}
@@ -72,13 +80,14 @@ class State:
             return self._has_run(step)
         if step.output is not None and step.output.exists():  # Whoever made it.
             return True
-        record = self._read(step)
+        record = self.record(step)
         same = command_line.renewed(record.command) == [step.module, *step.arguments]
         return record.finished and same and record.needs == self._marks(step)
 
-    def seconds(self, step: Step) -> float:
-        """How long a step took, as far as it was started from here; 0 if that is not known."""
-        return self._read(step).seconds
+    def record(self, step: Step) -> Record:
+        """The record of its starts from here; an empty one if there is none."""
+        path = self._path(step)
+        return files.read_json(path, Record) if path.is_file() else Record([])
 
     def note(self, step: Step, seconds: float, *, finished: bool, failed: str = '') -> None:
         """Keeps what a start of a step came to.
@@ -89,28 +98,15 @@ class State:
           finished: whether it has its result.
           failed: why not, if it failed.
         """
-        before = self._read(step)
-        record = {
-            'command': [step.module, *step.arguments],
-            'needs': self._marks(step),
-            'seconds': round(before.seconds + seconds, 1),
-            'finished': finished,
-            'failed': failed,
-        }
+        before = self.record(step)
+        line, needs = [step.module, *step.arguments], self._marks(step)
+        record = Record(line, needs, round(before.seconds + seconds, 1), finished, failed)
         path = self._path(step)
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, json.dumps(record, indent=1) + '\n')
-
-    def failure(self, step: Step) -> str:
-        """Why its last start failed; '' if it did not."""
-        return self._read(step).failed
+        files.write(path, json.dumps(msgspec.structs.asdict(record), indent=1) + '\n')
 
     def _path(self, step: Step) -> pathlib.Path:
         return self.folder / 'commands' / f'{step.name}.json'
-
-    def _read(self, step: Step) -> _Record:
-        path = self._path(step)
-        return files.read_json(path, _Record) if path.is_file() else _Record([])
 
     def _marks(self, step: Step) -> dict[str, str]:
         """A hash of the state of everything that a step needs."""
