@@ -109,7 +109,7 @@ def files(task: str, lang: str, split: str) -> list[str]:
 
 
 def _tfds() -> str:
-    """Where `python -m xlbench.data xtreme` puts what it downloads."""
+    """The folder into which `python -m xlbench.data xtreme` downloads."""
     return os.path.join(pipeline.root(), 'tfds')
 
 
@@ -119,7 +119,7 @@ def bucket_files(task: str, lang: str, shots: int) -> list[str]:
 
 
 def further_files(task: str, lang: str, split: str) -> list[str]:
-    """Where the next bucket would be: if it comes, what was prepared without it is stale."""
+    """The place of the next bucket: if it comes, what was prepared without it is stale."""
     place = bucket_place(task, lang, shots(split)) if shots(split) else ''
     if not os.path.isdir(place):
         return []

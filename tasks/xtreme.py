@@ -40,7 +40,7 @@ _VERSION = '1.0.0'  # Of both data sets.
 
 @dataclasses.dataclass(frozen=True)
 class Hosted:
-    """Where TFDS has one split of a task.
+    """The place of one split of a task in TFDS.
 
     Attributes:
       name: dataset and configuration.
@@ -114,7 +114,7 @@ def _known(task: str, lang: str, split: str) -> Hosted:
 
 
 def _hosted(task: str, lang: str, split: str) -> Hosted | None:
-    """Where TFDS has a split; None if it has none, or none without foreign sentences."""
+    """The place of a split in TFDS; None if it has none, or none without foreign sentences."""
     if task not in HOSTED or lang not in FEWSHOT.task_languages[task]:
         return None
     if split == 'train' and lang not in FEWSHOT.train_languages(task):

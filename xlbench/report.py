@@ -139,7 +139,7 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
 
 
 def _fits(paths: Sequence[str], metrics: str) -> Fits:
-    """How scores, and regressors that are fitted to ratings, correlate with the ratings."""
+    """Correlates scores, and regressors that are fitted to ratings, with the ratings."""
     from xlbench.judgement import fitting  # It loads what scores texts.
 
     names = [name for name in metrics.split(',') if name] or list(fitting.METRICS)

@@ -1,4 +1,4 @@
-"""From a config to checked, opened and built parts; for training and for evaluating."""
+"""Checks a config and builds the parts it names, for training and for evaluation."""
 
 import dataclasses
 import itertools
@@ -329,7 +329,7 @@ def copy_inputs(config: ConfigDict, experiment: Experiment, workdir: str) -> Non
 
 
 def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> pathlib.Path:
-    """Where a workdir has its copy of a response set."""
+    """The path of a workdir's copy of a response set."""
     return pathlib.Path(workdir) / 'response_sets' / f'{task}-{split}.jsonl'
 
 

@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 
 def join(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    """One partition of comments -> a shard of pairs by reply.
+    """Joins a partition of comments to a shard of pairs by reply.
 
     Its counts: repeated comments, replies, pairs/LANG, dropped/REASON.
 
@@ -161,7 +161,7 @@ def keys(languages: Sequence[str]) -> list[str]:
 
 
 def split(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    """One partition of pairs -> a shard by `keys` of the languages.
+    """Splits a partition of pairs to a shard by `keys` of the languages.
 
     The lines of SPLIT/LANG are those of the final files: message, reply, t1_ name of the reply,
     its day; in an order that mixes threads. The lines of replies/LANG tell how often a reply occurs

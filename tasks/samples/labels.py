@@ -80,7 +80,7 @@ def tagged(rng: random.Random) -> Example:
 
 
 def named(rng: random.Random) -> Example:
-    """Likewise with tags of entities: 'Ben works for Radio Rom .', 'B-PER O O B-ORG I-ORG O'."""
+    """A sentence with tags of entities: 'Ben works for Radio Rom .', 'B-PER O O B-ORG I-ORG O'."""
     return _tagged(rng, ENTITIES)
 
 

@@ -75,7 +75,7 @@ class Talk:
         self.triples: list[str] = []
 
     def draw(self, slot: str, count: int) -> list[int]:
-        """Different rows of a table."""
+        """Draws different rows of a table."""
         return self.rng.sample(range(len(TABLES[slot])), count)
 
     def say(self, speaker: int, kind: str, name: int | None = None, **meanings: int) -> None:

@@ -89,7 +89,7 @@ _TRANS_WMT = [
 
 
 def _summarisers() -> Iterator[Command]:
-    """One for each model and corpus, and what two of them read besides the official files."""
+    """An experiment for each model and corpus, and what two of them read besides official files."""
     for corpus in CORPORA:
         yield Command(
             f'views-{corpus}', 'data segment', sizes=('paper',), seeded=False,

@@ -197,7 +197,7 @@ MTG = ParallelBenchmark(
 
 
 def file_pattern(name: str) -> str:
-    """Where the files of 'mtg' or 'mtg2' are, below the data root."""
+    """The pattern of the files of 'mtg' or 'mtg2', below the data root."""
     return os.environ.get(VARIABLES[name]) or f'{name}/{FILES}'
 
 

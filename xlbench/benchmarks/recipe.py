@@ -21,7 +21,7 @@ SIZES = ('sample', 'paper')
 
 
 class Model(NamedTuple):
-    """How a paper's model is trained here.
+    """The training of a paper's model here.
 
     Attributes:
       config: name of the config file.

@@ -1,4 +1,4 @@
-"""From `--config=FILE[:variant] --config.key=value` to a config whose names and ranges are checked.
+"""Reads `--config=FILE[:variant] --config.key=value`, and checks its names and ranges.
 
 A config file is plain Python with one function, `get_config(variant='')`, that returns an
 ml_collections.ConfigDict. What is checked here needs neither jax nor TensorFlow, whose imports take

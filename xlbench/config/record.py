@@ -25,7 +25,7 @@ _Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
 
 
 def read_about(workdir: str) -> dict[str, Json]:
-    """All that config.json says about a run: its config, versions, data, labels, ..."""
+    """Reads what config.json says about a run: its config, versions, data, labels, ..."""
     path = untrusted.file(workdir, 'config.json')
     if not path:
         raise UserError(f'{workdir} has no config.json, so it is not a workdir of xlbench.train')

@@ -1,4 +1,4 @@
-"""From files to batches of token ids; without TensorFlow.
+"""Makes batches of token ids from files, without TensorFlow.
 
   corpora       the corpora of the benchmarks: address, licence, size
   download      fetches and unpacks a corpus

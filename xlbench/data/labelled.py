@@ -36,7 +36,7 @@ _UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
 
 @dataclasses.dataclass(frozen=True)
 class Uid:
-    """Where an example stands: 'german-7053-val'.
+    """The place of an example: 'german-7053-val'.
 
     Attributes:
       lang: ISO code.

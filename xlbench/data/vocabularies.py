@@ -149,7 +149,7 @@ class Files:
         return all(untrusted.file(self.folder, name) for name in names)
 
     def setting(self, key: str, default: Value | None = None) -> Value | None:
-        """From the tokeniser's own files, else the model's; null is as good as not there."""
+        """Reads a setting of the tokeniser's files, else of the model's; null counts as absent."""
         for settings in (self.tokenizer, self.special, self.model):
             if (value := getattr(settings, key)) is not None:
                 return value

@@ -195,7 +195,7 @@ class Checkpoint:
                     raise copy.broken(f'must equal {copies[0].name}, to which the model ties it')
 
     def _names_of(self, entry: Entry) -> Sequence[str]:
-        """Where a parameter lies: a tied copy stands in for what is not there."""
+        """The names of a parameter's tensors: a tied copy stands in for what is not there."""
         if entry.tied and entry.tensors[0] not in self._stored:
             return [name for name in entry.tied if name in self._stored][:1] or entry.tensors
         return entry.tensors

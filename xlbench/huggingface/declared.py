@@ -24,7 +24,7 @@ Factor = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
 class Rope(msgspec.Struct):
-    """How positions are rotated; of each kind of layer, where they differ."""
+    """The rotation of positions; of each kind of layer, where they differ."""
 
     rope_type: str | None = None
     type: str | None = None

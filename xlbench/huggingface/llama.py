@@ -141,7 +141,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 
 def _windows(family: str, config: Mapping[str, Json]) -> Fields:
-    """Which layers have a window: the file lists them, or the family's pattern says it."""
+    """The layers that have a window: the file lists them, or the family's pattern says it."""
     window, count = config.get('sliding_window') or 0, config['num_hidden_layers']
     no_window: Fields = {'window': 0, 'full_every': 0}
     is_qwen = family.startswith('qwen')

@@ -34,7 +34,7 @@ from xlbench.system.files import Json
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """Where one of our parameters lies in a Hugging Face checkpoint.
+    """The place of one of our parameters in a Hugging Face checkpoint.
 
     Attributes:
       tensors: their names; several are stacked along a new leading axis.

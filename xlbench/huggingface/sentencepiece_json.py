@@ -160,7 +160,7 @@ def _bpe(
 
 
 def _bytes() -> list[decoders.Decoder]:
-    """From <0x41> to A.
+    """Turns <0x41> into A.
 
     ASCII has decoders of its own: the library gives up a whole run of bytes for one bad one.
     """

@@ -92,7 +92,7 @@ class Languages:
 
     @classmethod
     def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
-        """From the vocabulary and what a run's config.json says about its tasks.
+        """Takes the languages from the vocabulary and a run's config.json.
 
         Args:
           tokenizer: the model's.

@@ -1,4 +1,4 @@
-"""From a workdir to a folder that transformers loads; `exported` has what else lies in it."""
+"""Makes a folder that transformers loads of a workdir; `exported` has what else lies in it."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""From a Hugging Face checkpoint to a workdir: parameters, config.json, the tokenizer's files."""
+"""Makes a workdir of a Hugging Face checkpoint: parameters, config.json, the tokenizer's files."""
 
 import json
 import math

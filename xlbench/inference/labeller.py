@@ -150,7 +150,7 @@ class _Labeller(Answerer[Texts, Answer]):
             )
 
     def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Answer:
-        """From the probabilities of a row, [labels] or [width, labels]."""
+        """Makes the answer from the probabilities of a row, [labels] or [width, labels]."""
         raise NotImplementedError
 
 

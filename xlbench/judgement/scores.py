@@ -1,4 +1,4 @@
-"""From judges' answers to the tables of a paper, and to the file that a regressor is fitted on.
+"""Makes tables of a paper, and the file that a regressor is fitted on, from judges' answers.
 
 Ratings are shown as table 5 of arXiv:2108.07140 has them, means from 1 to 5; choices as table 6 of
 arXiv:2202.05599, the share of times best minus worst, -1 to 1. An interval is over the items, each

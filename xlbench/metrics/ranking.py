@@ -1,4 +1,4 @@
-"""Where the right reply ranks: mean reciprocal rank and precision, 0 to 100 (arXiv:2106.02017).
+"""The rank of the right reply: mean reciprocal rank and precision, 0 to 100 (arXiv:2106.02017).
 
 Two readings of the same names, which differ a lot:
 

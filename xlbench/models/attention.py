@@ -209,7 +209,7 @@ class Attention(nn.Module):
         )
 
     def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
-        """From features to all heads."""
+        """The product from features to all heads."""
         features, axes = self.num_heads * self.head_dim, ('joined_kv', 'embed')
         return self._dense(features, axes, scale, stack, self.kernel_init)
 

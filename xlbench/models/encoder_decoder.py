@@ -49,7 +49,7 @@ class Decoder(bert.Stack, transformer.Decoder):
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
 
     def position_cache(self, max_length: int) -> None:
-        """Nothing; raises UserError where there are fewer positions."""
+        """Returns nothing; raises UserError where there are fewer positions."""
         self.position_embedder.check_length(max_length)
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:

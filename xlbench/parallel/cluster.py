@@ -152,7 +152,7 @@ def first_node(nodes: str) -> str:
 
 
 def _port(job: str, step: str = '0') -> int:
-    """One that the processes of a step agree on, above those that systems give away."""
+    """A port that the processes of a step agree on, above those that systems give away."""
     number, part = (int(text) if text.isdigit() else 0 for text in (job, step))
     return 61_440 + (number + 97 * part) % 4_096
 

@@ -172,7 +172,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def param_shardings(boxed_params: Tree[Boxed], mesh: Mesh) -> Shardings:
-    """From parameters as Linen's `init` boxes them (or their shapes) to a tree of NamedSharding.
+    """The tree of NamedSharding for parameters as Linen's `init` boxes them, or for their shapes.
 
     Raises:
       UserError: a mesh axis does not divide the dimension that it would cut.
@@ -317,7 +317,7 @@ def batch_sharding(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
 
 
 def put_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """From this process's rows (see `row_share`) to global arrays, cut as `batch_sharding` says."""
+    """Makes global arrays of this process's rows (see `row_share`), cut by `batch_sharding`."""
     _, shares = row_share(mesh)
     return {
         name: jax.make_array_from_process_local_data(

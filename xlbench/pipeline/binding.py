@@ -164,7 +164,7 @@ class PlainVocabulary:
 
     @property
     def vocab_size(self) -> int:
-        """How many ids there are."""
+        """Counts the ids."""
         return self._size
 
     def __eq__(self, other: object) -> bool:
@@ -319,7 +319,7 @@ class Labels(PlainVocabulary):
 
     @property
     def vocab_size(self) -> int:
-        """How many labels there are."""
+        """Counts the labels."""
         return len(self.labels)
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:

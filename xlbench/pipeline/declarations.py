@@ -106,7 +106,7 @@ def labels(task: DeclaredTask) -> tuple[str, ...]:
 
 
 def view(task: DeclaredTask) -> str:
-    """How the examples of a task are read.
+    """The view in which the examples of a task are read.
 
     'classification' or 'tagging' where it has labels; 'retrieval' if its targets are written like
     inputs; else 'generation'.

@@ -50,7 +50,7 @@ def when_seqio_is_there(function: Callable[[types.ModuleType], None]) -> None:
 
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
-    """One line says that one of both is not installed."""
+    """Refuses in one line where one of both is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

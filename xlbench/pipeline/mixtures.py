@@ -63,7 +63,7 @@ def _number(task: DeclaredTask, split: str) -> int:
 def mixing_rate(
     kind: str, temperature: float = 2.0, maximum: int = 10_000
 ) -> Callable[[DeclaredTask], float]:
-    """How often a mixture draws from a task, as a function of the task.
+    """The rate at which a mixture draws from a task, as a function of the task.
 
     Args:
       kind: 'proportional': by number of examples n, so that every example is seen equally often.

@@ -1,4 +1,4 @@
-"""From records to texts and ids: the steps that the preprocessors of tasks are made of."""
+"""The steps from records to texts and ids that the preprocessors of tasks are made of."""
 
 import dataclasses
 import functools

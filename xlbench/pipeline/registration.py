@@ -317,7 +317,7 @@ def tagged_files(
     word_column: int,
     tag_column: int | None,
 ) -> Callable[[Labels | None], Read]:
-    """How the files of a new task of tagged words are read.
+    """Checks how the files of a new task of tagged words are read.
 
     Args:
       name, files, words, tags, word_column, tag_column: see `register_tagging_task`.

@@ -1,4 +1,4 @@
-"""How tasks are scored: their metrics, and the score that stands for a task."""
+"""The scoring of tasks: their metrics, and the score that stands for a task."""
 
 from collections.abc import Sequence
 
@@ -72,7 +72,7 @@ def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
 
 
 def described(name: str) -> dict[str, Json]:
-    """How a task is scored: the keys of a manifest that do not depend on data.
+    """The scoring of a task: the keys of a manifest that do not depend on data.
 
     Raises:
       UserError: there is no such task, or it is a mixture.

@@ -67,7 +67,7 @@ def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
 
 
 def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """Where further files of a split would be; see `readers.find`."""
+    """The patterns of further files of a split; see `readers.find`."""
     source = task.source
     if isinstance(source, pipeline.RecordSource):
         return source.patterns(split)
@@ -77,7 +77,7 @@ def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
 
 
 def draws(task: pipeline.DeclaredTask, split: str) -> int:
-    """How often each example of a split is there, each time with other noise."""
+    """Counts how often each example of a split comes, each time with other noise."""
     source = task.source
     return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
 

@@ -1,4 +1,4 @@
-"""Where the records of a task come from, with what happens to bad ones."""
+"""The sources of a task's records, with what happens to bad ones."""
 
 import dataclasses
 import functools

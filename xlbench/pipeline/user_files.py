@@ -97,7 +97,7 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
 
     @property
     def layout(self) -> rows.Layout:
-        """How rows of these files are read; UserError for a format that has none."""
+        """The layout of rows of these files; UserError for a format that has none."""
         quotes = self.quotes is None or self.quotes
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
 

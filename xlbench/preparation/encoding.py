@@ -16,7 +16,7 @@ Texts = Mapping[str, Sequence[str]]  # {field: the text of each record}.
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """How the texts of a feature become ids.
+    """The encoding of the texts of a feature as ids.
 
     Attributes:
       is_target: whether they are targets, see Tokenizer.encode_batch.
@@ -30,7 +30,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """How the texts of a task become ids.
+    """The encoding of the texts of a task as ids.
 
     Attributes:
       sides: of each feature; other fields stay texts.

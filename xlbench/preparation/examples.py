@@ -44,7 +44,7 @@ class TextSteps:
     has_views: bool = False
 
     def encoding(self, task: DeclaredTask) -> Encoding:
-        """How the texts of a task with these steps become ids, with the vocabulary in use."""
+        """The encoding of the texts of a task with these steps, with the vocabulary in use."""
         prefixes = self.prefix.prefixes() if self.prefix else {}
         eos = (pipeline.tokenizer().eos_id,)
         return Encoding(

@@ -26,7 +26,7 @@ _MOST_EXAMPLES = 10_000_000  # Of a vocabulary; their texts are held in memory.
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much work a job is.
+    """The amount of work of a job.
 
     Attributes:
       bytes: of its files.
@@ -125,12 +125,12 @@ def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
 
 
 def num_processes(asked: int | None) -> int:
-    """How many processes may work in all; `asked` is what the user wants, if anything."""
+    """Chooses the number of processes in all; `asked` is the user's wish, if there is one."""
     return asked or min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS)
 
 
 def num_workers(asked: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) -> int:
-    """How many processes work on a job each; `asked` is what the user wants, if anything."""
+    """Chooses the number of processes for each job; `asked` is the user's wish, if there is one."""
     large = sum(sizes[job].bytes for job in jobs) >= WORKERS_FROM_BYTES
     workers = num_processes(asked) if asked or large else 1
     return max(min(workers, len(jobs)), 1)

@@ -32,7 +32,7 @@ _PLACES = {'inputs', 'text_a', 'text_b', 'language'}
 
 
 class Template(msgspec.Struct, forbid_unknown_fields=True):
-    """How examples of a task are put to a model in one language.
+    """The form in which examples of a task are put to a model in one language.
 
     Attributes:
       example: one example up to its answer, with places such as $inputs.

@@ -57,7 +57,7 @@ def without_places(text: str) -> str:
 
 
 def _program(path: str) -> tuple[str, str]:
-    """How the program is started, and the folder that its package lies in; '' if not known."""
+    """The words that start the program, and the folder of its package; '' if it is not known."""
     parts = pathlib.PurePath(path).with_suffix('').parts
     if _PACKAGE not in parts:
         return shlex.quote(pathlib.PurePath(path).name), ''

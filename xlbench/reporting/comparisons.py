@@ -1,4 +1,4 @@
-"""Which differences between the systems of a section are significant.
+"""Tests which differences between the systems of a section are significant.
 
 A score that is a mean over examples is tested by what predictions.jsonl has of each. Of BLEU, chrF
 and TER the counts are resampled, and any other score is computed again from the texts of every
@@ -31,7 +31,7 @@ _OF_EVALUATIONS = (*LOSSES, 'log_probability')  # Scores that no metric gives.
 
 
 class _Limit(NamedTuple):
-    """How often a table scores examples again, and the fewest and most resamples of a difference.
+    """The most scorings of examples for a table, and the fewest and most resamples of a difference.
 
     With many differences a significant p-value is smaller, and more resamples decide it.
     """

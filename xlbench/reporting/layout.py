@@ -1,4 +1,4 @@
-"""From a section to its tables: which systems and scores stand in rows, and which in columns.
+"""Lays out the tables of a section: the systems and scores of rows and of columns.
 
 Beside the tables of scores there are pages: tables in the form of a benchmark's paper, with our
 systems and the paper's in the paper's groups. A system is put into a group by what its workdir
@@ -109,7 +109,7 @@ def averages(section: Section) -> list[Table]:
 
 
 def error_removed(section: Section, system: System) -> tuple[str, ...]:
-    """How much of the best baseline's error a system removes, in percent, for each column.
+    """The part of the best baseline's error that a system removes, in percent, for each column.
 
     For one task, averaged over its languages: 100 * (b - m) / b with error = 100 - main score, b
     the smallest error of a baseline and m the system's. Overall: the mean over tasks. Columns of a
@@ -268,7 +268,7 @@ def _ours(section: Section, is_by_paradigm: bool) -> Iterator[tuple[str, System]
 
 
 def _paradigm(system: System) -> str:
-    """How a system gets from a dialogue to a summary in another language, or 'Other systems'."""
+    """The paradigm of a system for summaries in another language, or 'Other systems'."""
     stages = next(filter(None, (pick.chain for pick in system.picks)), [])
     if not stages:
         return _OTHERS if any(pick.run.system for pick in system.picks) else END_TO_END

@@ -76,7 +76,7 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
 
 
 def about_candidates(picks: list[Pick]) -> list[str]:
-    """How many replies recall_10, mrr and p_at_1 choose from."""
+    """Says how many replies recall_10, mrr and p_at_1 choose from."""
     counts = sorted({r.candidates for pick in picks for r in pick.results.values()} - {0})
     if not counts:
         return []

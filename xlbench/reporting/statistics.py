@@ -162,7 +162,7 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 class Correlation(NamedTuple):
-    """How alike two lists of numbers go up and down, -1 to 1; NaN if one of them is constant.
+    """Correlates two lists of numbers: -1 to 1; NaN if one of them is constant.
 
     Beside each coefficient (Kendall's is tau-b) stands its two-sided p-value.
     """
@@ -294,7 +294,7 @@ _NOTHING_SHARED = 'the two have fewer than two examples in common'
 
 
 def _drawn(tested: Sequence[Difference]) -> str:
-    """How many resamples were drawn, and how many p-values are a tail."""
+    """The number of resamples, and that of the p-values in a tail."""
     counts = sorted({one.drawn for one in tested} - {0})
     if not counts:
         return ''

@@ -66,7 +66,7 @@ class System:
     has_intervals: bool = False
 
     def count(self, tasks: Sequence[str]) -> str:
-        """How many examples the tasks have together; '-' if that is not known of one of them."""
+        """Counts the examples of all tasks; '-' if one of them has no count."""
         counts = [self.examples.get(task, (0,)) for task in tasks]
         if not all(min(numbers, default=0) for numbers in counts):
             return '-'

@@ -208,7 +208,7 @@ def _tasks(recipe: Recipe, table: PaperTable) -> dict[str, tuple[str, str]]:
 
 
 def _data_flags(benchmark: str, size: str) -> tuple[str, ...]:
-    """Where a command that is no training finds the data."""
+    """The flags by which a command other than training finds the data."""
     public = 'facebook/mbart-large-50-many-to-many-mmt'
     sample = 'sample' if benchmark == 'mtg' else f'sample_{benchmark}'
     vocabulary = sample if size == 'sample' else public

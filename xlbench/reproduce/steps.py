@@ -1,4 +1,4 @@
-"""From a table to the command lines that it needs, each once, those that others need first."""
+"""Lists the command lines that a table needs, each once, those that others need first."""
 
 import dataclasses
 import pathlib

@@ -70,7 +70,7 @@ def index(responses: ArrayLike, bias: ArrayLike | None = None, mesh: Mesh | None
 
 
 def with_bias(responses: Index, bias: ArrayLike) -> Index:
-    """The same responses with another bias [n], which is put onto the devices."""
+    """Puts another bias [n] of the same responses onto the devices."""
     padding = len(responses.vectors) - responses.count
     bias = np.pad(np.asarray(bias, np.float32), (0, padding), constant_values=-np.inf)
     spec = PartitionSpec(responses.mesh.axis_names)

@@ -30,7 +30,7 @@ _MOST_FAILED = 3  # Batches in a row, of several texts each, of which none is tr
 
 @dataclasses.dataclass
 class Counts:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
       texts: that were asked for.

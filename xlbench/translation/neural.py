@@ -48,7 +48,7 @@ class Neural:
 
     @property
     def num_cut(self) -> int:
-        """How many texts so far were longer than the model reads; the rest of them was cut off."""
+        """Counts the texts so far that were cut, because they were longer than the model reads."""
         return self._model.num_cut
 
     def check(self, source: str, target: str) -> None:

@@ -53,7 +53,7 @@ class Failed:
 
 
 class Form:
-    """How a line holds the texts to translate.
+    """The form in which lines hold the texts to translate.
 
     Args:
       name: one of FORMATS.

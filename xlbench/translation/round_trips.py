@@ -23,7 +23,7 @@ _TOKEN = re.compile(r'\w+|[^\w\s]')
 
 
 class Matches(NamedTuple):
-    """How many n-grams two texts have, and have in common.
+    """Counts of the n-grams of two texts, and of those they have in common.
 
     Attributes:
       common: of the original that come back, each at most as often as in either text.

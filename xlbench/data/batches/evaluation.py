@@ -19,7 +19,7 @@ _PREFETCH = 4  # Batches that a thread makes ahead.
 
 
 class EvalBatches:
-    """Every example of a task once; may be iterated any number of times.
+    """The batches of every example of a task once; may be iterated any number of times.
 
     The widest batches come first, and of one shape those with the longest targets.
 

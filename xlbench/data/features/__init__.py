@@ -1,4 +1,4 @@
-"""From prepared examples to the arrays a model reads; numpy only.
+"""Makes the arrays a model reads from prepared examples; numpy only.
 
 A row of a batch holds one example, several (packing), or none (padding). Examples of one row are
 told apart by segment ids, and each counts its own positions, so that a model that looks at both

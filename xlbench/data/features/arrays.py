@@ -304,7 +304,7 @@ def language_ids(place: 'Placement', examples: Sequence[Record], side: int) -> n
 
 
 class Placement:
-    """Where the tokens of a batch go: worked out once, used for every array of the batch.
+    """The places of the tokens of a batch: worked out once, used for every array of the batch.
 
     Args:
       parts: ids of all examples, row after row.

@@ -1,4 +1,4 @@
-"""When prepared data is stale: as declared, never because a file of code was edited elsewhere.
+"""Tells stale preparations: as declared, never because a file of code was edited elsewhere.
 
 What a preparation holds depends on its inputs and its vocabulary, whose hashes are in the manifest,
 and on what is declared here: the statements of its task file, and the versions below.
@@ -131,7 +131,7 @@ def _is_changed(path: str, expected: InputEntry) -> bool | None:
 
 
 def stale_reason(manifest: Manifest, root: str | None = None) -> str | None:
-    """Why a preparation no longer fits its inputs and code, or None if it does.
+    """Says why a preparation no longer fits its inputs and code; None if it does.
 
     Prepared data that was copied somewhere without any of its input files stays valid: nothing
     there could contradict it, and nothing there could make it again.

@@ -1,4 +1,4 @@
-"""From the name of a vocabulary to its tokenizer, and its copy in a workdir."""
+"""Finds the tokenizer of a vocabulary's name, and copies its files into a workdir."""
 
 import dataclasses
 import functools

@@ -23,7 +23,7 @@ _FLOAT = 1  # DT_FLOAT.
 
 
 class _Place(NamedTuple):
-    """Where a variable lies: type, shape, file, first byte, bytes."""
+    """The place of a variable: type, shape, file, first byte, bytes."""
 
     dtype: int
     shape: tuple[int, ...]

@@ -41,7 +41,7 @@ def missing(metric: str, model: str, size: str = '') -> list[str]:
 
 
 def folder(model: str) -> pathlib.Path:
-    """Where a model lies; see `missing`."""
+    """The folder of a model; see `missing`."""
     if lines := missing('the metric', model):
         raise UserError(lines[0])
     return hub.local_folder(hub_name(model))

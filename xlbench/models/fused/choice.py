@@ -65,7 +65,7 @@ def kernels() -> str:
 
 
 def why_unsupported(cfg: Sizes, train: bool) -> str:
-    """Why a model cannot have fused attention on the devices at hand; '' where it can."""
+    """Says why a model cannot have fused attention on the devices at hand; '' where it can."""
     if parts('length') > 1:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
     if kernels() not in MIN_LOGITS:

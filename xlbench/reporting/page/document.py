@@ -219,7 +219,7 @@ def reference(table: Table, score: str) -> str:
 
 
 def _places(sections: Sequence[Section], made: Sequence[dict[str, Json]]) -> dict[str, str]:
-    """Where the links at the top lead: to the sections, or to the parts of a single one."""
+    """The targets of the links at the top: the sections, or the parts of a single one."""
     if len(sections) == 1:
         (one,) = made
         has = {

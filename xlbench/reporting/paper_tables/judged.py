@@ -26,7 +26,7 @@ _PREFERRED = 'preferred'
 
 @dataclasses.dataclass(frozen=True)
 class Fits:
-    """How regressors and scores correlate with ratings (Pearson), by target: an aspect, or 'mean'.
+    """Pearson correlations of regressors and scores with ratings, by target: an aspect, or 'mean'.
 
     Attributes:
       regressors: target -> regressor -> correlation on the texts that choose one.
@@ -76,7 +76,7 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
 
 
 def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
-    """How each regressor correlates with ratings it has not seen: table 3."""
+    """Correlations of each regressor with ratings it has not seen: table 3."""
     names = list(next(iter(fits.regressors.values())))
     rows = []
     for target, of_target in fits.regressors.items():
@@ -93,7 +93,7 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
 
 
 def correlations(paper_table: PaperTable, fits: Fits) -> Table:
-    """How each score correlates with ratings: the numbers of figures 2 and 7."""
+    """Correlations of each score with ratings: the numbers of figures 2 and 7."""
     targets = list(fits.scores)
     known = list(fits.scores[targets[0]])
     names = [score for score in paper_table.scores or known if score in known]
@@ -109,7 +109,7 @@ def correlations(paper_table: PaperTable, fits: Fits) -> Table:
 
 
 def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
-    """How many examples each threshold of the overlap leaves: table 6.
+    """Counts the examples that each threshold of the overlap leaves: table 6.
 
     Args:
       board: of runs on the data.
@@ -244,6 +244,6 @@ def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | Non
 
 
 def _preferred(rated: Sequence[RatedText], system: str) -> Cell:
-    """How often the sets of a system are preferred, in %."""
+    """The share of judgements that prefer the sets of a system, in %."""
     points = [statistics.fmean(t.ratings.values()) for t in rated if t.system == system]
     return Cell(50 * (1 + statistics.fmean(points)), None, _DECIMALS) if points else Cell()
