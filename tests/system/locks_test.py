@@ -224,7 +224,7 @@ def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):
     def write(name):
         together.wait()
         vocabulary = f'{name}.model'
-        sample = corpus.Sample(name, name, 1, (), vocabulary, fill, lambda folder: name.encode())
+        sample = corpus.Sample(name, 1, (), vocabulary, fill, lambda folder: name.encode())
         if sample.write(str(tmp_path)):
             written.append(name)
 
