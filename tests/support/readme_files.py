@@ -216,8 +216,7 @@ def two_translators(newcomer: Newcomer) -> None:
 
 
 def talk_pairs(newcomer: Newcomer) -> None:
-    """A translator into Portuguese, an encoder, and pairs of talk beside the official ones."""
-    model_folders.write_marian(newcomer.home / 'firefox-en-pt')
+    """An encoder, and pairs of talk beside the official ones; `two_translators` came before."""
     own_encoder(newcomer)
     for part in ('train', 'valid', 'test'):
         rows = (f'das Haus {i} im {part}\tist {i} alt\t\t\n' for i in range(8))
