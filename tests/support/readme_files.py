@@ -278,9 +278,9 @@ def new_texts(newcomer: Newcomer) -> None:
 
 
 def own_encoder(newcomer: Newcomer) -> None:
-    """A small encoder of random weights, as a user would have a public one."""
-    (newcomer.home / 'models').mkdir(exist_ok=True)
-    encoder_folders.write(newcomer.home / 'models' / 'my-encoder', max_positions=128)
+    """A small encoder of random weights, as a user would have a public one, made once."""
+    if not (folder := newcomer.home / 'models' / 'my-encoder').exists():
+        encoder_folders.write(folder, max_positions=128)
 
 
 def treebank(newcomer: Newcomer) -> None:
