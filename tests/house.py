@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'chains': (677, 4),
     'config': (1969, 9),
     'configs': (2107, 20),
-    'data': (12179, 54),
+    'data': (12175, 54),
     'decoding': (1194, 10),
     'dialogues': (447, 4),
     'evaluators': (1553, 7),

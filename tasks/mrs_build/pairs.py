@@ -236,7 +236,7 @@ def not_toxic(
       options: of the build.
       texts: of one language.
       lang: that language.
-      strict: which of them the second scorer judges too: those that English is evaluated on.
+      strict: the partitions that the second scorer judges, too: the ones English is evaluated on.
     """
     kept = [True] * len(texts)
     for spec, most, judged in (

@@ -1,6 +1,6 @@
 """Shared code of the sample corpora: each is written whole into a folder below the data root.
 
-`python -m xlbench.prepare --sample` writes all of them, or with --mixture those that are read.
+`python -m xlbench.prepare --sample` writes all of them, or with --mixture the corpora it reads.
 `<root>/SAMPLE.json` lists the corpora that are complete; with that file, nothing in the root is
 real data.
 """

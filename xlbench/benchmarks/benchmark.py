@@ -149,7 +149,7 @@ class Benchmark:
         checkpoint or family.
       fractions: the scores that the paper prints between 0 and 1; all are 0 to 100 in xlbench.
       split_sizes: official number of examples, by task and split, where all languages have the
-        same; paper_scores/NAME_sizes.csv has those that differ.
+        same; paper_scores/NAME_sizes.csv has the sizes that differ.
       scenario_names: what `scenario` takes.
       tables: scores that share a table with a row a language and a column a setting; none: a
         table a score, with a row a system and a column a language.

@@ -188,7 +188,7 @@ def printed_scores(
       fractions: the scores that it prints between 0 and 1.
 
     Returns:
-      {(scenario, task, model, source, target): {score: value}}; none without a table of it.
+      {(scenario, task, model, source, target): {score: value}}; empty without such a file.
     """
     table = {}
     for row in map(dict, printed_rows(name)):

@@ -113,7 +113,7 @@ class Chain:
 
         Args:
           rows: what the first stage reads.
-          folder: of the outputs; those that it has of the same stages stay.
+          folder: of the outputs; outputs of the same stages that it has already stay.
           accept_failures: takes an empty text for one that an engine does not translate.
           say: is told a line for each stage.
 

@@ -60,8 +60,7 @@ def _longest_utterance(text: str) -> str:
     return ' '.join(max(said, key=lambda line: len(words(line)), default='').split())
 
 
-_OF_INPUT: Mapping[str, Callable[[str], str]]
-_OF_INPUT = {
+_OF_INPUT: Mapping[str, Callable[[str], str]] = {
     'copy_input': _copy,
     'first_sentences': _lead,
     'longest_utterance': _longest_utterance,

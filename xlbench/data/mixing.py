@@ -126,13 +126,7 @@ class Planner:
     """
 
     def __init__(
-        self,
-        windows: Order,
-        examples: Examples,
-        layout: packing.Layout,
-        *,
-        seed: int,
-        plan: Plan,
+        self, windows: Order, examples: Examples, layout: packing.Layout, *, seed: int, plan: Plan
     ):
         self._windows = windows
         self._examples = examples

@@ -152,7 +152,7 @@ def first_node(nodes: str) -> str:
 
 
 def _port(job: str, step: str = '0') -> int:
-    """A port that the processes of a step agree on, above those that systems give away."""
+    """Chooses a port that all processes of a step agree on, above the ports that systems assign."""
     number, part = (int(text) if text.isdigit() else 0 for text in (job, step))
     return 61_440 + (number + 97 * part) % 4_096
 

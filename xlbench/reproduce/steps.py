@@ -1,4 +1,4 @@
-"""Lists the command lines that a table needs, each once, those that others need first."""
+"""Lists the command lines that a table needs, each once and behind those it builds on."""
 
 import dataclasses
 import pathlib

@@ -120,7 +120,7 @@ def _exchange(words: Sequence[str], text: bytes, seconds: float) -> tuple[int, b
                 if process.returncode is None and time.monotonic() > deadline:
                     raise Refused(f'took more than {seconds:g} s')
         finally:
-            # Also those that the program has started, and left; its group may be gone.
+            # Ends the children that the program left running, too; its group may be gone.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -147,8 +147,11 @@ class TrainBatches:
             groups = together if options.one_task else 1
             total, layout = sum(sizes), self._layout
             self.window = mixing.window_size(options.window, sample, layout, total, groups)
-            mixed = lambda lengths, _, *rest: packing_lib.plan(lengths, *rest)  # noqa: E731
-            plan = packing_lib.plan_groups if options.one_task else mixed
+            plan = (
+                packing_lib.plan_groups
+                if options.one_task
+                else lambda lengths, _, *rest: packing_lib.plan(lengths, *rest)
+            )
             if parts:
                 shape = dict(size=self.window, rows=layout.rows[-1], seed=seed)
                 return orders.Curriculum(self._prepared, parts, **shape), plan
