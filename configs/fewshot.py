@@ -22,7 +22,7 @@ the buckets:
   python -m xlbench.fewshot report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
 The size `encoder` adapts any encoder of yours, by default to all languages of the task, and writes
-the report of tables, figures and findings:
+the report of tables and figures:
 
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
       --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report

@@ -21,7 +21,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'decoding': (1194, 10),
     'dialogues': (447, 4),
     'evaluators': (1553, 7),
-    'fewshot': (6448, 26),
+    'fewshot': (6142, 25),
     'huggingface': (4017, 24),
     'inference': (3738, 16),
     'interactive': (636, 4),

@@ -307,8 +307,6 @@ def test_a_sweep_of_one_way_has_the_tables_of_it(tmp_path, method, start, said):
     ranges = made['Smallest and largest score, and number of buckets']
     assert texts(ranges) == [('de', 'language', ('50.00', '54.00', '2'))]
     assert made['Mean gains by script'].missing.startswith('all languages that are adapted to')
-    findings = made["Whether the paper's findings hold here"]
-    assert findings.missing == 'no adaptation of the whole model is finished'
     trained = made['Source training in English'].missing
     assert ('nothing is trained' in trained) == (method == 'prompt')
 

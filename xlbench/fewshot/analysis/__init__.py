@@ -9,7 +9,6 @@ A sweep need not be finished; nothing here trains.
   paper        what arXiv:2012.15682 prints
   lexical      overlap of vocabularies, and correlations
   factors      what the gains of transfer go with: tables 3 and 14
-  findings     whether the paper's findings hold
   tables       the paper's other tables
   figure_data  the numbers of the figures
   figures      the paper's figures
@@ -19,7 +18,6 @@ __all__ = [
     'factors',
     'figure_data',
     'figures',
-    'findings',
     'groups',
     'lexical',
     'paper',

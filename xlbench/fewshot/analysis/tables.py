@@ -1,7 +1,6 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-In place of a table that cannot be made, one line says why. Tables 3 and 14 are in factors.py, and
-the paper's findings in findings.py.
+In place of a table that cannot be made, one line says why. Tables 3 and 14 are in factors.py.
 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate
@@ -18,7 +17,7 @@ import statistics
 from collections.abc import Iterable
 
 from xlbench.benchmarks import languages, topics
-from xlbench.fewshot.analysis import factors, findings, groups, paper
+from xlbench.fewshot.analysis import factors, groups, paper
 from xlbench.fewshot.analysis.sweeps import read_source
 from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import ZERO_SHOT, Group
@@ -38,7 +37,7 @@ def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
     makers = (about, source, scores, ranges, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
-    return [*made, factors.table(system), factors.overlap_table(system), findings.table(system)]
+    return [*made, factors.table(system), factors.overlap_table(system)]
 
 
 def about(system: System) -> Table:
