@@ -5,9 +5,8 @@ Trains as configs/xquad_bert2bert.py does, from the first words of an article to
 this task. The task tgdev reads only the dev files; those of en and fr have 547 articles for
 training, which are enough to try it:
 
-  python -m xlbench.convert FOLDER models/small --tokens_of=masakhanews_multi_tgdev --root=data
   python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev \
-      --config.model.from=models/small --workdir=RUNS/masakhanews
+      --config.model.from=FOLDER --workdir=RUNS/masakhanews
 
 Keys after the colon: size (encoder), scenario (mono, zero_shot, multi), task (tg, tgdev), source
 (the language of mono; of zero_shot and multi the one language to evaluate), rate.

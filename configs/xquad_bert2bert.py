@@ -1,12 +1,10 @@
 r"""Encoder-decoders of your own encoder on XQuAD questions: both halves start from its weights.
 
 Trains as configs/mtg_bert2bert.py does with M-BERT and XLM-R (arXiv:2108.07140), on two CPU cores,
-with the files data/xquad/xquad.LANG.json; no paper has scores of this task. Most of a vocabulary of
-250,000 never occurs, but would cost more than the layers, so `xlbench.convert` removes it first.
+with the files data/xquad/xquad.LANG.json; no paper has scores of this task.
 
-  python -m xlbench.convert FOLDER models/small --tokens_of=xquad_multi_qg --root=data
   python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi \
-      --config.model.from=models/small --workdir=RUNS/xquad_bert2bert
+      --config.model.from=FOLDER --workdir=RUNS/xquad_bert2bert
 
 The same model from random weights: --config.init_from=''.
 

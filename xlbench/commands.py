@@ -101,8 +101,6 @@ CONVERT = CommandLine('convert', flags=(
     flag('--dtype', 'type of the weights (default: float32)', choices=DTYPES),
     flag('--lora', 'adapters (default: merged)', choices=('merged', 'separate')),
     flag('--extra_tokens', "tokens to add to a new workdir: '[summarize]'"),
-    flag('--tokens_of', 'keep only tokens of their training data', metavar='TASKS'),
-    flag('--root', 'data root of --tokens_of', 'data'),
 ))  # fmt: skip
 REPORT = CommandLine('report', flags=(
     flag('workdir', 'folder of a training run', nargs='+'),

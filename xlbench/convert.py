@@ -2,7 +2,6 @@ r"""Imports a Hugging Face checkpoint, or exports a workdir.
 
   python -m xlbench.convert google/mt5-base RUNS/mt5                # hub name or folder -> workdir
   python -m xlbench.convert google/mt5-base RUNS/mt5 --extra_tokens='[summarize]'
-  python -m xlbench.convert intfloat/multilingual-e5-small small --tokens_of=xquad_multi_qg
   python -m xlbench.convert RUNS/mtg exported --dtype=bfloat16      # workdir -> folder
   python -m xlbench.convert RUNS/adapted adapter --lora=separate    # LoRA alone, for PEFT
   python -m xlbench.convert RUNS/adapters german --step=best:de     # one of several adapters
@@ -10,9 +9,6 @@ r"""Imports a Hugging Face checkpoint, or exports a workdir.
 The workdir holds the parameters in float32 as checkpoint 0, config.json, and the tokenizer's files
 in tokenizer/. The folder loads in transformers, with weights as safetensors, and gives the answers
 of the run there: its README.md says how. xlbench.predict opens it as well.
-
---tokens_of=TASKS writes a smaller checkpoint of the same form: of a large vocabulary only what
-occurs in the training data of these tasks or mixtures, see xlbench/inference/trimming.py.
 """
 
 import contextlib
@@ -25,10 +21,8 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.convert, sys.argv)
 
-
 from xlbench.inference.exporting import to_folder
 from xlbench.inference.importing import to_workdir
-from xlbench.inference.trimming import trim
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints
@@ -40,10 +34,7 @@ def main(argv: Sequence[str]) -> None:
     target = pathlib.Path(args.target)
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
-    misplaced = ('extra_tokens', 'tokens_of') if export else ('step', 'dtype', 'lora')
-    if args.tokens_of and args.extra_tokens:
-        raise UserError('--extra_tokens is for a new workdir, and --tokens_of writes a folder')
-    for name in misplaced:
+    for name in ('extra_tokens',) if export else ('step', 'dtype', 'lora'):
         if getattr(args, name) is not None:
             kind = 'workdir' if export else 'Hugging Face checkpoint'
             raise UserError(f'--{name} has no meaning for {args.source}, which is a {kind}')
@@ -51,8 +42,6 @@ def main(argv: Sequence[str]) -> None:
         name, _, adapter = (args.step or '').partition(':')
         step, dtype = checkpoints.find_step(args.source, name or 'best'), args.dtype or 'float32'
         lines = to_folder(args.source, target, step, dtype, args.lora, adapter)
-    elif args.tokens_of:
-        lines = trim(args.source, target, args.tokens_of.split(','), args.root)
     else:
         lines = to_workdir(args.source, target, (args.extra_tokens or '').split())
     for line in lines:

@@ -14,5 +14,4 @@
   exporting         writes a folder in the form of Hugging Face from a workdir
   exported          what stands beside the weights in such a folder
   cards             its model card, with how it is used
-  trimming          writes such a folder again with a part of its vocabulary
 """

@@ -87,7 +87,7 @@ def to_folder(
     boxes = hf_checkpoint.boxed_params(model)
     rows = model_config.vocab_size - model_config.vocab_padding
     params = {
-        path: Later(functools.partial(source.read, path), shape, boxes[path].names, slice(rows))
+        path: Later(functools.partial(source.read, path), shape, boxes[path].names, rows)
         for path, shape in source.shapes.items()
     }
     with tempfile.TemporaryDirectory() as name:
@@ -242,13 +242,13 @@ def _copy_responses(
 
 
 class Later:
-    """A parameter with some rows of its vocabulary, read when its array is asked for.
+    """A parameter with the first rows of its vocabulary, read when its array is asked for.
 
     Args:
       read: gives the whole of it.
       shape: of the whole.
       axes: its logical axes.
-      rows: those of the axis 'vocab' that are kept, a slice or their numbers.
+      rows: of the axis 'vocab', that are kept.
     """
 
     def __init__(
@@ -256,10 +256,10 @@ class Later:
         read: Callable[[], np.ndarray],
         shape: tuple[int, ...],
         axes: Sequence[str | None],
-        rows: slice | np.ndarray,
+        rows: int,
     ):
         self._read = read
-        self._index = tuple(rows if axis == 'vocab' else slice(None) for axis in axes)
+        self._index = tuple(slice(rows if axis == 'vocab' else None) for axis in axes)
         self.shape = np.broadcast_to(np.float32(0), shape)[self._index].shape
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:

@@ -246,7 +246,7 @@ def trained_vocab_rows(
         for task in stage_data(data, stage)[0]
     }
     sides = ('inputs', 'targets') if family == 'dual_encoder' else ('inputs',)
-    seen_ids = ids_seen(list(tasks.values()), sides)
+    seen_ids = _ids_seen(list(tasks.values()), sides)
     # What batches and models add to examples.
     for side in ('left', 'right'):
         seen_ids[list(getattr(of_model, f'{side}_prefix', ()))] = True
@@ -256,7 +256,7 @@ def trained_vocab_rows(
     return Rows.of(np.flatnonzero(seen_ids), sizes)
 
 
-def ids_seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
+def _ids_seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
     """[vocabulary] bool: whether an id stands in some example's `sides`, as far as it has them."""
     ids = np.zeros(tasks[0].manifest['vocabulary']['size'], bool)
     total = sum(len(task) for task in tasks)
