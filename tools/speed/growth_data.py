@@ -172,13 +172,18 @@ def sizes(text: str) -> list[int]:
 
 
 def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
-    """The rows of all sizes, printed as they come."""
+    """A row of each work at its largest size, whose note has the others; printed as they come."""
     write_shard_file(args.folder)
-    made = []
+    made: dict[tuple[str, str, str], list[str]] = {}
+    rows = {}
 
     def add(work: str, counted: str, size: int, number: float, unit: str) -> None:
-        made.append(interleaved.grown(work, counted, size, number, unit))
-        print(f'{made[-1]["work"]}: {number:.4g} {unit}', flush=True)
+        print(f'{work}, {size:,} {counted}: {number:.4g} {unit}', flush=True)
+        smaller = made.setdefault((work, counted, unit), [])
+        rows[work, counted, unit] = interleaved.value(
+            f'{work}, {size:,} {counted}', number, unit, '; '.join(smaller)
+        )
+        smaller.append(f'{size:,}: {number:.3g} {unit}')
 
     for size in sizes(args.examples):
         write_set(args.folder, f'examples_{size}', size)
@@ -197,7 +202,7 @@ def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
         add('plan and stack a sweep', 'buckets', size, 1000 * seen['stacked'], 'ms')
         add('write all results of a sweep', 'buckets', size, 1000 * seen['added'], 'ms')
         add('read all results of a sweep', 'buckets', size, 1000 * seen['read'], 'ms')
-    return made
+    return list(rows.values())
 
 
 def main() -> None:
