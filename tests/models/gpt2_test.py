@@ -76,7 +76,7 @@ def test_logits_equal_transformers_whatever_the_padding(params):
             segments = np.pad(np.ones_like(text), (before, after))[None]
             logits = run(params, tokens, segments)[0, before : before + len(text)]
             np.testing.assert_allclose(logits, expected, atol=1e-4, rtol=0)
-    logits = states_and_logits(params, VALUES['text0'][None], None)
+    logits = run(params, VALUES['text0'][None], None)
     np.testing.assert_allclose(logits[0], VALUES['logits0'], atol=1e-4, rtol=0)
 
 
@@ -85,8 +85,10 @@ def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
     alone, shorter = examples(), LanguageModel()
 
     def total(params, batch):
-        return objective.loss(MODEL, params, batch, None)['loss']
+        losses = [each.loss(MODEL, params, batch, None)['loss'] for each in (objective, shorter)]
+        return losses[0], losses[1]
 
+    run = jax.jit(jax.value_and_grad(total, has_aux=True))
     expected = sum(VALUES[f'losses{row}'].sum() for row in range(3))
     entries = gpt2_names.names('gpt2', MODEL.config)
     for batch in (
@@ -94,18 +96,16 @@ def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
         # Two examples share a row.
         batch_of([[alone[1], alone[2]], [alone[0]], []], inputs=16, targets=18),
     ):
-        loss, gradients = jax.jit(jax.value_and_grad(total))(params, batch)
+        (loss, other), gradients = run(params, batch)
         np.testing.assert_allclose(loss, expected, rtol=1e-5)
         gradients = named_weights.from_params(entries, jax.tree.map(np.array, gradients))
         for name, value in GRADIENTS.items():
             np.testing.assert_allclose(gradients[name], value, atol=1e-3, rtol=1e-4)
         assert objective.weight(batch) == sum(len(VALUES[f'losses{row}']) for row in range(3))
         targets = sum(VALUES[f'losses{row}'][n - 1 :].sum() for row, (n, _) in lengths())
-        np.testing.assert_allclose(
-            shorter.loss(MODEL, params, batch, None)['loss'], targets, rtol=1e-5
-        )
+        np.testing.assert_allclose(other, targets, rtol=1e-5)
     batch = padded_left(batch_of([[example] for example in alone]))
-    nats = shorter.token_losses(MODEL, params, batch)
+    nats = jax.jit(functools.partial(shorter.token_losses, MODEL))(params, batch)
     for row, (prompt, continuation) in lengths():
         expected = VALUES[f'losses{row}'][prompt - 1 :]
         np.testing.assert_allclose(nats[row, :continuation], expected, atol=1e-4)
@@ -166,7 +166,8 @@ def test_features_of_texts_that_go_on():
 
 def test_fresh_residual_kernels_are_smaller():
     tokens = jnp.zeros((1, 4), jnp.int32)
-    layer = MODEL.init(jax.random.key(0), tokens, tokens)['params']['decoder']['layers_0']
+    params = jax.jit(MODEL.init)(jax.random.key(0), tokens, tokens)['params']
+    layer = jax.device_get(params['decoder']['layers_0'])
     for inner, outer in (('qkv', 'out'), ('wi', 'wo')):
         part = layer['attention' if inner == 'qkv' else 'mlp']
         ratio = part[outer]['kernel'].value.std() / part[inner]['kernel'].value.std()

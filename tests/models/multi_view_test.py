@@ -1,6 +1,5 @@
 import functools
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import named_weights
@@ -188,13 +187,10 @@ def test_every_parameter_has_a_name():
 
 
 def test_four_devices_equal_one(golden):
-    boxed = traverse_util.unflatten_dict(
-        references.boxed('mvbart', **references.BART | {'vocab_size': 64}), sep='/'
-    )
-    rng = np.random.default_rng(0)
-    draw = lambda leaf: 0.2 * rng.standard_normal(leaf.shape, np.float32)  # noqa: E731
-    params = jax.tree.map(draw, nn.unbox(boxed))
-    model = tiny(vocab_size=64)
+    fields = {'vocab_size': 64, 'num_encoder_layers': 1, 'num_decoder_layers': 1}
+    boxed = references.boxed('mvbart', **references.BART | fields)
+    boxed, model = traverse_util.unflatten_dict(boxed, sep='/'), tiny(**fields)
+    params = references.drawn(model, *[np.ones((1, 4), np.int32)] * 2, scale=0.2)
     batch = {k: np.concatenate([v, v[:1]]) for k, v in golden.batch.items()}
     batch['decoder_input_tokens'] = golden.decoder_inputs[[0, 1, 2, 0]]
 

@@ -87,18 +87,18 @@ def test_batches_say_the_languages_of_an_xlm():
 
 
 def test_decoding_step_by_step_keeps_the_language():
-    sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=61, num_layers=2)
+    sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=61, num_layers=1)
     model = models.build(
         'encoder_decoder', 'sample', **sizes, type_vocab_size=0, num_languages=3, dropout_rate=0.0
     )
     rng = np.random.default_rng(0)
     tokens, targets = rng.integers(3, 61, (2, 5)), rng.integers(3, 61, (2, 4))
-    params = model.init(jax.random.key(0), tokens, targets)
-    params = jax.tree.map(lambda x: rng.normal(size=x.shape, scale=1.0).astype(np.float32), params)
+    params = {'params': references.drawn(model, tokens, targets, scale=1.0)}
+    run = jax.jit(model.apply, static_argnames=('max_length', 'beams', 'method'))
     source, languages = np.full((2, 5), 2), np.array([[1] * 4, [3] * 4])
 
     def full(**told):
-        return np.asarray(jax.jit(model.apply)(params, tokens, targets, **told))
+        return np.asarray(run(params, tokens, targets, **told))
 
     logits = full(encoder_language_ids=source, decoder_language_ids=languages)
     for other in ({}, {'encoder_language_ids': source}, {'decoder_language_ids': languages}):
@@ -106,13 +106,12 @@ def test_decoding_step_by_step_keeps_the_language():
     none = np.zeros_like(source), np.zeros_like(languages)  # Languages that are not known.
     told = dict(zip(('encoder_language_ids', 'decoder_language_ids'), none, strict=True))
     np.testing.assert_allclose(full(**told), full(), atol=1e-6)
-    encoded = model.apply(params, tokens, encoder_language_ids=source, method='encode')
-    cache = model.apply(
-        params, encoded, None, 4, 2, decoder_language_ids=languages[:, :1], method='init_cache'
-    )
+    encoded = run(params, tokens, encoder_language_ids=source, method='encode')
+    known = dict(max_length=4, beams=2, decoder_language_ids=languages[:, :1])
+    cache = run(params, encoded, None, **known, method='init_cache')
     for place in range(4):
         step = np.repeat(targets[:, place], 2)  # Two beams.
-        out, cache = model.apply(params, cache, step, method='decode_step')
+        out, cache = run(params, cache, step, method='decode_step')
         np.testing.assert_allclose(out, np.repeat(logits[:, place], 2, 0), atol=1e-5)
 
 

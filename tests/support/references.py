@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import pathlib
 
+import flax.linen as nn
 import jax
 import named_weights
 import numpy as np
@@ -93,9 +94,8 @@ class Reference:
         return functools.partial(apply, {'params': self.params})
 
     @functools.cache  # noqa: B019
-    def loss_and_gradients(self, model=None):
+    def loss_and_gradients(self, model):
         """The mean loss of the batch, and its gradients."""
-        model = model or self.model
 
         @jax.jit
         @jax.value_and_grad
@@ -116,6 +116,18 @@ class Reference:
 
 
 of = functools.cache(Reference)
+
+
+def drawn(model, *inputs, scale=0.3):
+    """Random parameters of any model."""
+    return like(jax.eval_shape(model.init, jax.random.key(0), *inputs)['params'], scale)
+
+
+def like(shapes, scale=0.3):
+    """Random parameters of these shapes: to compile a model's own drawing takes seconds."""
+    rng = np.random.default_rng(0)
+    draw = lambda x: scale * rng.standard_normal(x.shape, np.float32)  # noqa: E731
+    return jax.tree.map(draw, nn.unbox(shapes))
 
 
 def as_batch(inputs, pad_id):

@@ -13,6 +13,7 @@ import ml_collections
 import numpy as np
 import optax
 import prepared_files
+import references
 
 from xlbench import models
 from xlbench.configs import mtg_mt5
@@ -231,7 +232,7 @@ def train_until(step: int, config: ml_collections.ConfigDict, workdir: pathlib.P
 
 
 class Training:
-    """A tiny model with its state and train step, on any mesh.
+    """A tiny model with its state and train step, on any mesh; `fresh`: as its own drawing has it.
 
     Attributes:
       state: the newest one.
@@ -247,6 +248,7 @@ class Training:
         objective: dict | None = None,
         model: dict | None = None,
         trainable: tuple[str, ...] = ('.*',),
+        fresh: bool = False,
         **options,
     ):
         self.mesh = mesh
@@ -254,9 +256,13 @@ class Training:
         kind = kinds.get((objective or {}).get('name'), tiny_model)
         self.model = kind(**model or {})
         self.objective = objectives.build(**objective or {})
-        shapes, self.shardings = train_step.params_like(self.model, self.objective, mesh)
-        self.mask = optimizers.trainable_mask(shapes, trainable)
-        params = train_step.init_params(self.model, self.objective, mesh, jax.random.key(0))
+        initialise = train_step.Initialiser(self.model, self.objective, mesh, None)
+        self.shardings = initialise.shardings
+        self.mask = optimizers.trainable_mask(initialise.shapes, trainable)
+        if fresh:
+            params = initialise(jax.random.key(0))
+        else:
+            params = jax.device_put(references.like(initialise.shapes), self.shardings)
         optimizer = optimizer or dict(name='adamw', weight_decay=0.0)
         tx, schedule = optimizers.build(**optimizer, schedule='constant', num_steps=10)
         tx = optax.chain(_keep_gradients(), tx)

@@ -120,6 +120,7 @@ def read(charsmap: bytes) -> dict[str, str]:
     return table
 
 
+@functools.lru_cache(maxsize=4)
 def steps(charsmap: bytes) -> list[normalizers.Normalizer]:
     """Steps that rewrite as the table does; none for an empty one."""
     if not charsmap:
@@ -131,10 +132,9 @@ def steps(charsmap: bytes) -> list[normalizers.Normalizer]:
     looked_up = [alone, normalizers.Precompiled(charsmap), normalizers.Replace(_ALONE, '')]
     if not composed:
         return looked_up
-    apart = normalizers.Replace(Regex(_uncomposed(table, composed)), _APART)
     return [
         *_exceptions(table, composed),
-        apart,
+        normalizers.Replace(Regex(_uncomposed(table, composed)), _APART),
         *looked_up,
         normalizers.NFC(),
         normalizers.Replace(_APART, ''),

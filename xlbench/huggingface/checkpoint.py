@@ -332,11 +332,11 @@ def check_family(family: str) -> None:
         )
 
 
+@functools.lru_cache(maxsize=32)  # A conversion asks several times, and tracing takes a while.
 def boxed_params(model: nn.Module) -> dict[str, nn.LogicallyPartitioned]:
     """{name of a parameter: a box with its shape in `.value` and its logical axes in `.names`}."""
-    tokens = jnp.zeros((1, 4), jnp.int32)
-    inputs = (tokens, tokens) if isinstance(model, (Generator, DualEncoder)) else (tokens,)
-    boxed = jax.eval_shape(model.init, jax.random.key(0), *inputs)['params']
+    tokens = [jnp.zeros((1, 4), jnp.int32)] * (1 + isinstance(model, (Generator, DualEncoder)))
+    boxed = jax.eval_shape(model.init, jax.random.key(0), *tokens)['params']
     return traverse_util.flatten_dict(dict(boxed), sep='/')
 
 
