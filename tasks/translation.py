@@ -5,8 +5,7 @@ below the data root, plain or packed (.gz), a pair on each line with a TAB betwe
 
   translation/wmt20/en-de/{train,validation,test}.tsv       Good morning.<TAB>Guten Morgen.
 
-`python -m xlbench.data clean` writes such files from the corpora of statmt.org/wmt20, and
-`sacrebleu --test-set=wmt20 --language-pair=en-de --echo src ref` writes the test set.
+`python -m xlbench.data list wmt20` says how they are made.
 
 xdailydialog: the utterances of XDailyDialog (liuzeming01/XDailyDialog), from the files that
 tasks/xdailydialog.py reads. Training has the dialogues of 1k_part_data and those of the dev files
@@ -23,7 +22,7 @@ from collections.abc import Iterator
 
 from xlbench import pipeline
 from xlbench.benchmarks import TRANSLATION
-from xlbench.data import bitext, readers
+from xlbench.data import readers
 
 SPLITS = ('train', 'validation', 'test')
 HELD_OUT = 895  # Of the dev files' 995 dialogues, the first one of validation.
@@ -66,11 +65,11 @@ def read_dialogues(split: str, *paths: str) -> Iterator[readers.Item]:
     learnt = set()
     for item in training:
         if isinstance(item, dict):
-            learnt.add(bitext.letters(item['source']))
+            learnt.add(readers.letters(item['source']))
         elif item.fatal:  # What else is wrong there, reading 'train' reports.
             yield item
     for item in test[0] if test else validation:
-        if isinstance(item, dict) and bitext.letters(item['source']) in learnt:
+        if isinstance(item, dict) and readers.letters(item['source']) in learnt:
             yield readers.LeftOut('utterances that training has')
         else:
             yield _pair(item)

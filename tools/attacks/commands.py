@@ -214,11 +214,6 @@ def _mirrored(scratch: pathlib.Path) -> list[str]:
     return [f'--mirror_url={served.__enter__()}']
 
 
-def _pairs(scratch: pathlib.Path) -> None:
-    rows = [f'The house of Ann has {i} doors.\tDas Haus hat {i} Türen.\n' for i in range(300)]
-    (scratch / 'corpus.tsv').write_text(''.join(rows), encoding='utf-8')
-
-
 def _dumps(scratch: pathlib.Path) -> None:
     import mrs_build_test
 
@@ -366,10 +361,6 @@ COMMANDS = {
         _finished_sweep,
     ),
     'data get': Command('data', 'get made_up --root={0}/data', stand_in=_mirrored),
-    'data clean': Command(
-        'data', 'clean --source_lang=en --target_lang=de --workers=1 --output={0}/clean.tsv '
-        '{0}/corpus.tsv', _pairs, once=True,
-    ),
     'prepare': Command(
         'prepare', '--mixture=news_title_de --split=train --root={0}/root '
         '--vocabulary={0}/root/sample.model', _files, kills=30,

@@ -4,10 +4,7 @@
   download      fetches and unpacks a corpus
   readers       the formats of official files
   rows          JSONL, CSV and Parquet of any origin
-  bitext        parallel texts, cleaned
-  cleaning      `xlbench data clean`
   chinese       where Chinese words end
-  identification  which language a text is in
   conllu        CoNLL and CoNLL-U
   labelled      records of labelled texts
   buckets       the fixed examples of few-shot transfer
@@ -32,15 +29,12 @@ __all__ = [
     'actions',
     'baselines',
     'batches',
-    'bitext',
     'buckets',
     'chinese',
-    'cleaning',
     'conllu',
     'corpora',
     'download',
     'features',
-    'identification',
     'labelled',
     'mixing',
     'noise',

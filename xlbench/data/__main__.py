@@ -1,4 +1,4 @@
-r"""Lists, downloads and verifies the corpora; cleans, annotates, samples and builds data.
+r"""Lists, downloads and verifies the corpora; annotates, samples and builds data.
 
   python -m xlbench.data list                       every corpus; what of it is in the data root
   python -m xlbench.data list mrs                   one of them: address, licence, how to get it
@@ -13,9 +13,9 @@ columns, and --lang or --source_lang and --target_lang. --splits=train,test take
 tasks, by default all that are there. With --vocabulary, tokens are counted as well. --format=csv
 prints more decimals than Markdown does.
 
-The other commands make data of other data: `clean` filters pairs of texts; `segment`, `mark` and
-`triples` annotate dialogues for ClidSum; `buckets`, `dev_split` and `xtreme` are for few-shot
-transfer; `mrs_build` and `mtg_build` build benchmarks. `xlbench data COMMAND --help` says more.
+The other commands make data of other data: `segment`, `mark` and `triples` annotate dialogues for
+ClidSum; `buckets`, `dev_split` and `xtreme` are for few-shot transfer; `mrs_build` and `mtg_build`
+build benchmarks. `xlbench data COMMAND --help` says more.
 """
 
 import argparse
@@ -188,7 +188,6 @@ COMMAND = CommandLine(
         'get': ('Downloads the missing files of a corpus.', (_CORPUS, _MIRROR), _get),
         'verify': ('Reads a whole corpus: checksums, records, counts.', _CORPUS, _verify),
         'statistics': ('Counts examples, lengths, turns, speakers.', _STATISTICS, _statistics),
-        'clean': 'xlbench.data.cleaning',
         'segment': 'xlbench.dialogues.segment',
         'mark': 'xlbench.dialogues.mark',
         'triples': 'xlbench.dialogues.triples',

@@ -176,9 +176,7 @@ def register_dialogue_tasks(
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:
     """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
-    from xlbench.data import bitext  # Its rules take a moment, which a declaration need not wait.
-
-    return tuple(bitext.letters(pair[name]) for name in ('message', 'reply'))
+    return tuple(readers.letters(pair[name]) for name in ('message', 'reply'))
 
 
 @declares

@@ -53,6 +53,7 @@ from xlbench.data.readers.text_lines import (
     decoded,
     find,
     good,
+    letters,
     lines,
     numbered,
     open_binary,

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TypeVar
@@ -237,6 +238,16 @@ def convert(
             yield BadRecord(path, item[0], str(error))
         else:
             yield from made
+
+
+def letters(text: str) -> str:
+    """Removes case, punctuation and spaces; a text that has nothing else stays.
+
+    Example: 'Ja !' -> 'ja'; '?!' -> '?!'
+    """
+    # Letters, their marks, numbers.
+    text = text.casefold()
+    return ''.join(c for c in text if unicodedata.category(c)[0] in 'LMN') or text
 
 
 def good(items: Iterable[Value | BadRecord | LeftOut]) -> Iterator[Value]:
