@@ -5,20 +5,19 @@ topics, and cut into the stages that conversations go through. Both come from a 
 utterance, 'Anna: Hi!', of any encoder of sentences; its authors take Sentence-BERT's.
 
   topics = [topic_segments(dialogue) for dialogue in vectors]
-  model = fit_stages(initial_stages(vectors), vectors).model
-  stages = [model.stages(dialogue) for dialogue in vectors]
-  text = with_segments(['Anna: Hi!', 'Ben: Hello.'], stages[0])
+  model = fit_stages(vectors)
+  text = with_segments(['Anna: Hi!', 'Ben: Hello.'], stages(model, vectors[0]))
 
 BART(D_ALL) reads marks in a dialogue: see marks.py.
 """
 
 from xlbench.data.segments import marks
 from xlbench.data.segments.cuts import (
-    StageModel,
     fit_stages,
-    initial_stages,
     official_topic_segments,
     rank_matrix,
+    stage_model,
+    stages,
     topic_segments,
 )
 from xlbench.data.segments.texts import (

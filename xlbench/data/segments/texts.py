@@ -130,8 +130,7 @@ def views_of(
       UserError: no dialogue is long enough to tell stages apart.
     """
     spoken = [vectors for dialogues in splits for vectors in dialogues if len(vectors)]
-    fitted = spoken[:most_fitted]
-    model = cuts.fit_stages(cuts.initial_stages(fitted), fitted, iterations).model
+    model = cuts.fit_stages(spoken[:most_fitted], iterations)
     views = []
     for dialogues in splits:
         if official_window:
@@ -140,7 +139,7 @@ def views_of(
             cut = map(cuts.topic_segments, dialogues)
         views.append(
             [
-                Views(labels, model.stages(vectors) if len(vectors) else [])
+                Views(labels, cuts.stages(model, vectors))
                 for labels, vectors in zip(cut, dialogues, strict=True)
             ]
         )
