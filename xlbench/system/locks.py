@@ -14,7 +14,6 @@ process has left means nothing. Readers take no lock.
 import contextlib
 import datetime
 import errno
-import json
 import os
 import pathlib
 import platform
@@ -24,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import filelock
-import msgspec
 
 from xlbench.system import errors, files, untrusted
 from xlbench.system.command_line import say
@@ -37,26 +35,10 @@ _PATIENCE = 0.5  # Seconds.
 # So long an NFS server keeps the locks of a machine that is gone: 90 s is what Linux sets.
 _LEASE = 100.0  # Seconds.
 _SILENCE = 1.0  # Seconds of waiting that nobody need hear of.
-_NOTE_BYTES = 4096
 
 
 class InUse(UserError):
     """Another process writes there."""
-
-
-class _Note(msgspec.Struct):
-    """The note in a lock file about the process that holds it."""
-
-    command: str
-    process: int
-    machine: str
-    since: str
-
-    def __str__(self) -> str:
-        # Whoever may write into the folder may write this, too; it shall not steer a terminal.
-        command = printable(self.command, 160)
-        who = f'process {self.process} on {self.machine}, since {self.since} ({command})'
-        return printable(who, 500)
 
 
 @contextlib.contextmanager
@@ -163,26 +145,11 @@ def _holding(
 def _locked(
     lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
 ) -> Iterator[bool]:
-    place: list[tuple[int, int]] = []  # Device and number of the file that is locked.
-
-    def sign(number: int) -> None:
-        status = os.fstat(number)
-        place[:] = [(status.st_dev, status.st_ino)]
-        before = None
-        with contextlib.suppress(OSError):
-            before = _note_in(os.pread(number, _NOTE_BYTES, 0))
-        if before is not None and before.machine != platform.node():
-            say(
-                f'{name} was held by {before}: that process was killed, or the machines that share '
-                'this file system do not see the locks of each other'
-            )
-        with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
-            os.ftruncate(number, 0)
-            os.pwrite(number, _note_of_this_process(), 0)
-            os.fsync(number)  # So that other machines see it.
-
     lock = filelock.FileLock(
-        lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
+        lock_file,
+        thread_local=False,
+        fallback_to_soft=False,
+        on_acquired=lambda number: _sign(number, name),
     )
     try:
         with files.naming(lock_file):
@@ -209,9 +176,7 @@ def _locked(
         # While it is still held: whoever has opened it meanwhile sees that it is gone, and makes
         # another one (filelock compares).
         with contextlib.suppress(OSError):
-            status = os.lstat(lock_file)
-            if [(status.st_dev, status.st_ino)] == place:
-                lock_file.unlink()
+            lock_file.unlink()
         with contextlib.suppress(OSError):
             lock.release()
 
@@ -225,64 +190,62 @@ def _acquire(
     """Takes a lock; whether somebody else had it."""
     start, pause, waits, said = time.monotonic(), 0.001, False, False
     while True:
+        waited = time.monotonic() - start
         try:
             lock_file.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
             return waits
         except FileNotFoundError:  # Whoever made the folder has just removed it.
-            if time.monotonic() - start > _PATIENCE:
+            if waited > _PATIENCE:
                 raise
         except filelock.Timeout:
-            waits, waited = True, time.monotonic() - start
-            note = _read_note(lock_file)
-            elsewhere = note is not None and note.machine != platform.node()
-            holder = str(note or 'another process')
-            if wait is None and waited > (_LEASE if elsewhere else _PATIENCE):
+            waits, holder = True, _holder(lock_file)
+            if wait is None and waited > (_LEASE if _is_elsewhere(holder) else _PATIENCE):
                 raise InUse(
                     f'{name} is in use by {holder}; wait until that has ended, or end it, or name '
                     'another place'
                 ) from None
             if not said and waited > _SILENCE:
                 said = True
-                if wait is not None:
-                    wait(f'waiting for {name}, in use by {holder}')
-                elif elsewhere:
-                    say(
-                        f'{name} is in use by {holder}; trying for {_LEASE:.0f} s, in case that '
-                        'machine is gone'
-                    )
+                (wait or say)(f'waiting for {name}, in use by {holder}')
         time.sleep(pause)
         pause = min(2 * pause, 0.1)
 
 
-def _note_of_this_process() -> bytes:
-    """Gives the note that this process writes into a lock file."""
-    spec = getattr(sys.modules.get('__main__'), '__spec__', None)
-    module = (getattr(spec, 'name', None) or '').removesuffix('.__main__')
-    program = ['python', '-m', module] if module else ['python', *sys.argv[:1]]
-    note = {
-        'command': ' '.join([*program, *sys.argv[1:]])[:1000],
-        'process': os.getpid(),
-        'machine': platform.node(),
-        'since': f'{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC',
-    }
-    return json.dumps(note).encode() + b'\n'  # ASCII, so that any file name passes.
+def _sign(number: int, name: str | os.PathLike) -> None:
+    """Says in a lock file, which is open under this number, which process holds it."""
+    since = f'{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC'
+    command = printable(' '.join(['python', *sys.orig_argv[1:]]), 160)
+    note = f'process {os.getpid()} on {platform.node()}, since {since} ({command})\n'
+    with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
+        before = _read(number)
+        if _is_elsewhere(before):
+            say(
+                f'{name} was held by {before}: that process was killed, or the machines that share '
+                'this file system do not see the locks of each other'
+            )
+        os.ftruncate(number, 0)
+        os.pwrite(number, note.encode(errors='replace'), 0)
+        os.fsync(number)  # So that other machines see it.
 
 
-def _read_note(lock_file: pathlib.Path) -> _Note | None:
-    """Reads the note in a lock file; None if it cannot be read."""
+def _holder(lock_file: pathlib.Path) -> str:
+    """Who holds a lock, as its file says."""
     try:
         number = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            return _note_in(os.read(number, _NOTE_BYTES))
+            return _read(number)
         finally:
             os.close(number)
     except OSError:
-        return None
+        return 'another process'
 
 
-def _note_in(data: bytes) -> _Note | None:
-    try:
-        return msgspec.json.decode(data, type=_Note)
-    except (UnicodeError, RecursionError, msgspec.DecodeError):
-        return None
+def _read(number: int) -> str:
+    # Whoever may write into the folder may write this, too; it shall not steer a terminal.
+    note = printable(os.pread(number, 1000, 0).decode(errors='replace'), 500)
+    return note if note.startswith('process ') else 'another process'
+
+
+def _is_elsewhere(holder: str) -> bool:
+    return ' on ' in holder and f' on {platform.node()}, ' not in holder
