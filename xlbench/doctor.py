@@ -5,161 +5,109 @@
 Exit code 1 if the default run (the embedded sample) cannot work here.
 """
 
-import dataclasses
 import os
 import pathlib
 import platform
 import re
 import shutil
 import sys
-import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-from xlbench.system import errors, machine, web
+from xlbench.system import errors, machine
 from xlbench.system.command_line import CommandLine
 
 _PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
 _LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.
 _LOW_MEMORY = 3 << 30  # bytes
-_PATIENCE = 3.0  # Seconds that the hub has to answer.
-# TensorFlow goes by several names; any of them is the module `tensorflow`.
-_TENSORFLOW = ('tensorflow', 'tensorflow-cpu', 'tf-nightly')
-# Packages that only xlbench.prepare uses; a machine with prepared data can do without.
+# Packages that only SeqIO's own pipeline uses; a machine with prepared data can do without.
 _PREPARE_ONLY = ('seqio', 'tensorflow-datasets')
 _INSTALL = "pip install -e '.[test]'"
+# What there is of an accelerator, and the extra that has jax use it.
+_ACCELERATORS = {'/dev/nvidia0': ('an NVIDIA GPU', 'cuda'), '/dev/accel0': ('a TPU', 'tpu')}
 
-
-@dataclasses.dataclass
-class Findings:
-    """Facts and problems of this machine.
-
-    Attributes:
-      problems: what keeps the default run from working, each with what to do.
-      notes: what is worth knowing and stops nothing.
-      lines: (topic, fact).
-    """
-
-    problems: list[str] = dataclasses.field(default_factory=list)
-    notes: list[str] = dataclasses.field(default_factory=list)
-    lines: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-
-
-def examine() -> Findings:
-    """Looks at everything, in the order of the screen."""
-    findings = Findings()
-    for look in (_look_at_machine, _look_at_jax, _look_at_packages, _look_at_data, _look_at_hub):
-        look(findings)
-    return findings
-
-
-def show(findings: Findings) -> str:
-    """The screen: problems, notes, then facts."""
-    lines = [f'problem: {text}' for text in findings.problems]
-    lines += [f'note: {text}' for text in findings.notes]
-    verdict = 'cannot run here yet' if findings.problems else 'can run here'
-    lines.append(f'the default run (embedded sample) {verdict}')
-    width = max((len(topic) for topic, _ in findings.lines), default=0)
-    return '\n'.join([*lines, *(f'{topic.ljust(width)}  {fact}' for topic, fact in findings.lines)])
+Finding = tuple[str, str]  # ('problem' or 'note', what to do), or (a topic, a fact).
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     CommandLine('doctor', __doc__).parse(argv)
     findings = examine()
-    print(show(findings))
-    return 1 if findings.problems else 0
+    for kind in ('problem', 'note'):
+        print(''.join(f'{kind}: {text}\n' for topic, text in findings if topic == kind), end='')
+    failed = any(topic == 'problem' for topic, _ in findings)
+    verdict = 'cannot run here yet' if failed else 'can run here'
+    print(f'the default run (embedded sample) {verdict}')
+    for topic, fact in findings:
+        if topic not in ('problem', 'note'):
+            print(f'{topic:<10}{fact}')
+    return int(failed)
 
 
-def _look_at_machine(findings: Findings) -> None:
-    low, high = _PYTHON
-    version = sys.version_info[:2]
-    if not low <= version < high:
-        findings.problems.append(
-            f'Python {version[0]}.{version[1]} is not supported; make an environment with '
-            f'Python {low[0]}.{low[1]} to {high[0]}.{high[1] - 1}'
+def examine() -> list[Finding]:
+    """Problems, which keep the default run from working, notes and facts, as they come."""
+    return [*_of_machine(), *_of_jax(), *_of_packages(), *_of_data()]
+
+
+def _of_machine() -> Iterator[Finding]:
+    version, (low, high) = platform.python_version(), _PYTHON
+    if not low <= sys.version_info[:2] < high:
+        yield 'problem', (
+            f'Python {version} is not supported; make an environment with Python '
+            f'{low[0]}.{low[1]} to {high[0]}.{high[1] - 1}'
         )
-    findings.lines.append(
-        ('python', f'{platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}')
-    )
-    memory = machine.memory()
+    yield 'python', f'{version} in {sys.prefix}, {platform.platform(terse=True)}'
+    memory, free = machine.memory(), shutil.disk_usage('.').free
     known = 'unknown' if memory is None else _gigabytes(memory)
-    findings.lines.append(('cpu', f'{machine.cores()} cores, {known} memory'))
+    yield 'machine', f'{machine.cores()} cores, {known} memory'
     if memory is not None and memory < _LOW_MEMORY:
-        findings.notes.append(f'only {known} memory: take a small config, and a small batch size')
-    free = shutil.disk_usage('.').free
-    findings.lines.append(('disk', f'{_gigabytes(free)} free in {os.getcwd()}'))
+        yield 'note', f'only {known} memory: take a small config, and a small batch size'
+    yield 'disk', f'{_gigabytes(free)} free in {os.getcwd()}'
     if free < _LOW_DISK:
-        findings.notes.append(
-            f'only {_gigabytes(free)} of disk are free here; checkpoints may not fit'
-        )
+        yield 'note', f'only {_gigabytes(free)} of disk are free here; checkpoints may not fit'
 
 
-def _look_at_jax(findings: Findings) -> None:
+def _of_jax() -> Iterator[Finding]:
     try:
         import jax
 
         devices = jax.devices()
     except Exception as error:
-        reason = re.sub(r'\s+', ' ', str(error))[:200]
-        findings.problems.append(
-            f'jax does not start ({type(error).__name__}: {reason}); install it with {_INSTALL}, '
-            'or set JAX_PLATFORMS=cpu if an accelerator is the trouble'
+        yield 'problem', (
+            f'jax does not start ({type(error).__name__}: {errors.printable(error)}); install it '
+            f'with {_INSTALL}, or set JAX_PLATFORMS=cpu if an accelerator is the trouble'
         )
         return
-    backend = jax.default_backend()
-    kinds = sorted({device.device_kind for device in devices})
-    findings.lines.append(
-        ('jax', f'{jax.__version__} on {backend}: {len(devices)} x {", ".join(kinds)}')
-    )
-    if limit := _device_memory():
-        findings.lines.append(('', f'{_gigabytes(limit)} of memory on the first device'))
+    backend, kinds = jax.default_backend(), sorted({device.device_kind for device in devices})
+    yield 'jax', f'{jax.__version__} on {backend}: {len(devices)} x {", ".join(kinds)}'
     for name in ('JAX_PLATFORMS', 'XLA_FLAGS', 'CUDA_VISIBLE_DEVICES'):
         if value := os.environ.get(name):
-            findings.lines.append(('', f'{name}={value}'))
-    if backend == 'cpu' and (missing := _unused_accelerator()):
-        findings.notes.append(missing)
+            yield '', f'{name}={value}'
+    if backend == 'cpu' and os.environ.get('JAX_PLATFORMS', '').strip() != 'cpu':
+        for path, (what, extra) in _ACCELERATORS.items():
+            if pathlib.Path(path).exists():
+                yield 'note', (
+                    f"{what} is here, but jax runs on the CPU; pip install -e '.[{extra}]'"
+                )
 
 
-def _device_memory() -> int | None:
-    """Bytes the first device lets jax use; None where it does not say (CPUs)."""
-    import jax
-
-    try:
-        return (jax.devices()[0].memory_stats() or {}).get('bytes_limit')
-    except Exception:  # Some backends raise for a statistic they lack.
-        return None
-
-
-def _unused_accelerator() -> str:
-    """Says what to install if there is an accelerator that jax does not use."""
-    if os.environ.get('JAX_PLATFORMS', '').strip() == 'cpu':
-        return ''
-    if pathlib.Path('/dev/nvidia0').exists():
-        return "an NVIDIA GPU is here, but jax runs on the CPU; pip install -e '.[cuda]'"
-    if pathlib.Path('/dev/accel0').exists():
-        return "a TPU seems to be here, but jax runs on the CPU; pip install -e '.[tpu]'"
-    return ''
-
-
-def _look_at_packages(findings: Findings) -> None:
+def _of_packages() -> Iterator[Finding]:
     if not installed('xlbench'):
-        findings.notes.append(f'xlbench is not installed, and its packages not checked; {_INSTALL}')
+        yield 'note', f'xlbench is not installed, and its packages not checked; {_INSTALL}'
     present, wrong = [], []
     for name, minimum in requirements().items():
         version = installed(name)
         if version is None and name in _PREPARE_ONLY:
-            continue  # _look_at_tensorflow says what that means.
-        if version is None:
+            yield 'note', f'{name} is missing, which tasks with a source of SeqIO need'
+        elif version is None:
             wrong.append(f'{name} is missing')
         elif minimum and _numbers(version) < _numbers(minimum):
             wrong.append(f'{name} is {version}, at least {minimum} is needed')
         else:
             present.append(f'{name} {version}')
-    for at in range(0, len(present), 6):
-        findings.lines.append(('packages' if at == 0 else '', ', '.join(present[at : at + 6])))
     if wrong:
-        findings.problems.append(f'{"; ".join(wrong)}; {_INSTALL}')
+        yield 'problem', f'{"; ".join(wrong)}; {_INSTALL}'
+    yield 'packages', ', '.join(present)
 
 
 def requirements() -> dict[str, str]:
@@ -183,59 +131,18 @@ def installed(name: str) -> str | None:
         return None
 
 
-def _look_at_data(findings: Findings) -> None:
+def _of_data() -> Iterator[Finding]:
     root = pathlib.Path(os.environ.get('XLBENCH_DATA') or 'data')
+    there = sorted(p.name for p in root.iterdir() if p.is_dir()) if root.is_dir() else []
     source = 'XLBENCH_DATA' if os.environ.get('XLBENCH_DATA') else 'the default; set XLBENCH_DATA'
-    state = _data_state(root) if root.is_dir() else 'not there yet; it is made when needed'
-    findings.lines.append(('data', f'{root} ({source}): {state}'))
-    sample = next((p for p in (root / 'sample', root) if (p / 'SAMPLE.json').is_file()), None)
-    prepared = sample is not None and any((sample / 'prepared').glob('*/*/*/manifest.json'))
-    state = 'not written yet; xlbench.prepare --sample writes it'
-    if sample is not None:
-        state = f'{sample}, {"prepared" if prepared else "not prepared"}'
-    findings.lines.append(('sample', state))
+    yield 'data', f'{root} ({source}): {", ".join(there) or "nothing yet; it is made when needed"}'
     nearest = next(p for p in (root, *root.absolute().parents) if p.is_dir())
+    prepared = any(root.glob('sample/prepared/*/*/*/manifest.json'))
     if not prepared and not os.access(nearest, os.W_OK):
-        findings.problems.append(
+        yield 'problem', (
             f'cannot write into {nearest}, where the sample is to be made; set XLBENCH_DATA to a '
             'folder of yours'
         )
-    _look_at_tensorflow(findings)
-
-
-def _data_state(root: pathlib.Path) -> str:
-    try:
-        names = sorted(path.name for path in root.iterdir() if path.is_dir())
-    except OSError as error:
-        return f'cannot be read ({error.strerror})'
-    return f'{", ".join(names[:12]) or "empty"}{", ..." if len(names) > 12 else ""}'
-
-
-def _look_at_tensorflow(findings: Findings) -> None:
-    """Only what SeqIO's own pipeline reads needs TensorFlow."""
-    tensorflow = next((f'{n} {installed(n)}' for n in _TENSORFLOW if installed(n)), None)
-    state = f'{tensorflow or "tensorflow missing"}, seqio {installed("seqio") or "missing"}'
-    findings.lines.append(('TensorFlow', f'{state} (only for tasks with a source of SeqIO)'))
-
-
-def _look_at_hub(findings: Findings) -> None:
-    home = os.environ.get('HF_HOME') or '~/.cache/huggingface'
-    state = f'{_hub_state()}; cache {home} (the default run needs no download)'
-    findings.lines.append(('hub', state))
-
-
-def _hub_state() -> str:
-    """Says whether public checkpoints can be fetched; asks the hub, if it may."""
-    for name in ('HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE'):
-        if os.environ.get(name, '').strip().lower() in ('1', 'true', 'yes', 'on'):
-            return f'offline by {name}: only models in the cache'
-    address = os.environ.get('HF_ENDPOINT') or 'https://huggingface.co'
-    try:
-        web.ask(urllib.request.Request(address, method='HEAD'), _PATIENCE, most=0)
-    except (OSError, ValueError) as error:
-        reason = errors.printable(getattr(error, 'reason', error), 100)
-        return f'{address} does not answer ({reason}): only models in the cache'
-    return f'{address} answers: public models can be fetched'
 
 
 def _numbers(version: str) -> tuple[int, ...]:

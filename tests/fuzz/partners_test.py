@@ -17,7 +17,6 @@ import partners
 import pytest
 import workdir_files
 
-from xlbench import doctor
 from xlbench.benchmarks import RECIPES
 from xlbench.data import corpora, download
 from xlbench.huggingface import hub
@@ -158,14 +157,6 @@ def _translations(address, folder):
     raise UserError(' '.join(one.reason for one in answers))
 
 
-def _doctor(address, folder):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv('HF_ENDPOINT', address)
-        patch.delenv('HF_HUB_OFFLINE', raising=False)
-        patch.delenv('TRANSFORMERS_OFFLINE', raising=False)
-        raise UserError(doctor._hub_state())
-
-
 def _hub(address, folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(huggingface_hub.constants, 'ENDPOINT', address)
@@ -204,7 +195,6 @@ CLIENTS = {
         }),
     ),
     'xlbench.translation.servers': ((_languages, _SERVERS), (_translations, _SERVERS)),
-    'xlbench.doctor': ((_doctor, {'drips its head': 'does not answer .it took more than'}),),
     'xlbench.huggingface.hub': ((_hub, {}),),
 }  # fmt: skip
 
@@ -229,7 +219,6 @@ def test_hostile_servers(client, known, tmp_path, monkeypatch):
     monkeypatch.setattr(download, '_PATIENCE', 0.4)
     monkeypatch.setattr(servers, '_PAUSES', ())
     monkeypatch.setattr(servers, '_MOST_BYTES', 100_000)
-    monkeypatch.setattr(doctor, '_PATIENCE', 0.2)
     monkeypatch.setattr(hub, 'ASK', 0.1)
     monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
 
@@ -249,7 +238,7 @@ def test_hostile_servers(client, known, tmp_path, monkeypatch):
         fits = re.search(known.get(name, ''), said) and time.monotonic() - begin < 5
         return '' if line and fits else f'{name}: {said!r}, {time.monotonic() - begin:.1f} s'
 
-    at_once = 1 if client in (_hub, _doctor) else len(partners.SERVERS)
+    at_once = 1 if client is _hub else len(partners.SERVERS)
     with futures.ThreadPoolExecutor(at_once) as pool:
         wrong = [one for one in pool.map(meet, partners.SERVERS) if one]
     assert not wrong, '\n'.join(wrong)
