@@ -24,29 +24,3 @@
   statistics    how long dialogues and summaries are
   baselines     predictions that need no model
 """
-
-__all__ = [
-    'actions',
-    'baselines',
-    'batches',
-    'buckets',
-    'chinese',
-    'conllu',
-    'corpora',
-    'download',
-    'features',
-    'labelled',
-    'mixing',
-    'noise',
-    'orders',
-    'outputs',
-    'packing',
-    'postprocess',
-    'prepared',
-    'readers',
-    'rows',
-    'segments',
-    'statistics',
-    'tokenizers',
-    'vocabularies',
-]

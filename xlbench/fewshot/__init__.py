@@ -19,20 +19,3 @@ xlbench.fewshot attention WORKDIR` makes table 5.
   attention      changes of attention by adapting, and the program that makes table 5
   report         the program that makes tables and figures
 """
-
-__all__ = [
-    'adaptation',
-    'analysis',
-    'attention',
-    'command_lines',
-    'corpus',
-    'eval_sets',
-    'frozen',
-    'lane_programs',
-    'report',
-    'results',
-    'runner',
-    'settings',
-    'sweep',
-    'workdir',
-]

@@ -9,14 +9,3 @@
   scores       tables, agreement of judges, and the rated texts that a regressor is fitted on
   fitting      automatic scores fitted to ratings
 """
-
-__all__ = [
-    'answers',
-    'corrections',
-    'fitting',
-    'pages',
-    'scales',
-    'scores',
-    'sources',
-    'studies',
-]

@@ -7,12 +7,3 @@
   watchdog        notices a run that hangs
   preemption      a run that is told to end saves first
 """
-
-__all__ = [
-    'cluster',
-    'freed_memory',
-    'length_batches',
-    'partitioning',
-    'preemption',
-    'watchdog',
-]

@@ -11,14 +11,3 @@
 
 All start without TensorFlow, which those tasks alone need that are read by SeqIO's own pipeline.
 """
-
-__all__ = [
-    'command',
-    'distributed',
-    'encoding',
-    'examples',
-    'jobs',
-    'measuring',
-    'mixtures',
-    'workers',
-]

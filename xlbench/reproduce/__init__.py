@@ -11,8 +11,3 @@
   checking   what agrees in a bundle, and a page of bundles
   outcome    what was run as text and files
 """
-
-__all__ = [
-    'added', 'beside', 'bundles', 'checking', 'launching', 'listing', 'outcome', 'running',
-    'showing', 'steps',
-]  # fmt: skip

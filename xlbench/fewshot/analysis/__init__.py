@@ -13,15 +13,3 @@ A sweep need not be finished; nothing here trains.
   figure_data  the numbers of the figures
   figures      the paper's figures
 """
-
-__all__ = [
-    'factors',
-    'figure_data',
-    'figures',
-    'groups',
-    'lexical',
-    'paper',
-    'sweeps',
-    'systems',
-    'tables',
-]

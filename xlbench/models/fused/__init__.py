@@ -8,13 +8,3 @@
   kernels    what a TPU's core does
   tpu        what one TPU computes
 """
-
-__all__ = [
-    'attention',
-    'choice',
-    'cpu',
-    'forms',
-    'gpu',
-    'kernels',
-    'tpu',
-]

@@ -23,20 +23,3 @@ from xlbench.training.checkpoints.params import (
     save_params,
 )
 from xlbench.training.checkpoints.record import Best, Position, Progress, stages_begun
-
-__all__ = [
-    'Best',
-    'Checkpoints',
-    'DamagedCheckpoint',
-    'Position',
-    'Progress',
-    'damage',
-    'find_step',
-    'load_params',
-    'param_shapes',
-    'read_params',
-    'read_progress',
-    'save_params',
-    'stages_begun',
-    'steps',
-]
