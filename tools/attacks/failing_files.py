@@ -454,7 +454,6 @@ VERBOSE = False
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--commands', default=','.join(EVERY))
     parser.add_argument('--all', action='store_true', help='each operation, not each place')

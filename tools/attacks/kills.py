@@ -220,7 +220,6 @@ def run(name: str, kills: int, seed: int, until: float) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--commands', default=','.join(COMMANDS))
     parser.add_argument('--kills', type=int, default=0, help='of each command; default: 600 in all')

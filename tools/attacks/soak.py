@@ -121,7 +121,6 @@ def grown(rows: list[dict[str, float]]) -> list[str]:
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60, help='of processor time, of all')
     parser.add_argument('--every', type=float, default=60, help='processor seconds of a start')

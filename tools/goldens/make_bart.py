@@ -175,7 +175,6 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def main():
-    """Writes the four files beside this one."""
     for name in MODELS:
         values = record(name, build(name))
         path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'

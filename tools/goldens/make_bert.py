@@ -211,7 +211,6 @@ def record_pair(name: str) -> dict[str, np.ndarray]:
 
 
 def main():
-    """Writes the five files beside this one."""
     for name in (*CLASSES, *PAIRS):
         torch.manual_seed(0)
         values = record_encoder(name) if name in CLASSES else record_pair(name)

@@ -133,7 +133,6 @@ def generate(model: torch.nn.Module, inputs: np.ndarray, case: dict) -> tuple[np
 
 
 def main():
-    """Writes the files of the families whose weights are there."""
     diverse = sys.argv[1:] == ['diverse']
     prefix = 'decoding_diverse_' if diverse else 'decoding_'
     for family in SCRIPTS:

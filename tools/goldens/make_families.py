@@ -175,7 +175,6 @@ def stored(model: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def main():
-    """Writes the files of the families that are named, or of all."""
     for name in sys.argv[1:] or FAMILIES:
         seed, values = next((s, v) for s in range(200) if (v := made(name, s)))
         path = GOLDENS / f'family_{name}.npz'

@@ -65,7 +65,6 @@ def build() -> GPT2LMHeadModel:
 
 
 def main():
-    """Writes the file beside this one."""
     model = build()
     rng = np.random.default_rng(3)
     texts = [rng.integers(0, EOS, sum(lengths)) for lengths in LENGTHS]

@@ -145,7 +145,6 @@ def padded(rows: list[np.ndarray], width: int, fill: int = PAD) -> np.ndarray:
 
 
 def main():
-    """Writes the file beside this one."""
     model = build()
     views, targets = examples()
     tensors = [[torch.tensor(view) for view in pair] for pair in views]

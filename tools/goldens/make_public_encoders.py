@@ -33,7 +33,6 @@ PAIRS = ((SENTENCES[1], 'Er hält in Esslingen.'), (SENTENCES[0], 'Nobody waters
 
 
 def main():
-    """Writes the file beside this one."""
     arrays = {'sentences': np.array(SENTENCES), 'pairs': np.array(PAIRS)}
     for name in NAMES:
         folder = pathlib.Path(os.environ['XLBENCH_DEV_MODELS'], name)

@@ -116,7 +116,6 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def main():
-    """Writes the three files beside this one."""
     for name in ('t5', 't5_1_1', 'mt5'):
         values = record(name, build(name))
         path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'

@@ -17,7 +17,6 @@ PAD, END = 2, 1
 
 
 def main() -> None:
-    """Makes the model, runs it, writes the file."""
     torch.manual_seed(5)
     config = XLMConfig(
         vocab_size=61, emb_dim=24, n_layers=2, n_heads=4, dropout=0.0, attention_dropout=0.0,

@@ -31,7 +31,6 @@ PAGE = catalog.PROJECT / 'docs' / 'results.md'
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog='python tools/speed',
         description=__doc__,

@@ -55,7 +55,6 @@ def start(program: str, line: str, folder: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, (), rounds=5)
     parser.add_argument('--programs', default=','.join(PROGRAMS))
     args = parser.parse_args()

@@ -10,7 +10,6 @@ each, causal ones have a single text; numbers are bfloat16. TFLOP/s count the se
 the algorithm needs (two forward, five backward), though some forms compute some of them twice.
 """
 
-import argparse
 import functools
 import statistics
 import sys
@@ -111,10 +110,7 @@ def timed(
 
 
 def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
+    parser = interleaved.parser(__doc__, (), rounds=5)
     parser.add_argument('--rows', type=int, default=64)
     parser.add_argument('--length', type=int, default=0, help='tokens; 0: all sizes')
     parser.add_argument('--heads', type=int, default=12)

@@ -171,7 +171,6 @@ def check(texts: dict[str, list[list[int]]]) -> str:
 
 
 def main() -> None:
-    """The command line."""
     flags = (
         ('--examples', 1000, 'that are evaluated'),
         ('--batch_size', 64, "xlbench's"),

@@ -214,7 +214,6 @@ def _work(args: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """The command line."""
     flags = (
         ('--method', 'fc', 'see above', tuple(RATES)),
         ('--buckets', 40, 'that are adapted to'),

@@ -206,7 +206,6 @@ def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, (), rounds=3)
     parser.add_argument('--examples', default='1000,10000,100000,1000000,10000000')
     parser.add_argument('--tasks', default='1,10,100')

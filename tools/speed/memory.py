@@ -90,7 +90,6 @@ def train(case: str, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--cases', default=','.join(CASES), help='SIZE:OPTIMIZER:REMAT,...')
     parser.add_argument('--batch_size', type=int, default=1)

@@ -295,20 +295,16 @@ def compare(args: argparse.Namespace) -> list:
 
 
 def main() -> None:
-    """The command line."""
     models, data = (os.environ.get(f'XLBENCH_DEV_{name}', '') for name in ('MODELS', 'DATA'))
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = interleaved.parser(__doc__, ('torch',), rounds=3)
     parser.add_argument('work', choices=tuple(WORKS))
-    parser.add_argument('--side', choices=('torch',), help=argparse.SUPPRESS)
     parser.add_argument('--torch_python', default='', help='an interpreter that has the peers')
     parser.add_argument('--model', default=f'{models}/{MINI_LM}' if models else '')
     parser.add_argument('--data', default=data)
     parser.add_argument('--folder', type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument('--seed', type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument('--steps', type=int, default=0, help='0: those of the work')
-    parser.add_argument('--rounds', type=int, default=3, help='seeds')
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
-    parser.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
     args = parser.parse_args()
     if args.side:
         print(json.dumps(their_score(args)))

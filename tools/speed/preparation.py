@@ -209,7 +209,6 @@ STEPS = {
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, STEPS, rounds=5)
     parser.add_argument('--torch_python', default='', help='an interpreter that has datasets')
     parser.add_argument('--pairs', type=int, default=20_000)

@@ -58,7 +58,6 @@ def measure(
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, (), rounds=3)
     parser.add_argument('--devices', type=int, default=8, help='of all processes together')
     parser.add_argument('--processes', default='8', help='numbers to compare with one process')

@@ -62,7 +62,6 @@ STEPS = {'product': product_step, 'xlbench': xlbench_step, 'faiss': faiss_step}
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, STEPS, rounds=9)
     parser.add_argument('--faiss_python', default=sys.executable, help='an interpreter with faiss')
     parser.add_argument('--queries', type=int, default=1_000)

@@ -115,7 +115,6 @@ def until_first_step(command: list[str], programs: str, folder: str) -> tuple[fl
 
 
 def main() -> None:
-    """The command line."""
     parser = interleaved.parser(__doc__, ('empty',), rounds=5)
     parser.add_argument('--config', default='configs/mtg_mt5.py', help='of the run')
     parser.add_argument('--root', default='', help='of its prepared data; default: made anew')
