@@ -10,6 +10,7 @@ import pytest
 import tiny
 
 import xlbench
+from xlbench import train
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', 'keras', 't5'}
@@ -133,16 +134,16 @@ sys.exit(f'{asked} were asked for' if asked else code)
 """
 
 
-def test_a_whole_run_without_tensorflow_repeats_the_run_of_this_process(
-    tiny_root, tiny_run, tmp_path
-):
+def test_a_whole_run_without_tensorflow_repeats_the_run_of_this_process(tiny_root, tmp_path):
     """Compiled anew, in another process: the same numbers to the last bit, the same files."""
     script = tmp_path / 'walled.py'
     # tensorboardX looks for PyTorch as well, for other formats of its arguments.
     blocked = repr(TENSORFLOW | {'transformers'})
     script.write_text(WALLED.replace('BLOCKED', blocked), encoding='utf-8')
-    config = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(tiny_root))
-    workdir = tmp_path / 'run'
+    config = tiny.brief_config(tiny_root, checkpoints__every=6, baselines=('nearest_input',))
+    workdir, here = tmp_path / 'run', tmp_path / 'here'
+    train.train(config, str(here))
+    config = tiny.write_config(tmp_path / 'tiny_run.py', config)
     run = subprocess.run(
         [sys.executable, str(script), f'--config={config}', f'--workdir={workdir}'],
         cwd=PROJECT,
@@ -153,5 +154,5 @@ def test_a_whole_run_without_tensorflow_repeats_the_run_of_this_process(
     )
     assert (run.returncode, run.stderr) == (0, '')
     for kind in ('train', 'eval'):
-        assert tiny.rows(workdir, kind) == tiny.rows(tiny_run, kind)
-    assert tiny.results(workdir) == tiny.results(tiny_run)
+        assert tiny.rows(workdir, kind) == tiny.rows(here, kind)
+    assert tiny.results(workdir) == tiny.results(here)

@@ -211,7 +211,7 @@ def assert_same(left, right, tolerance=1e-4):
             np.testing.assert_allclose(a[name], b[name], atol=tolerance, rtol=0, err_msg=name)
 
 
-def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=False):
+def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=False, dropout=0.2):
     """Results, against what one would write down: the whole model, the whole vocabulary.
 
     A frozen encoder drops nothing, unless `frozen_dropout`.
@@ -221,7 +221,7 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
     rates = {} if reads_tokens else dict(dropout_rate=0.0)
     if method == 'cos_pooler':
         rates['head'] = 'cosine'
-    model, params = model_of(view, **rates), flat(params_of(view))
+    model, params = model_of(view, dropout, **rates), flat(params_of(view))
     parts = dict(full='', fc='classifier', lora='classifier')
     parts = parts.get(method, ('classifier', 'encoder/pooler'))
     own = {name: jnp.asarray(x) for name, x in params.items() if name.startswith(parts)}
@@ -309,19 +309,18 @@ def test_examples_that_share_a_row_are_apart():
     rows = data.bucket_arrays(4, packed=True)['labels'].shape[1]
     assert rows < max(data.sizes)
     # Steps of at most so many examples have each in a row of its own.
-    apart = run('tagging', 'full', dropout=0.0, batch_size=int(max(data.sizes)))
-    together = run('tagging', 'full', dropout=0.0)
-    assert_same(together, apart)
+    apart = run('tagging', 'full', 3, dropout=0.0, batch_size=int(max(data.sizes)))
+    assert_equals_plain_loop('tagging', 'full', [apart[0], *apart[4:6]], dropout=0.0)
 
 
-METHODS = [('classification', name) for name in settings.METHODS]
-TAGGERS = [('tagging', name) for name in settings.TAGGING_METHODS]
 
 
-@pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'fc')])
+@pytest.mark.parametrize(
+    'view, method', [('tagging', 'fc'), *nightly(('classification', 'fc_pooler'))]
+)
 def test_lanes_side_by_side_equal_each_alone(view, method):
     alone = run(view, method)
-    assert_same(alone, run(view, method, at_once=3))
+    assert_same(alone, run(view, method, 3))
     # Some end early, and each best epoch is the first of its score.
     assert len({result.epochs for result in alone}) > 1
     for result in alone:
@@ -329,14 +328,22 @@ def test_lanes_side_by_side_equal_each_alone(view, method):
         assert result.dev_score == max(result.curve) and len(result.curve) == result.epochs
 
 
-@pytest.mark.parametrize('view, method', [*METHODS, *TAGGERS[:1], *nightly(*TAGGERS[1:])])
+ALL = [('classification', name) for name in settings.METHODS]
+ALL += [('tagging', name) for name in settings.TAGGING_METHODS]
+AT_NIGHT = [('classification', 'full'), ('classification', 'fc'), ('tagging', 'lora')]
+BY_DAY = [case for case in ALL if case not in AT_NIGHT]
+
+
+@pytest.mark.parametrize('view, method', [*BY_DAY, *nightly(*AT_NIGHT)])
 def test_lanes_side_by_side_equal_a_plain_loop_over_the_whole_model(view, method):
-    results = run(view, method, at_once=3)
+    results = run(view, method, 3)
     # The first one, one with a single example, and one that waited for a slot.
     assert_equals_plain_loop(view, method, [results[0], results[3], results[5]])
 
 
-@pytest.mark.parametrize('view, method', [('classification', 'cos_pooler'), ('tagging', 'fc')])
+@pytest.mark.parametrize(
+    'view, method', [('tagging', 'fc'), *nightly(('classification', 'cos_pooler'))]
+)
 def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
     options = dict(frozen_dropout=True, epochs=4)
     results = run(view, method, **options)
@@ -393,15 +400,15 @@ def test_batches_of_some_examples():
 
 
 def test_only_rows_of_the_embedding_table_that_occur_move():
-    result, data = run('classification', 'full', at_once=3)[0], corpus('classification')
-    table, before = flat(result.params)[TABLE], flat(params_of('classification'))[TABLE]
+    result, data = run('tagging', 'full', 3)[0], corpus('tagging')
+    table, before = flat(result.params)[TABLE], flat(params_of('tagging'))[TABLE]
     moved = np.flatnonzero((table != before).any(1))
     tokens = data.arrays['encoder_input_tokens'][0][: data.sizes[0]]
     # Padding is looked up too, but nothing looks at it.
     assert set(moved) == {*data.token_ids[np.unique(tokens[tokens > 0])]}
 
 
-@pytest.mark.parametrize('method, devices', [('fc', 1), ('full', 2)])
+@pytest.mark.parametrize('method, devices', [('fc', 1), *nightly(('full', 2))])
 def test_what_is_compiled_ahead_is_not_compiled_again(caplog, method, devices):
     def compiled(call):
         caplog.clear()
@@ -533,7 +540,7 @@ def test_zero_shot_predictions():
 
 def test_a_frozen_encoder_reads_texts_once(monkeypatch):
     frozen = frozen_of('classification', True, 1, 0.2)
-    run('classification', 'fc_pooler', at_once=3)
+    run('classification', 'fc_pooler', 3)
     monkeypatch.setattr(frozen, '_states', None)  # Nothing is encoded again.
     data = Corpus('classification')
     for method in ('fc', 'cos_pooler'):

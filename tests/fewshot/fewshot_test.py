@@ -18,6 +18,7 @@ import pytest
 import tiny
 import tiny_labels
 import warm
+from nightly import nightly
 
 from xlbench import config as config_lib, evaluate, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
@@ -157,7 +158,7 @@ def write_french(root, view, german) -> None:
         tiny_labels.write_task(root, view, french, split, rows, vocabulary, left_out)
 
 
-@pytest.fixture(scope='module', params=['classification', 'tagging'])
+@pytest.fixture(scope='module', params=['tagging', *nightly('classification')])
 def run(request, root, tmp_path_factory):
     """(view, workdir) of a whole sweep, its source training included."""
     workdir = tmp_path_factory.mktemp('run') / request.param

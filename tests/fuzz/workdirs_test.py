@@ -86,7 +86,7 @@ def is_tried(name, cases_of_suite, finished, workdir, is_read, command, *argumen
 def test_report(finished, tmp_path):
     workdir, output = tmp_path / 'run', tmp_path / 'report'
     arguments = [str(workdir), f'--output={output}', '--format=csv,html']
-    is_tried('a run, in a report', 20, finished, workdir, is_result, report.main, arguments)
+    is_tried('a run, in a report', 10, finished, workdir, is_result, report.main, arguments)
 
 
 def test_evaluate(finished, tmp_path):

@@ -182,7 +182,7 @@ def mark_of(folder, lang):
 
 @pytest.mark.parametrize(
     'kind',
-    ['unigram', 'bpe', 'spm nmt_nfkc_cf', 'spm nfkc bytes', 'pegasus', 'bert-mrs'],
+    ['unigram', 'bpe', 'spm nfkc bytes', 'bert-mrs', *nightly('spm nmt_nfkc_cf', 'pegasus')],
 )
 def test_ids_are_those_of_training(tmp_path, kind):
     workdir = write_run(tmp_path, kind, 't5')
@@ -261,7 +261,9 @@ def test_texts_are_those_of_the_run(tmp_path, kind, family):
     assert [a if text.strip() else '' for a, text in zip(found, texts, strict=True)] == expected
 
 
-@pytest.mark.parametrize('kind, family', [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder')])
+@pytest.mark.parametrize(
+    'kind, family', [('bert-cased', 'encoder_decoder'), *nightly(('unigram', 'mt5'))]
+)
 def test_predict_opens_the_folder(tmp_path, kind, family):
     """With the marks of languages, lengths and decoding of the run, which has to be nowhere."""
     workdir = write_run(tmp_path, kind, family)
@@ -336,7 +338,7 @@ def test_the_language_alone_starts_a_decoder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'kind', ['bart', 'mbart50', 'language alone', *nightly('mbart25', 'unicoder')]
+    'kind', ['bart', 'language alone', *nightly('mbart50', 'mbart25', 'unicoder')]
 )
 def test_given_texts_are_scored_as_they_are_decoded(tmp_path, kind):
     """Only the text and its end count: a forced first token has the probability 1."""

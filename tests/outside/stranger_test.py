@@ -199,6 +199,7 @@ def train(
     return stranger.run(command, code=code)
 
 
+@pytest.mark.nightly
 def test_texts_and_a_metric_that_is_a_function(stranger):
     printed = train(stranger, 'news_title_de', 'generation', 'RUNS/news')
     assert 'length' in printed and 'rouge_l' in printed

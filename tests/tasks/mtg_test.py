@@ -3,6 +3,7 @@
 import mtg_files
 import pytest
 import seqio
+from nightly import nightly
 
 from xlbench import pipeline
 from xlbench.benchmarks import MTG, MTG2, RATES, mtg as versions
@@ -86,7 +87,10 @@ def test_mixtures_of_files_of_one_length_have_one_rate():
 
 @pytest.mark.parametrize(
     'name',
-    ['mtg_mono_qg_de', 'mtg_mono_multitask_fr.equal', 'mtg_cross_tg_en', 'mtg_zero_shot_sg.capped'],
+    [
+        'mtg_mono_multitask_fr.equal', 'mtg_zero_shot_sg.capped',
+        *nightly('mtg_mono_qg_de', 'mtg_cross_tg_en'),
+    ],
 )
 def test_mixtures_work_with_seqio(name):
     converter = seqio.EncDecFeatureConverter(pack=True)

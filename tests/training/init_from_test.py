@@ -9,6 +9,7 @@ import pytest
 import safetensors.numpy
 import tiny
 from flax import traverse_util
+from nightly import nightly
 
 from xlbench import models, train
 from xlbench.huggingface import bert, checkpoint, tensors
@@ -84,7 +85,7 @@ def assert_same(left, right):
 
 
 @pytest.mark.parametrize(
-    'mesh', [dict(data=8), dict(data=2, fsdp=2, tensor=2), dict(fsdp=8, data=1)]
+    'mesh', [dict(data=2, fsdp=2, tensor=2), *nightly(dict(data=8), dict(fsdp=8, data=1))]
 )
 def test_everything_from_a_folder(tmp_path, mesh):
     model = build('mt5')
@@ -114,7 +115,7 @@ def test_everything_from_a_workdir(tmp_path):
         load(f'{workdir}@4', 'mt5', model)
 
 
-@pytest.mark.parametrize('mesh', [dict(data=8), dict(data=1, fsdp=4, tensor=2)])
+@pytest.mark.parametrize('mesh', [dict(data=1, fsdp=4, tensor=2), *nightly(dict(data=8))])
 @pytest.mark.parametrize('theirs, ours', [(64, 96), (96, 64)])
 def test_vocabularies_of_different_length(tmp_path, theirs, ours, mesh):
     source, model = build('mt5', vocab_size=theirs), build('mt5', vocab_size=ours)

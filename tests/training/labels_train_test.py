@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny
 import tiny_labels
+from nightly import nightly
 
 from xlbench import convert, dry_run, evaluate, runs, train
 from xlbench.data import prepared
@@ -25,7 +26,7 @@ def root(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope='module', params=['classification', 'tagging'])
+@pytest.fixture(scope='module', params=['tagging', *nightly('classification')])
 def run(request, root, tmp_path_factory):
     """(view, workdir) of a whole run."""
     workdir = tmp_path_factory.mktemp('run') / request.param
