@@ -119,7 +119,7 @@ SLIPS = {
     'xlbench.fewshot attention rn --lang=de': 'rn has no results.jsonl',
     'xlbench.prepare --mixture=mtg_multi_qq': "'mtg_multi_qq'; nearest: mtg_multi_qg",
     'xlbench.prepare --mixture=mtg_multi_qg --vocabulary=mt6': "unknown vocabulary 'mt6'; nearest",
-    'xlbench.data buckets chekc x': "unknown command 'chekc'; nearest: check",
+    'xlbench.data buckets sampel x': "unknown command 'sampel'; nearest: sample",
     'xlbench.data mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
     'xlbench.data mtg_build build --output=x --engine=apertium --tg=x.csv': 'no file x.csv',
     'xlbench.data xtreme --task=pnax': "'pnax'; nearest: panx",

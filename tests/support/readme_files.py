@@ -276,7 +276,6 @@ def own_encoder(newcomer: Newcomer) -> None:
 
 
 def treebank(newcomer: Newcomer) -> None:
-    """Published buckets, and a training set to draw others from."""
+    """A training set to draw buckets from."""
     sample = newcomer.home / 'data' / 'sample' / 'fewshot'
-    shutil.copytree(sample / 'buckets', newcomer.home / 'data' / 'fewshot' / 'buckets')
     shutil.copy(sample / 'udpos' / 'train-de.tsv', newcomer.home)

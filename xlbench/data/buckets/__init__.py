@@ -1,6 +1,6 @@
 """Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
 
-command.py says in which forms they are published, what is checked and how they are drawn.
+bucket_files.py says in which forms they are published, command.py how they are drawn.
 """
 
 from xlbench.data.buckets.bucket_files import (
@@ -14,12 +14,8 @@ from xlbench.data.buckets.bucket_files import (
     read,
 )
 from xlbench.data.buckets.rules import (
-    KINDS,
     MinimumIncluding,
-    Problem,
-    criteria,
     n_way,
-    problems,
     read_examples,
     sample,
     shortages,

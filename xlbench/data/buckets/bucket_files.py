@@ -1,4 +1,7 @@
-"""Files of buckets in both published forms."""
+"""Files of buckets in both published forms (fsxlt/buckets): those of command.py, and in one file
+
+  TASK/K-shots/LANGUAGE.jsonl   a bucket on each line: {"bucket", "file", "data"}
+"""
 
 import dataclasses
 import json

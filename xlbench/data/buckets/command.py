@@ -1,48 +1,32 @@
 r"""Samples few-shot buckets: 40 for each task, K and language.
 
-  python -m xlbench.data buckets check DATA/buckets
   python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
       train-de.tsv
 
-A path of `check` is a file of buckets or a folder that has some anywhere below it, in one of the
-two forms in which they are published (fsxlt/buckets), .gz or not:
+It writes buckets in the official form:
 
   TASK/K-shots/LANGUAGE/I-th/sampled.json   xnli pawsx mldoc marc: label -> list of K examples
   TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
-  TASK/K-shots/LANGUAGE.jsonl               a bucket on each line: {"bucket", "file", "data"}
 
-It prints a line for each deviation from the paper, and a table. No deviation stops a run: everybody
-adapts on the published buckets, and most of those for tagging are not minimal. It looks for:
-
-  empty        the bucket has no example
-  shots        a label has more or fewer than K examples (classification)
-  shared       an example is in another bucket of the same K and language (classification)
-  criterion 1  a tag is on fewer than K words. Its tags are those of all buckets of the language and
-               K that are checked, so check them together (tagging)
-  criterion 2  a sentence could be left out and criterion 1 would still hold (tagging)
-  rare         buckets of another K have a tag that none of this language and K has (tagging)
-  repeated     a sentence, or an example, is twice in the bucket
-
-`sample` writes buckets in the official form. Its files are what the shots are drawn from: the dev
-files of xnli and pawsx, else train files (see labelled.py and conllu.py; .conllu and .iob2 are read
-as such). The same files, options and seed give the same buckets. Classification takes K examples of
-each label, and no example into two buckets. Tagging takes sentences until each tag is on K words,
-and then leaves out what is not needed (appendix C, Minimum-Including); different buckets may share
-sentences. If a label is too rare, this is reported, and all its examples are taken.
+The files are what the shots are drawn from: the dev files of xnli and pawsx, else train files (see
+labelled.py and conllu.py; .conllu and .iob2 are read as such). The same files, options and seed
+give the same buckets. Classification takes K examples of each label, and no example into two
+buckets. Tagging takes sentences until each tag is on K words, and then leaves out what is not
+needed (appendix C, Minimum-Including); different buckets may share sentences. If a label is too
+rare, this is reported, and all its examples are taken.
 
 Your own tasks need no such files: pipeline.Shots draws their buckets from their training data by
 the same rules, and configs/fewshot_any.py is a sweep over them.
 """
 
 import argparse
-import collections
 import os
 from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.data import readers
-from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode, find, read
-from xlbench.data.buckets.rules import KINDS, Problem, problems, read_examples, sample, shortages
+from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, encode
+from xlbench.data.buckets.rules import read_examples, sample, shortages
 from xlbench.system import files, locks
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
@@ -51,57 +35,6 @@ from xlbench.system.flags import whole
 
 def _shots(text: str) -> tuple[int, ...]:
     return tuple(map(whole(1), text.split(',')))
-
-
-def _check(flags: argparse.Namespace) -> int:
-    """Prints what is not right, and a table; 1 if a file cannot be read."""
-    paths = dict.fromkeys(file for path in flags.paths for file in find(path))
-    buckets: list[Bucket] = []
-    unreadable = 0
-    for file in paths:
-        try:
-            buckets += read(file)
-        except UserError as error:
-            unreadable += 1
-            print(f'{file}\tunreadable\t{error}')
-    wrong = list(problems(buckets))
-    for problem in wrong:
-        print(problem.bucket, problem.kind, problem.detail, sep='\t')
-    print(_table(buckets, wrong))
-    print(
-        f'{len(paths)} files, {unreadable} of them unreadable; {len(buckets)} buckets, '
-        f'{len({problem.bucket for problem in wrong})} of them not as the paper says'
-    )
-    return 1 if unreadable else 0
-
-
-def _table(buckets: Sequence[Bucket], wrong: Sequence[Problem]) -> str:
-    """Counts buckets, examples, and buckets with each kind of problem, by task and K."""
-    having = {(problem.bucket, problem.kind) for problem in wrong}
-    wrong_buckets = {problem.bucket for problem in wrong}
-    groups = collections.defaultdict(list)
-    for bucket in buckets:
-        groups[bucket.task, bucket.shots].append(bucket)
-    rows = [('task', 'K', 'languages', 'buckets', 'examples', 'as the paper', *KINDS)]
-    for (task, shots), group in sorted(groups.items()):
-        names = [bucket.name for bucket in group]
-        numbers = [
-            shots,
-            len({bucket.lang for bucket in group}),
-            len(group),
-            sum(len(bucket.examples) for bucket in group),
-            sum(name not in wrong_buckets for name in names),
-            *(sum((name, kind) in having for name in names) for kind in KINDS),
-        ]
-        rows.append((task, *map(str, numbers)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return '\n'.join(
-        '  '.join(
-            [cells[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        )
-        for cells in rows
-    )
 
 
 def _sample(flags: argparse.Namespace) -> int:
@@ -155,8 +88,7 @@ def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
     )
 
 
-_FILES = (flag('paths', 'a file or folder of buckets', nargs='+', metavar='PATH'),)
-_DRAWN = (
+_FLAGS = (
     flag('files', 'examples to draw from, in the official form', nargs='+', metavar='FILE'),
     flag('--task', 'whose examples they are', required=True, choices=TASKS),
     flag('--lang', 'code of the language, such as de', required=True),
@@ -169,9 +101,6 @@ _DRAWN = (
 COMMAND = CommandLine(
     'data buckets',
     __doc__,
-    commands={
-        'check': ('Lists what is not as the paper says.', _FILES, _check),
-        'sample': ('Makes new buckets.', _DRAWN, _sample),
-    },
+    commands={'sample': ('Makes new buckets.', _FLAGS, _sample)},
 )
 main = COMMAND.main
