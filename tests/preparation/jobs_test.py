@@ -34,9 +34,9 @@ from xlbench.preparation import (
     examples as examples_lib,
     jobs as jobs_lib,
     mixtures,
-    workers,
 )
 from xlbench.system import errors
+from xlbench.system.work import Pool
 
 SIZES = {'train': 7, 'validation': 5}
 
@@ -446,7 +446,7 @@ def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_pat
     arguments = {'root': str(root), 'vocabulary': 'sample'}
     job, place = jobs_lib.Job('mtg_qg_en_de', 'train'), root / 'prepared'
     monkeypatch.setattr(pipeline.sources, 'CHUNK', 2)
-    jobs_lib.prepare_one(job, workers.Shared.make(), **arguments)
+    jobs_lib.prepare_one(job, jobs_lib.Shared.make(), **arguments)
     expected = tree(place)
     monkeypatch.setattr(jobs_lib, 'ENCODERS_FROM_BYTES', 0)
     monkeypatch.setattr(tokenizers.SentencePieceTokenizer, 'uses_cores', False)
@@ -456,11 +456,11 @@ def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_pat
         encoding, 'pack_elsewhere', lambda *args: started.append(args[2]) or original(*args)
     )
     again = {'force': True, 'encoders': 2, **arguments}
-    assert jobs_lib.prepare_one(job, workers.Shared.make(), **again).manifest['num_examples'] == 7
+    assert jobs_lib.prepare_one(job, jobs_lib.Shared.make(), **again).manifest['num_examples'] == 7
     assert tree(place) == expected and started == [2]
     damage(root / 'mtg/qg/en/train.src', 7, b'no answer')
     with pytest.raises(errors.UserError, match=r'train\.src:7: 1 TAB-separated columns'):
-        jobs_lib.prepare_one(job, workers.Shared.make(), **again)
+        jobs_lib.prepare_one(job, jobs_lib.Shared.make(), **again)
     assert tree(place) == expected
 
 
@@ -728,10 +728,10 @@ def test_one_command_trains_a_vocabulary_and_prepares_with_it(root):
 def test_workers_end_with_their_parent():
     code = (
         'import time, worker_jobs\n'
-        'from xlbench.preparation import workers\n'
+        'from xlbench.system.work import Pool\n'
         'if __name__ == "__main__":\n'
-        '    shared = workers.Shared.make()\n'
-        '    list(workers.run(worker_jobs.wait, [60, 60], 2, shared))\n'
+        '    with Pool(2) as pool:\n'
+        '        list(pool.run(worker_jobs.wait, [(60,), (60,)]))\n'
     )
     path = pathlib.Path(worker_jobs.__file__).parent
     process = start([sys.executable, '-c', code], PYTHONPATH=str(path))
@@ -760,16 +760,18 @@ def test_number_of_workers(monkeypatch):
 
 
 def test_an_error_in_a_worker_comes_out():
-    shared, done = workers.Shared.make(), []
-    with pytest.raises(errors.UserError, match='job 2 is bad'):
+    shared, done = jobs_lib.Shared.make(), []
+    with (
+        pytest.raises(errors.UserError, match='job 2 is bad'),
+        Pool(2, jobs_lib.start_worker, shared, 1) as pool,
+    ):
         # At most four are under way, so that three have ended before the last one begins.
-        for number in workers.run(worker_jobs.job, [1, 3, 4, 5, 6, 7, 2], 2, shared):
+        for number in pool.run(worker_jobs.job, ((n,) for n in (1, 3, 4, 5, 6, 7, 2))):
             done.append(number)
     assert len(done) >= 3 and set(done) <= {1, 3, 4, 5, 6, 7}
-    assert list(workers.run(worker_jobs.job, [5], 1, shared)) == [5]
     assert shared.examples.value >= 4
 
 
 def test_skips_are_shared():
-    shared = workers.Shared.make(2)
+    shared = jobs_lib.Shared.make(2)
     assert [shared.allow_skip() for _ in range(4)] == [True, True, False, False]

@@ -1,19 +1,20 @@
-"""Jobs for tests of xlbench/preparation/workers.py; workers import it: it imports little."""
+"""Jobs for tests of worker processes of xlbench.prepare."""
 
 import time
 
 from xlbench.system import errors
 
 
-def job(number, shared):
+def job(number):
     """Counts one example; job 2 is a mistake of the user."""
-    shared.count(1)
+    from xlbench.preparation import jobs
+
+    jobs._shared.count(1)
     if number == 2:
         raise errors.UserError('job 2 is bad')
     return number
 
 
-def wait(seconds, shared):
+def wait(seconds):
     """Does nothing for a while."""
-    del shared
     time.sleep(seconds)

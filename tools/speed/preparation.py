@@ -99,7 +99,7 @@ def xlbench_step(task: str, vocabulary: str):
         os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
         from xlbench import pipeline
         from xlbench.data import prepared
-        from xlbench.preparation import jobs, workers
+        from xlbench.preparation import jobs
 
         root, spec = args.folder, f'{args.folder}/{vocabulary}'
         pipeline.use_vocabulary(spec, root)
@@ -109,7 +109,7 @@ def xlbench_step(task: str, vocabulary: str):
             vars(pipeline.tokenizer()).pop('_encoder', None)
             began = cpu_seconds()
             job = jobs.Job(task, 'train')
-            jobs.prepare_one(job, workers.Shared.make(), root=root, vocabulary=spec, force=True)
+            jobs.prepare_one(job, jobs.Shared.make(), root=root, vocabulary=spec, force=True)
             used = cpu_seconds() - began
             records = prepared.open_task(root, spec, task, 'train').read(range(SHOWN))
             return used, [record['inputs'].tolist() for record in records]

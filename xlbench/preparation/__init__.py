@@ -5,7 +5,6 @@
   jobs         one task and split -> a folder
   examples     its examples
   encoding     how their texts become ids, also in processes of their own
-  workers      jobs in fresh processes
   distributed  the same in stages that may run on other machines
   measuring    the lengths of a task's texts
 

@@ -1,20 +1,22 @@
 """One task and split -> a folder of prepared examples."""
 
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import hashlib
+import multiprocessing
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
+from multiprocessing.sharedctypes import Synchronized
 
 from xlbench import pipeline
 from xlbench.benchmarks import languages
-from xlbench.data import postprocess, prepared, readers
+from xlbench.data import postprocess, prepared, readers, tokenizers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
 from xlbench.pipeline import declarations, late, registry, scoring, seqio_tasks
 from xlbench.preparation import encoding, examples
-from xlbench.preparation.workers import Shared
 from xlbench.system import errors
 from xlbench.system.work import in_flight
 
@@ -55,6 +57,46 @@ class Done:
             + ''.join(f'; without {number:,} {reason}' for reason, number in left_out)
             + (' (up to date)' if self.fresh else '')
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """Counters of one run, the same in all its processes.
+
+    Attributes:
+      examples: read so far.
+      skips_left: how many bad records may still be skipped.
+    """
+
+    examples: Synchronized
+    skips_left: Synchronized
+
+    @classmethod
+    def make(cls, skips: int = 0) -> 'Shared':
+        """Counters at the start of a run."""
+        context = multiprocessing.get_context('spawn')
+        return cls(context.Value(ctypes.c_int64, 0), context.Value(ctypes.c_int64, skips))
+
+    def count(self, examples: int) -> None:
+        """Adds examples that were read."""
+        with self.examples.get_lock():
+            self.examples.value += examples
+
+    def allow_skip(self) -> bool:
+        """Returns whether one more bad record may be skipped; takes one from what is left."""
+        with self.skips_left.get_lock():
+            self.skips_left.value -= 1
+            return self.skips_left.value >= 0
+
+
+_shared: Shared | None = None  # In a worker process: the counters of its run.
+
+
+def start_worker(shared: Shared, threads: int) -> None:
+    """Takes the counters of a run, and the threads of the tokenizer, in a worker process."""
+    global _shared
+    _shared = shared
+    tokenizers.limit_threads(threads)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -213,7 +255,7 @@ ENCODERS_FROM_BYTES = 128 * 2**20
 
 def prepare_one(
     job: Job,
-    shared: Shared,
+    shared: Shared | None = None,
     *,
     root: str,
     vocabulary: str,
@@ -224,7 +266,7 @@ def prepare_one(
 
     Args:
       job: what to prepare.
-      shared: the counters of the run.
+      shared: the counters of the run; by default those of `start_worker`.
       root: the data root.
       vocabulary: see xlbench/data/tokenizers.
       force: make it in any case.
@@ -238,7 +280,7 @@ def prepare_one(
             prepared.alone(place) as waited,
         ):
             there = None if force else made_meanwhile(root, vocabulary, job, waited)
-            return there or _prepare_one(job, shared, root, vocabulary, encoders)
+            return there or _prepare_one(job, shared or _shared, root, vocabulary, encoders)
     except OSError as error:  # A full disk, a folder that is not ours.
         said = error
         if trouble := errors.storage_trouble(error):

@@ -13,10 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.pipeline import declarations, registry, seqio_tasks
-from xlbench.preparation import examples as examples_lib, workers as workers_lib
-from xlbench.preparation.jobs import Done, Job, input_paths, opened, prepare_one
+from xlbench.preparation import examples as examples_lib
+from xlbench.preparation.jobs import (
+    Done,
+    Job,
+    Shared,
+    input_paths,
+    opened,
+    prepare_one,
+    start_worker,
+)
 from xlbench.system import errors, files, locks
 from xlbench.system.progress import Progress
+from xlbench.system.work import Pool
 
 # Below this many bytes of text, one process is done before others have started.
 WORKERS_FROM_BYTES = 256 * 2**20
@@ -201,7 +210,7 @@ def prepare(
         encoders = num_processes(workers)
         workers = num_workers(workers, todo, plan.sizes)
         encoders //= workers
-        shared = workers_lib.Shared.make(skip_bad)
+        shared = Shared.make(skip_bad)
         total = sum(plan.sizes[job].examples for job in todo)
         count = functools.partial(getattr, shared.examples, 'value')
         with Progress('prepared', total, 'examples', count=count, active=not elsewhere):
@@ -221,9 +230,11 @@ def prepare(
                 work = functools.partial(
                     prepare_one, root=root, vocabulary=vocabulary, force=force, encoders=encoders
                 )
+                own = shared if workers == 1 else None  # Others get it when they start.
                 threads = tokenizers.num_threads() // workers
-                for done in workers_lib.run(work, todo, workers, shared, threads):
-                    finished(done)
+                with Pool(workers, start_worker, shared, threads) as processes:
+                    for done in processes.run(work, ((job, own) for job in todo)):
+                        finished(done)
             for mixture, split in plan.mixtures:
                 rates = pipeline.mixture_rates(mixture, split)
                 prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
