@@ -1,9 +1,7 @@
 """Dialogues as MV-BART reads them, vectors of their words, and the file of their two views."""
 
-import collections
 import json
 import pathlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,9 +58,6 @@ def utterances(dialogue: str) -> list[str]:
     return [' '.join(line.split()) for line in dialogue.splitlines() if line.strip()]
 
 
-_WORDS = re.compile(r'\w+')
-
-
 def word_vectors(dialogues: Sequence[Sequence[str]], size: int = 500) -> list[np.ndarray]:
     """Returns TF-IDF: counts of words, times log(utterances / utterances with the word).
 
@@ -73,27 +68,15 @@ def word_vectors(dialogues: Sequence[Sequence[str]], size: int = 500) -> list[np
     Returns:
       Of each dialogue [utterances, words] float32.
     """
-    counts = [
-        [collections.Counter(_WORDS.findall(text.lower())) for text in dialogue]
-        for dialogue in dialogues
-    ]
-    frequencies: collections.Counter[str] = collections.Counter()
-    for dialogue in counts:
-        for words in dialogue:
-            frequencies.update(words.keys())
-    number = sum(map(len, counts))
-    kept = sorted(frequencies, key=lambda word: (-frequencies[word], word))[:size]
-    places = {word: place for place, word in enumerate(kept)}
-    weights = np.log([number / frequencies[word] for word in kept])
-    vectors = []
-    for dialogue in counts:
-        array = np.zeros((len(dialogue), len(kept)), np.float32)
-        for row, words in zip(array, dialogue, strict=True):
-            for word, count in words.items():
-                if word in places:
-                    row[places[word]] = count * weights[places[word]]
-        vectors.append(array)
-    return vectors
+    from sklearn.feature_extraction.text import CountVectorizer  # It loads for a second.
+
+    texts = [text for dialogue in dialogues for text in dialogue]
+    counts = CountVectorizer(token_pattern=r'\w+').fit_transform(texts)  # Words by name.
+    frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
+    kept = np.argsort(-frequencies, kind='stable')[:size]
+    weights = np.log(len(texts) / frequencies[kept])
+    vectors = counts[:, kept].multiply(weights).astype(np.float32).toarray()
+    return np.split(vectors, np.cumsum([len(dialogue) for dialogue in dialogues])[:-1])
 
 
 KEYS = ('topics', 'stages')
