@@ -165,13 +165,5 @@ def wait_for(
     `optional` is as for `ensure`. If that process fails, the coordination service of the run ends
     this one as well.
     """
-    for name, split in needed:
-        while True:
-            try:
-                open_mixture(root, vocabulary, name, split)
-                break
-            except NotPrepared:
-                time.sleep(seconds)
-    for pair in optional:
-        while _is_missing(root, vocabulary, *pair):
-            time.sleep(seconds)
+    while _missing(needed, optional, root, vocabulary)[0]:
+        time.sleep(seconds)
