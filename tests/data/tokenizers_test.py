@@ -509,7 +509,7 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     ('family', 'file', 'content', 'message'),
     [
         ('t5', 'spiece.model', b'no', 'spiece.model is not a SentencePiece model'),
-        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'vocab.txt cannot be read as the vocabulary of b'),
+        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'vocab.txt cannot be read as the vocabulary of a'),
         ('bart', 'merges.txt', b'a b c d\n', 'vocab.json and merges.txt cannot be read as'),
         ('marian', 'target.spm', b'no', 'target.spm is not a SentencePiece model'),
         ('marian', 'vocab.json', b'{', 'vocab.json: not JSON: Input data was trunc'),

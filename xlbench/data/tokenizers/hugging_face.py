@@ -1,12 +1,11 @@
 """Vocabularies in the files of Hugging Face.
 
-Most are run by its library. Marian's (SentencePiece for each side) and XLM's (arXiv:1901.07291: the
-words of Moses, cut by byte-pair encoding), whose tokenisers are in Python there, are run here.
+Most are run by its library. Marian's (SentencePiece for each side), whose tokeniser is in Python
+there, are run here. So is XLM's there (arXiv:1901.07291: the words of Moses, cut by byte-pair
+encoding), where Moses takes the time.
 """
 
-import functools
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -327,23 +326,11 @@ class M2mTokenizer(MarianTokenizer):
         return None
 
 
-_END = '</w>'  # Of a word.
-# What Moses puts in place of other marks (scripts/tokenizer/replace-unicode-punctuation.perl), but
-# for the two stops below; and the digits of full width, which it writes as ASCII.
-_MARKS = str.maketrans(
-    dict(zip('，、∶：？！（）；～’━〈〉％”“《》」「【】', ',,::?!();~\'-<>%""""""[]', strict=True))
-    | {chr(0xFF10 + digit): str(digit) for digit in range(10)}
-    | {'…': '...'}
-)
-_STOPS = re.compile(r'[。．]\s*')
-
-
 class XlmTokenizer(_ListedTokenizer):
-    """XLM's vocab.json and merges.txt, over the words of Moses.
+    """XLM's vocab.json and merges.txt, over the words of Moses, run by transformers.
 
-    Ids equal those of transformers' tokeniser, which is not told a language either and takes
-    Moses's rules of English for all texts. Unless tokenizer_config.json says otherwise, letters are
-    small and lose their accents.
+    It is not told a language, and takes Moses's rules of English for all texts. Unless
+    tokenizer_config.json says otherwise, letters are small and lose their accents.
 
     Args:
       files: the folder with vocab.json and merges.txt.
@@ -353,9 +340,9 @@ class XlmTokenizer(_ListedTokenizer):
     family = 'xlm'
 
     def __init__(self, files: vocabularies.Files, name: str):
-        paths = [files.path(file) for file in vocabularies.FAMILIES['xlm'].files]
         self._set_pieces(files, name)
-        contents = [untrusted.read_bytes(path) for path in paths]
+        names = vocabularies.FAMILIES['xlm'].files
+        contents = {file: untrusted.read_bytes(files.path(file)) for file in names}
         self._set_special(files, self._vocab.get, {})
         further = files.tokenizer.listed() or files.special.listed()
         listed = {*map(vocabularies.content, further)}
@@ -363,68 +350,23 @@ class XlmTokenizer(_ListedTokenizer):
         special |= {self._pieces[i] for i in self._silent} | listed & self._vocab.keys()
         self._silent = sorted(self._vocab[piece] for piece in special)
         longest_first = sorted(special, key=lambda piece: (-len(piece), piece))
-        self._special = re.compile('(' + '|'.join(map(re.escape, longest_first)) + ')')
         self.language_rows = files.setting('lang2id') or {}
         if sorted(self.language_rows.values()) != list(range(len(self.language_rows))):
             raise errors.UserError(
                 f'{files.folder}: lang2id does not number its languages from 0 without gaps'
             )
-        self._is_plain = files.setting('do_lowercase_and_remove_accent') is not False
-        self.sha256 = digest(self, files, b''.join(contents), [*longest_first, str(self._is_plain)])
-        merges = _merges(paths[1], contents[1])
-        parts = dict.fromkeys(part for pair in merges for part in (*pair, ''.join(pair)))
-        further = enumerate((part for part in parts if part not in self._vocab), self.num_pieces)
-        self._model = tokenizers.models.BPE(
-            self._vocab | {part: number for number, part in further},  # On the way to pieces.
-            merges,
-            unk_token=self._pieces[self.unk_id],
-            end_of_word_suffix=_END,
+        is_plain = files.setting('do_lowercase_and_remove_accent') is not False
+        data = b''.join(contents.values())
+        self.sha256 = digest(self, files, data, [*longest_first, str(is_plain)])
+        settings = dict(
+            do_lowercase_and_remove_accent=is_plain, additional_special_tokens=longest_first
         )
-
-    @functools.cached_property
-    def _moses(self) -> Callable[[str], list[str]]:
-        """Cuts a text into words, as Moses finds them with the rules of English."""
-        import sacremoses
-
-        normalize = sacremoses.MosesPunctNormalizer(lang='en').normalize
-        tokenize = sacremoses.MosesTokenizer(lang='en').tokenize
-
-        def words(text: str) -> list[str]:
-            text = normalize(_STOPS.sub('. ', text.translate(_MARKS)))
-            text = ''.join(c for c in text if not unicodedata.category(c).startswith('C'))
-            return tokenize(text, return_str=False, escape=False)
-
-        return words
+        self._python = objects.of_transformers('XLMTokenizer', files, contents, settings)
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Encodes texts as ids, each [length] int32."""
-        return [np.array(self._encode(text), np.int32) for text in texts]
-
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = []
-        # Special tokens are the parts with odd numbers.
-        for i, part in enumerate(self._special.split(text)):
-            if i % 2:
-                ids.append(self._vocab[part])
-                continue
-            words = self._moses(part) if part.strip() else []
-            for word in _plain(words) if self._is_plain else words:
-                ids += [token.id for token in self._model.tokenize(word)]
-        return [number if number < self.num_pieces else self.unk_id for number in ids]
+        pieces = map(self._python.tokenize, texts)
+        return [np.array(self._python.convert_tokens_to_ids(row), np.int32) for row in pieces]
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        return [''.join(self._pieces[i] for i in row).replace(_END, ' ').strip() for row in ids]
-
-
-def _merges(path: str, data: bytes) -> list[tuple[str, str]]:
-    """Reads the pairs of pieces of a merges.txt, whose lines may go on with a count."""
-    lines = [line.split()[:2] for line in data.decode(errors='replace').split('\n')[:-1]]
-    if not all(len(pair) == 2 for pair in lines if pair):
-        raise errors.UserError(f'{path} has lines that are no pairs of pieces; fetch it again')
-    return [(pair[0], pair[1]) for pair in lines if pair]
-
-
-def _plain(words: Sequence[str]) -> list[str]:
-    """Writes small letters without accents; example: ['Über', 'Öl'] -> ['uber', 'ol']."""
-    text = unicodedata.normalize('NFD', ' '.join(words).lower())
-    return ''.join(c for c in text if unicodedata.category(c) != 'Mn').lower().split(' ')
+        return [''.join(self._pieces[i] for i in row).replace('</w>', ' ').strip() for row in ids]

@@ -31,6 +31,7 @@ import logging
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 import tokenizers
@@ -49,6 +50,10 @@ from xlbench.data.vocabularies import (
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, files as files_lib, untrusted
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Setting = bool | int | str | list[str]
 _T5_SENTINELS = 100  # arXiv:1910.10683, section 3.1.4: one a masked span.
 
 
@@ -110,7 +115,9 @@ def _from_vocabulary(
       family: key of FAMILIES.
       contents: name of a vocabulary file -> its bytes.
     """
-    made = _made(files, family, contents)
+    settings = _checked_settings(files, family, contents)
+    kind = FAMILIES[family].tokenizer_class
+    made = of_transformers(kind, files, contents, settings).backend_tokenizer
     tokenizer = tokenizers.Tokenizer(made.model)
     for part in ('normalizer', 'pre_tokenizer', 'decoder'):
         setattr(tokenizer, part, getattr(made, part))
@@ -123,30 +130,37 @@ def _from_vocabulary(
     return tokenizer
 
 
-def _made(files: Files, family: str, contents: Mapping[str, bytes]) -> tokenizers.Tokenizer:
-    """Returns the object of transformers, with the tokens that its class adds."""
-    chosen = FAMILIES[family]
-    settings = _checked_settings(files, family, contents)
+def of_transformers(
+    kind: str, files: Files, contents: Mapping[str, bytes], settings: Mapping[str, Setting]
+) -> 'PreTrainedTokenizerBase':
+    """Returns the tokeniser of transformers, with the tokens that its class adds.
+
+    Args:
+      kind: the class.
+      files: of the folder, for messages.
+      contents: name of a vocabulary file -> its bytes, which were checked.
+      settings: its tokenizer_config.json.
+    """
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
         for name, data in contents.items():
             pathlib.Path(folder, name).write_bytes(data)
         try:
             with no_panic(files.folder):
-                return _of_transformers(chosen.tokenizer_class, folder)
+                return _loaded(kind, folder)
         except Exception as error:
             if isinstance(error, errors.UserError):
                 raise
             reason = errors.printable(str(error).replace(folder, files.folder))
             raise errors.UserError(
-                f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of '
-                f'{family}: {reason}; fetch the files again'
+                f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of a '
+                f'{kind}: {reason}; fetch the files again'
             ) from error
 
 
 def _checked_settings(
     files: Files, family: str, contents: Mapping[str, bytes]
-) -> dict[str, bool | int | str]:
+) -> dict[str, Setting]:
     """Returns the settings that the class is given, after SentencePiece models were checked."""
     chosen = FAMILIES[family]
     settings = {key: files.setting(key) for key in chosen.settings}
@@ -174,7 +188,7 @@ def _checked_settings(
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:
+def _loaded(name: str, folder: str) -> 'PreTrainedTokenizerBase':
     about_pytorch = logging.getLogger('transformers')
     about_pytorch.addFilter(_is_error)  # That it is not there is as it should be.
     try:
@@ -184,8 +198,7 @@ def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
-        kind = getattr(transformers, name)
-        return kind.from_pretrained(folder, local_files_only=True).backend_tokenizer
+        return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
     finally:
         transformers.logging.set_verbosity(level)
 
