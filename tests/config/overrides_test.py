@@ -9,6 +9,7 @@ import encoder_folders
 import jax
 import pytest
 from ml_collections import ConfigDict
+from nightly import by_day
 
 import configs
 from xlbench import config as config_lib, models, runs
@@ -123,7 +124,7 @@ def encoder(tmp_path_factory):
     return encoder_folders.write(tmp_path_factory.mktemp('encoders') / 'encoder')
 
 
-@pytest.mark.parametrize('file', FILES)
+@pytest.mark.parametrize('file', by_day(FILES[::4], FILES))
 def test_random_overrides_are_accepted_or_one_line(file, encoder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     always = [f'--config.model.from={encoder}'] if file in BROUGHT else []

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
+from nightly import by_day
 
 from xlbench.data import batches, orders, prepared
 from xlbench.system.errors import UserError
@@ -31,6 +32,7 @@ EPOCHS = {
     'epochs_of_one_task': {'packing': False, 'one_task': True, **PARTS},
 }
 ALL = MODES | EACH | EPOCHS
+OFTEN = by_day([mode for mode in ALL if mode != 'packed_buckets'], ALL)
 
 
 @pytest.fixture(scope='module')
@@ -72,7 +74,7 @@ def window_ids(tasks, windows: int, **kwargs) -> list[list[int]]:
 # ------------------------------------------------------------------------------------- training
 
 
-@pytest.mark.parametrize('mode', ALL)
+@pytest.mark.parametrize('mode', OFTEN)
 def test_resuming_is_exact_at_every_position(tasks, mode):
     options = ALL[mode] | {'window': 64, 'prefetch': 0}
     with feed(tasks, **options) as stream:
@@ -98,7 +100,7 @@ def test_prefetching_changes_nothing(tasks, prefetch):
             assert ahead.position() == plain.position()
 
 
-@pytest.mark.parametrize('mode', ALL)
+@pytest.mark.parametrize('mode', OFTEN)
 def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
     def run(count: int, position=None, steps: int = 12):
         parts = []

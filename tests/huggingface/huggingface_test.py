@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from flax import traverse_util
+from nightly import by_day
 
 from xlbench import models
 from xlbench.huggingface import checkpoint, hub
@@ -25,6 +26,7 @@ SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, vocab_size=61, dro
 FAMILIES = tuple(family for family in models.FAMILIES if family != 'mvbart')  # It has no form.
 # What Marian's own files say of a model is not a config.json; marian_files_test has them.
 WITH_CONFIG = tuple(family for family in FAMILIES if family != 'marian_ssru')
+OF_EACH_KIND = ('t5', 'bart', 'gpt2', 'llama', 'bert', 'encoder_decoder', 'dual_encoder')
 GENERATORS = ('t5', 't5_1_1', 'mt5', 'bart', 'mbart', 'pegasus', 'marian', 'encoder_decoder')
 IDS = dict(pad_id=0, eos_id=1, bos_id=2, decoder_start_id=0)
 
@@ -160,7 +162,7 @@ _STRANGE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize('family', WITH_CONFIG)
+@pytest.mark.parametrize('family', by_day(OF_EACH_KIND, WITH_CONFIG))
 def test_strange_configs_are_one_line(tmp_path, family):
     """Each key with a value from elsewhere: a model of the right sizes, or one plain line."""
     path = save(tmp_path / 'folder', family) / 'config.json'

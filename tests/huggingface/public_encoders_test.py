@@ -11,15 +11,17 @@ import jax
 import numpy as np
 import pytest
 import tokenizers as tokenizers_library
+from nightly import by_day
 
 from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint, sentence_files
 
+NAMES = ('all-minilm-l6-v2', 'multilingual-e5-small-q4')
 GOLDEN = pathlib.Path(__file__).parents[1] / 'goldens' / 'public_encoders.npz'
 
 
-@pytest.fixture(params=['all-minilm-l6-v2', 'multilingual-e5-small-q4'])
+@pytest.fixture(params=NAMES)
 def folder(request, dev_model):
     return dev_model(request.param)
 
@@ -81,6 +83,7 @@ def texts(dev_data):
     return {lang: [text for text in sentences if text] for lang, sentences in found.items()}
 
 
+@pytest.mark.parametrize('folder', by_day(NAMES[:1], NAMES), indirect=True)
 def test_ids_of_real_lines_are_those_of_the_library(folder, texts):
     """10,000 lines in all languages, as the library `tokenizers` cuts them from the same file."""
     share = -(-10_000 // len(texts))

@@ -70,7 +70,8 @@ def test_tokenizer_of_a_language(lang, tokenize):
 @given(
     st.lists(
         st.tuples(
-            st.text(st.characters(codec='utf-8'), max_size=20), st.text('ab 。!', max_size=9)
+            st.text(st.characters(exclude_categories=['Cs']), max_size=20),
+            st.text('ab 。!', max_size=9),
         ),
         min_size=1,
         max_size=3,

@@ -222,7 +222,7 @@ def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
 
 # Properties.
 
-TEXTS = st.text(st.characters(codec='utf-8'), max_size=30) | st.lists(
+TEXTS = st.text(st.characters(exclude_categories=['Cs']), max_size=30) | st.lists(
     st.sampled_from(['der', 'Hund', 'läuft', '犬', '!', 'x²', '\u200d']), max_size=8
 ).map(' '.join)
 
@@ -245,7 +245,7 @@ def test_identical_text_with_a_token_is_100(text):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(st.characters(codec='utf-8'), max_size=30))
+@given(st.text(st.characters(exclude_categories=['Cs']), max_size=30))
 def test_sanitizing_twice_changes_nothing(text):
     once = rouge.sanitize(text)
     assert rouge.sanitize(once) == once

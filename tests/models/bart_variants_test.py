@@ -1,5 +1,7 @@
 """mBART-25, whose language stands behind the text, and Unicoder-xDAE, a BART of scaled tokens."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -77,16 +79,12 @@ def test_mbart_25_decodes_from_the_language_as_transformers(mbart_25, method):
     start, first = MBART_25.begin(np.array([57, 58, 59], np.int32), 'generation')
     assert first is None
     more = {'num_beams': 3} if method == 'beam' else {}
-    decoded = decoding.decode(
-        model,
-        variables['params'],
-        {name: array for name, array in batch.items() if name.startswith('encoder_')},
-        decoding.Options(method=method, max_length=16, **more),
-        start_id=start,
-        eos_id=EOS,
-        pad_id=PAD,
-        forced_first=first,
-    )
+    decode = functools.partial(
+        decoding.decode, model, options=decoding.Options(method=method, max_length=16, **more),
+        start_id=start, eos_id=EOS, pad_id=PAD,
+    )  # fmt: skip
+    batch = {name: array for name, array in batch.items() if name.startswith('encoder_')}
+    decoded = jax.jit(decode)(variables['params'], batch)
     length = expected[method].shape[1]
     np.testing.assert_array_equal(decoded.tokens[:, 0, :length], expected[method])
     assert (decoded.tokens[:, 0, length:] == PAD).all()

@@ -3,7 +3,6 @@ import functools
 import json
 import pathlib
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import named_weights
@@ -12,6 +11,7 @@ import pytest
 import references
 import safetensors.numpy
 from flax import traverse_util
+from nightly import by_day
 
 from xlbench import models
 from xlbench.huggingface import bert as bert_names, checkpoint
@@ -20,6 +20,7 @@ from xlbench.system import errors
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 ENCODERS = ('bert', 'roberta', 'xlm_roberta')
 HEADS = {'sequence': 'sequence_classifier', 'token': 'token_classifier'}
+HEADED = [(name, head) for head in HEADS for name in ENCODERS]
 ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
 IDS = dict(pad_id=0, bos_id=2, eos_id=3, decoder_start_id=2)
 
@@ -133,8 +134,7 @@ def test_a_folder_of_roberta_gives_the_states_of_transformers(tmp_path, has_pool
         assert again == found.model | {'dropout_rate': 0.1, 'attention_dropout_rate': 0.1}
 
 
-@pytest.mark.parametrize('name', ENCODERS)
-@pytest.mark.parametrize('head', HEADS)
+@pytest.mark.parametrize('name, head', by_day(HEADED[:4], HEADED))
 def test_heads_equal_transformers(name, head):
     g = golden(name)
     model, names, params = g.head(head)
@@ -150,21 +150,6 @@ def test_heads_equal_transformers(name, head):
     assert_gradients_equal(names, gradients, expected)
 
 
-@pytest.mark.parametrize('types', [('float32', 'bfloat16'), ('bfloat16', None)])
-def test_bfloat16_is_near_float32(types):
-    g = golden('xlm_roberta')
-    model, _, params = g.head('sequence')
-    near = model.clone(
-        config=dataclasses.replace(model.config, dtype=types[0], matmul_dtype=types[1])
-    )
-    (_, exact), (value, logits) = (
-        jax.jit(functools.partial(g.head_loss, m, 'sequence'))(params) for m in (model, near)
-    )
-    assert logits.dtype == jnp.float32
-    np.testing.assert_allclose(value, g.stored['sequence_loss'], rtol=0.1)
-    assert 0 < np.abs(logits - exact).max() < 0.1 * np.abs(exact).max()
-
-
 @pytest.mark.parametrize(
     'head, rates',
     [
@@ -177,6 +162,7 @@ def test_bfloat16_is_near_float32(types):
 def test_dropout_draws_with_the_key_and_only_in_training(head, rates):
     g = golden('bert')
     model, _, params = g.head(head)
+    model = model.clone(config=dataclasses.replace(model.config, num_layers=1))
     config = dataclasses.replace(model.config, **{'classifier_dropout_rate': 0.0, **rates})
     apply = jax.jit(model.clone(config=config).apply, static_argnames='train')
     draw = lambda n, train: apply(  # noqa: E731
@@ -197,10 +183,7 @@ def dual(**fields):
     """A model and random parameters, biases and norms among them."""
     model = tiny('bert', 'dual_encoder', **fields)
     tokens = jnp.ones((1, 3), jnp.int32)
-    shapes = nn.unbox(jax.eval_shape(model.init, jax.random.key(0), tokens, tokens))['params']
-    rng = np.random.default_rng(0)
-    draw = lambda x: rng.normal(size=x.shape).astype(np.float32) * 0.3  # noqa: E731
-    return model, jax.tree.map(draw, shapes)
+    return model, references.drawn(model, tokens, tokens)
 
 
 @pytest.mark.parametrize(
@@ -213,17 +196,19 @@ def dual(**fields):
     ],
 )
 def test_vectors_of_a_dual_encoder(fields):
-    model, params = dual(**fields)
+    model, params = dual(**fields, num_layers=1)
     g, pooling = golden('bert'), fields['pooling']
     sides = ('left', 'left' if fields['shared'] else 'right')
     assert {name.split('_')[0] for name in params} == set(sides)
     vectors = jax.jit(model.apply)({'params': params}, g.inputs, g.inputs, g.segments, g.segments)
-    encoder = tiny('bert', has_pooler=fields.get('has_pooler', True))
+    encoder = tiny('bert', has_pooler=fields.get('has_pooler', True), num_layers=1)
+    run = jax.jit(encoder.apply)
     for side, vector in zip(sides, vectors, strict=True):
         assert vector.dtype == jnp.float32
-        states = jax.jit(encoder.apply)({'params': params[side]}, g.inputs, g.segments)
+        states = run({'params': params[side]}, g.inputs, g.segments)
         if pooling == 'pooler':
-            expected = encoder.apply({'params': params[side]}, states, method='pool')
+            dense = params[side]['pooler']
+            expected = np.tanh(states[:, 0] @ dense['kernel'].T + dense['bias'])
         elif pooling == 'first':
             expected = states[:, 0]
         else:
@@ -239,7 +224,7 @@ def test_vectors_of_a_dual_encoder(fields):
 
 @pytest.mark.parametrize('pooling', ['mean', 'first', 'pooler'])
 def test_padding_changes_no_vector(pooling):
-    model, params = dual(shared=True, pooling=pooling)
+    model, params = dual(shared=True, pooling=pooling, num_layers=1)
     encode = jax.jit(functools.partial(model.apply, {'params': params}, method='encode_left'))
     g = golden('bert')
     wide = np.pad(g.inputs, ((0, 2), (0, 6)), constant_values=9)

@@ -119,32 +119,11 @@ def test_every_family_can_be_adapted(family):
         assert isinstance(leaf, nn.LogicallyPartitioned)
 
 
-def test_a_run_moves_nothing_else_and_can_be_evaluated(tiny_root, tmp_path):
-    config = tiny.tiny_config(tiny_root, lora__rank=2, lora__targets=('.*attention/.*kernel',))
-    config.stages = dict(stage1=config.stages.stage1)
-    config.best.score = ''
-    train.train(config, str(tmp_path / 'run'))
-    losses = [values['loss'] for _, _, values in tiny.rows(tmp_path / 'run')]
-    assert len(losses) == 7 and losses[-1] < losses[0]
-    parts = runs.build(config)
-    fresh = train_step.init_params(
-        parts.model, parts.objective, parts.mesh,
-        jax.random.fold_in(jax.random.key(config.seed), 2**31 - 1), parts.lora,
-    )  # fmt: skip
-    trained = checkpoints.load_params(str(tmp_path / 'run'), 7, parts.shapes, parts.shardings)
-    before, after = (traverse_util.flatten_dict(tree, sep='/') for tree in (fresh, trained))
-    for name, value in after.items():
-        same = bool(np.array_equal(value, before[name]))
-        assert same != name.endswith(('lora_a', 'lora_b')), name
-    assert parts.num_trainable < 0.3 * parts.num_parameters
-
-
-
 # ------------------------------------------------------------------- an adapter for each language
 
 
-def stepped(config, batch):
-    """The parameters of a config's run after one train step on a batch."""
+def stepped(config, *batches):
+    """For each batch the parameters of a config's run after one step, and its metrics."""
     parts = runs.build(config)
     tx, schedule = optimizers.build(**config.stages.stage1.optimizer, num_steps=9)
     step = train_step.make_train_step(
@@ -152,11 +131,12 @@ def stepped(config, batch):
         adapters=parts.adapters(config.stages.stage1),
     )  # fmt: skip
     params = parts.initialise(jax.random.key(0))
-    first = train_step.init_state(tx, params, parts.mask)
-    with partitioning.activate(parts.mesh):
-        batch = partitioning.put_batch(batch, parts.mesh)
-        after, metrics = jax.jit(step)(first, batch, jax.random.key(1))
-    return parts, traverse_util.flatten_dict(jax.device_get(after.params), sep='/'), metrics
+    first, step = train_step.init_state(tx, params, parts.mask), jax.jit(step)
+    for batch in batches:
+        with partitioning.activate(parts.mesh):
+            batch = partitioning.put_batch(batch, parts.mesh)
+            after, metrics = step(first, batch, jax.random.key(1))
+        yield traverse_util.flatten_dict(jax.device_get(after.params), sep='/'), metrics
 
 
 @pytest.mark.parametrize('mesh', [tiny.ALL_AXES, *nightly({})])
@@ -174,18 +154,17 @@ def test_adapters_of_languages_move_as_if_each_were_trained_alone(tiny_root, mes
     assert parts.adapters(config.stages.stage1) == [1, 0]  # The mixture has German first.
     with stage_batches(config, 'stage1', parts.data, parts.mesh, 'generation') as feed:
         batch = next(feed)
-    _, together, metrics = stepped(config, batch)
-    alone, losses = {}, []
-    for task, rows in zip(sorted(tiny.QUESTIONS), (slice(0, 8), slice(8, 16)), strict=True):
-        changes = {'batches__each_task': False, 'batches__batch_size': 8}
-        one = tiny.brief_config(tiny_root, **options | changes)
-        one.mesh.update(mesh)
-        one.stages.stage1.optimizer.clip_norm = 0.0
-        one.stages.stage1.mixture = task
-        batch_of_task = {name: value[rows] for name, value in batch.items()}
-        del batch_of_task['task_weights']
-        _, alone[task[-2:]], found = stepped(one, batch_of_task)
-        losses.append(found['loss'] / found['weight'])
+    [(together, metrics)] = stepped(config, batch)
+    changes = {'batches__each_task': False, 'batches__batch_size': 8}
+    one = tiny.brief_config(tiny_root, **options | changes)
+    one.mesh.update(mesh)
+    one.stages.stage1.optimizer.clip_norm = 0.0
+    one.stages.stage1.mixture = tiny.QUESTIONS[0]
+    del batch['task_weights']
+    halves = [{name: x[rows] for name, x in batch.items()} for rows in (slice(8), slice(8, 16))]
+    (german, of_german), (english, of_english) = stepped(one, *halves)
+    alone = {'de': german, 'en': english}
+    losses = [found['loss'] / found['weight'] for found in (of_german, of_english)]
     np.testing.assert_allclose(metrics['loss'] / metrics['weight'], sum(losses), rtol=1e-5)
     for name, value in together.items():
         for place, lang in enumerate(config.lora.languages):
@@ -200,7 +179,7 @@ def several(tiny_root, tmp_path_factory):
     """A run with an adapter for each of two languages, and its config."""
     config = tiny.brief_config(
         tiny_root, batches__packing=False, batches__each_task=True, model__dropout_rate=0.0,
-        lora__rank=2, lora__languages=('de', 'en'), lora__targets=('.*kernel',),
+        lora__rank=2, lora__languages=('de', 'en'), lora__targets=('.*(attention|mlp)/.*kernel',),
     )  # fmt: skip
     config.stages.stage1.optimizer.learning_rate = 0.3
     folder = tmp_path_factory.mktemp('several') / 'run'
@@ -208,20 +187,32 @@ def several(tiny_root, tmp_path_factory):
     return folder, config
 
 
+def test_a_run_moves_nothing_else(several):
+    folder, config = several
+    parts = runs.build(config)
+    fresh = parts.initialise(jax.random.fold_in(jax.random.key(config.seed), 2**31 - 1))
+    trained = checkpoints.load_params(str(folder), 6, parts.shapes, parts.shardings)
+    before, after = (traverse_util.flatten_dict(tree, sep='/') for tree in (fresh, trained))
+    for name, value in after.items():
+        same = bool(np.array_equal(value, before[name]))
+        assert same != name.endswith(('lora_a', 'lora_b')), name
+    assert parts.num_trainable == sum(
+        value.size for name, value in after.items() if name.endswith(('lora_a', 'lora_b'))
+    )
+
+
 def test_each_language_is_scored_and_answered_with_its_adapter(several, tmp_path):
     folder, _ = several
     (step,) = {path.name for path in (folder / 'eval').iterdir() if (path / 'test').is_dir()}
-    answers = {}
+    models_of = {lang: predict.load(f'{folder}@{step}:{lang}') for lang in ('de', 'en')}
     for task in tiny.QUESTIONS:
         path = folder / 'eval' / step / 'test' / task / 'predictions.jsonl'
         lines = list(map(json.loads, path.read_text('utf-8').splitlines()))
         texts = [line['input'].partition('> ')[2] for line in lines]
         lang = task[-2:]
-        model = predict.load(f'{folder}@{step}:{lang}')
-        answers[lang] = model.generate(texts, target_lang=lang)
+        answers = {own: model.generate(texts, target_lang=lang) for own, model in models_of.items()}
         assert answers[lang] == [line['prediction'] for line in lines]
-        other = predict.load(f'{folder}@{step}:{"en" if lang == "de" else "de"}')
-        assert other.generate(texts, target_lang=lang) != answers[lang]
+        assert answers['de'] != answers['en']
     exported = tmp_path / lang
     convert.main(['convert', str(folder), str(exported), f'--step={step}:{lang}'])
     assert predict.load(str(exported)).generate(texts, target_lang=lang) == answers[lang]
@@ -280,6 +271,7 @@ def test_an_adapter_that_is_not_there_is_refused(several, tiny_run, tmp_path):
         with pytest.raises(errors.UserError, match=message):
             runs.check_config(wrong)
             runs.build(wrong)
+
 
 @pytest.mark.parametrize(
     'options, message',

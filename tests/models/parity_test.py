@@ -8,7 +8,7 @@ import named_weights
 import numpy as np
 import pytest
 import references
-from nightly import nightly
+from nightly import by_day, nightly
 
 from xlbench import decoding
 
@@ -28,14 +28,8 @@ def reference(request):
     return references.of(request.param)
 
 
-QUICK = ('t5', 'mt5', 'bart', 'xlmr2xlmr')  # One of each kind of layers.
-
-
-@pytest.fixture(
-    scope='module', params=[*QUICK, *nightly(*(n for n in references.ROWS if n not in QUICK))]
-)
-def of_each_kind(request):
-    return references.of(request.param)
+# One of each kind of layers.
+FEW = by_day(('t5', 'mt5', 'bart', 'xlmr2xlmr'), references.ROWS)
 
 
 def test_logits_equal_transformers(reference):
@@ -57,8 +51,8 @@ def test_logits_without_a_mask_equal_transformers(name):
         np.testing.assert_allclose(logits[:, ::6], expected, atol=1e-4, rtol=0)
 
 
-def test_loss_and_gradients_equal_transformers(of_each_kind):
-    reference = of_each_kind
+@pytest.mark.parametrize('reference', FEW, indirect=True)
+def test_loss_and_gradients_equal_transformers(reference):
     loss, gradients = reference.loss_and_gradients(reference.model)
     np.testing.assert_allclose(loss, reference.values['loss'], rtol=1e-5)
     # The same mapping names the gradients.
@@ -115,8 +109,8 @@ def test_bfloat16_is_near_float32(name, types, near):
             assert near < np.vdot(ours, expected) / size < 1 - 1e-6
 
 
-def test_greedy_decoding_equals_transformers(of_each_kind):
-    reference = of_each_kind
+@pytest.mark.parametrize('reference', FEW, indirect=True)
+def test_greedy_decoding_equals_transformers(reference):
     expected, ids = reference.values['greedy'], reference.ids
     assert (expected == ids['eos_id']).any()  # Some rows end.
     forced = FORCED.get(reference.name)
@@ -139,8 +133,8 @@ def test_greedy_decoding_equals_transformers(of_each_kind):
     np.testing.assert_allclose(found.log_probabilities[:, 0], total, rtol=1e-4)
 
 
-def test_cached_decoding_with_beams_equals_the_full_pass(of_each_kind):
-    reference = of_each_kind
+@pytest.mark.parametrize('reference', FEW, indirect=True)
+def test_cached_decoding_with_beams_equals_the_full_pass(reference):
     run, beams, length = reference.run, 2, 36
     inputs, segments = reference.inputs, reference.segments
     rows = beams * len(inputs)

@@ -211,7 +211,7 @@ def test_a_server_that_lies_is_named(root, tmp_path, answer, message):
 def test_a_hostile_server_gets_one_line(name, monkeypatch):
     request = json.dumps(['Was?', ['ja'], 4])
     with partners.serving(partners.SERVERS[name]) as url, partners.one_line(20):
-        server = engines.Server(url, 'm', timeout=0.5)
+        server = engines.Server(url, 'm', timeout=0.2)
         engines.ask(Job(server, 'de', 'de'), [engines.Request(*json.loads(request))])
 
 

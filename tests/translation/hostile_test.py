@@ -49,9 +49,8 @@ def test_batches_that_all_fail_end_a_job():
 def test_nothing_that_a_program_has_started_stays(tmp_path, rest):
     """Neither behind its answer nor where it hangs."""
     note = tmp_path / 'pid'
-    engine = programs.Program(
-        f'/bin/sh -c {shlex.quote(f"cat; sleep 1000 & echo $! > {note}; {rest}")}', timeout=1.0
-    )
+    command = shlex.quote(f'cat; sleep 1000 & echo $! > {note}; {rest}')
+    engine = programs.Program(f'/bin/sh -c {command}', timeout=0.3 if rest else 1.0)
     answers = engine.translate(TEXTS, 'en', 'de')
     assert (answers == TEXTS) == (not rest)
     stat = pathlib.Path('/proc', note.read_text().strip(), 'stat')

@@ -15,6 +15,7 @@ fresh. Any other difference of shape, and any difference of what the model compu
 
 import collections
 import dataclasses
+import functools
 import math
 import pathlib
 import re
@@ -37,6 +38,7 @@ from xlbench.trees import Mask, Params, Shapes
 
 # Logical axes along which a parameter may be longer or shorter than its source.
 _ROWS = ('vocab', 'positions')
+_MOST_AT_ONCE = 1 << 22  # Parameters of a checkpoint that are read together, and kept.
 # Fields of a model's config that may differ although no shape shows it.
 _FREE = re.compile(
     '.*dropout.*|dtype|matmul_dtype|remat|scan_layers|init_std|vocab_.*|max_positions|'
@@ -112,8 +114,11 @@ def open_workdir(workdir: str, step: str = 'best') -> Source:
     number = checkpoints.find_step(workdir, step or 'best')
     shapes = checkpoints.param_shapes(workdir, number)
 
+    few = sum(map(math.prod, shapes.values())) < _MOST_AT_ONCE
+    whole = functools.cache(lambda: checkpoints.read_params(workdir, number, list(shapes)))
+
     def read(name: str) -> np.ndarray:
-        return checkpoints.read_params(workdir, number, [name])[name]
+        return (whole() if few else checkpoints.read_params(workdir, number, [name]))[name]
 
     name, adapters = f'{workdir}, step {number}', lora.Lora(**config.get('lora', {}))
     source = Source(name, config.model.to_dict(), shapes, read, adapters=adapters)

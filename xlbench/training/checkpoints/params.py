@@ -40,12 +40,8 @@ def load_params(workdir: str, step: int, shapes: Shapes, shardings: Shardings) -
     abstract = {'params': train_step.placed(shapes, shardings)}
     arguments = ocp.checkpoint_utils.construct_restore_args(abstract)
     with _reading(workdir, step, abstract) as folder, ocp.PyTreeCheckpointer() as checkpointer:
-        restored = checkpointer.restore(
-            folder / 'state',
-            args=ocp.args.PyTreeRestore(
-                item=abstract, restore_args=arguments, partial_restore=True
-            ),
-        )
+        args = ocp.args.PyTreeRestore(item=abstract, restore_args=arguments, partial_restore=True)
+        restored = checkpointer.restore(folder / 'state', args=args)
         sums.check(record.read(folder), restored)
     return restored['params']
 
@@ -93,7 +89,6 @@ def param_shapes(workdir: str, step: int) -> dict[str, tuple[int, ...]]:
 
 def read_params(workdir: str, step: int, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Some of a checkpoint's parameters, by their 'a/b/c' names, in the host's memory."""
-
     import orbax.checkpoint as ocp
 
     def tree_of(leaf: 'int | ocp.RestoreArgs') -> 'Tree[int | ocp.RestoreArgs]':
