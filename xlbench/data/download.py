@@ -2,14 +2,11 @@
 
 import bz2
 import contextlib
-import functools
 import gzip
 import hashlib
-import logging
 import os
 import pathlib
 import re
-import shutil
 import tarfile
 import threading
 import time
@@ -17,7 +14,7 @@ import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
@@ -92,25 +89,26 @@ def present(file: File, root: str) -> str | None:
     return None
 
 
-def _download(size: int | None, address: str, path: str, _: object) -> None:
-    """Writes what an address answers into a file, as pooch asks for it.
+def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
+    """Writes what an address answers into a file; returns its SHA-256.
 
     A server may lie about the length of its answer, pack it, or never end: nothing is unpacked,
     what is written is counted, and an answer that hardly comes is given up.
 
     Args:
-      size: bytes of the published file; None where nobody knows them.
       address: of the server.
-      path: of the file.
+      file: to write.
+      name: for the progress.
+      size: bytes of the published file; None where nobody knows them.
     """
 
     def bad(why: str) -> UserError:
         return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
 
-    begun, given_up = time.monotonic(), threading.Event()
+    begun, given_up, digest = time.monotonic(), threading.Event(), hashlib.sha256()
 
     def write() -> None:
-        with contextlib.closing(_opened(address)) as answer, open(path, 'wb') as file:
+        with contextlib.closing(_opened(address)) as answer:
             packed = answer.headers.get('Content-Encoding', 'identity')
             if packed != 'identity':
                 raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
@@ -130,16 +128,18 @@ def _download(size: int | None, address: str, path: str, _: object) -> None:
                 if size is None and progress.done > untrusted.DOWNLOAD_BYTES.value:
                     raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
                 file.write(block)
+                digest.update(block)
                 if time.monotonic() - begun > untrusted.DOWNLOAD_SECONDS.value:
                     raise untrusted.DOWNLOAD_SECONDS.exceeded(f'{address} is slow', 'seconds')
         if progress.done < (size or declared or 0):
             raise bad(f'it ends behind {progress.done:,} of {size or declared:,} bytes')
 
-    with Progress(f'{os.path.basename(path)}: downloaded', unit='B') as progress:
+    with Progress(f'{name}: downloaded', unit='B') as progress:
         try:
             web.while_growing(write, lambda: progress.done, _PATIENCE, int(_LEAST * _PATIENCE))
         finally:
             given_up.set()
+    return digest.hexdigest()
 
 
 def _opened(address: str) -> 'requests.Response':
@@ -164,36 +164,23 @@ def _opened(address: str) -> 'requests.Response':
 def _fetch(
     address: str, path: str, mirror: str, sha256: str | None = None, size: int | None = None
 ) -> None:
-    import pooch  # With requests, half a second that other commands need not wait for.
     import urllib3
 
     if mirror:
         address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
-    pooch.get_logger().setLevel(logging.ERROR)
     folder, name = os.path.split(os.path.abspath(path))
-    # In a folder of its own, so that what a process that is killed leaves can be known.
-    unfinished = os.path.join(folder, f'.{name}.new.tmp')
     os.makedirs(folder, exist_ok=True)
     try:
-        pooch.retrieve(
-            address,
-            sha256 and f'sha256:{sha256}',
-            fname=name,
-            path=unfinished,
-            downloader=functools.partial(_download, size),
-        )
-        os.replace(os.path.join(unfinished, name), path)
-        files.sync_folder(folder)
-    except ValueError as error:
-        raise UserError(
-            f'{address} has other content than the published file (sha256 {sha256}); try later, or '
-            'another --mirror_url'
-        ) from error
+        with files.replacing(path) as file:
+            found = _download(address, file, name, size)
+            if sha256 and found != sha256:
+                raise UserError(
+                    f'{address} has other content than the published file (sha256 {sha256}); try '
+                    'later, or another --mirror_url'
+                )
     except (OSError, urllib3.exceptions.HTTPError) as error:  # requests' errors are OSErrors.
         reason = ' '.join(str(error).split())[-160:]
         raise UserError(f'{address} cannot be downloaded: {reason}') from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 # What the libraries raise for archives that are damaged, encrypted or packed in another way.
