@@ -9,7 +9,6 @@ nothing in it can run. It says what it was fitted on, and so does the signature 
 import dataclasses
 import functools
 import importlib.metadata
-import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,9 +38,6 @@ REGRESSORS = {
     'SVR': ('svm', 'SVR'),
 }
 _NO_SEED = ('KNeighbors', 'LinearRegression', 'SVR')
-_NO_PACKAGE = (
-    "a fitted rating needs the package scikit-learn: python -m uv pip install -e '.[ratings]'"
-)
 _MOST_TEXTS = 20_000  # Nobody rates more, and each use of a file fits them again.
 _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
@@ -110,13 +106,10 @@ def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> 'RegressorMixi
       seed: of those that draw.
 
     Raises:
-      UserError: scikit-learn is not installed, or cannot fit these numbers.
+      UserError: scikit-learn cannot fit these numbers.
     """
     place, kind = REGRESSORS[name]
-    try:
-        regressor = getattr(importlib.import_module(f'sklearn.{place}'), kind)
-    except ImportError:
-        raise UserError(_NO_PACKAGE) from None
+    regressor = getattr(importlib.import_module(f'sklearn.{place}'), kind)
     seeded = {} if name in _NO_SEED else {'random_state': seed}
     try:
         return regressor(**seeded).fit(x, y)
@@ -159,10 +152,6 @@ def features(
     return names, np.array([list(row.values()) for row in rows])
 
 
-def _is_here() -> bool:
-    return importlib.util.find_spec('sklearn') is not None
-
-
 def _suite(metrics: Sequence[str], lang: str) -> Suite:
     return Suite('ratings', [suite_lib.named(name, lang) for name in metrics])
 
@@ -185,9 +174,8 @@ class FittedRating(contract.OfTexts):
         return not _suite(load(self.path).metrics, self.lang).of_one_reference
 
     def missing(self) -> list[str]:
-        """Lists what it and its metrics need and lack, a line each, with the command to type."""
-        lines = [] if _is_here() else [_NO_PACKAGE]
-        return lines + _suite(load(self.path).metrics, self.lang).missing()
+        """Lists what its metrics need and lack, a line each, with the command to type."""
+        return _suite(load(self.path).metrics, self.lang).missing()
 
     @property
     def signature(self) -> str:
@@ -199,7 +187,7 @@ class FittedRating(contract.OfTexts):
             'features': '+'.join(fit.features),
             'lang': self.lang,
             'fitted_on': f'{fit.fitted_on} ({fit.sha256[:12]})',
-            'sklearn': importlib.metadata.version('scikit-learn') if _is_here() else 'none',
+            'sklearn': importlib.metadata.version('scikit-learn'),
         }
         words = [f'{name}:{value.replace("|", "/")}' for name, value in parts.items()]
         return '|'.join(['fitted_rating', *words])
