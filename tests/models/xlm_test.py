@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from xlbench import models
 from xlbench.data import features, prepared
-from xlbench.huggingface import checkpoint, xlm
+from xlbench.huggingface import bert as bert_names, checkpoint
 from xlbench.system import errors
 from xlbench.training.objectives import classification
 
@@ -126,11 +126,11 @@ def test_decoding_step_by_step_keeps_the_language():
 )
 def test_other_forms_are_named(change, message):
     with pytest.raises(errors.UserError, match=message):
-        xlm.from_config(CONFIG | change)
+        bert_names.from_config(CONFIG | change)
 
 
 def test_models_without_a_table_of_languages():
-    assert xlm.from_config(CONFIG | {'use_lang_emb': False})['num_languages'] == 0
-    assert xlm.from_config(CONFIG | {'n_langs': 1})['num_languages'] == 0
+    assert bert_names.from_config(CONFIG | {'use_lang_emb': False})['num_languages'] == 0
+    assert bert_names.from_config(CONFIG | {'n_langs': 1})['num_languages'] == 0
     config = models.config('bert', 'xlm_100')
     assert (config.num_languages, config.emb_dim, config.num_layers) == (0, 1280, 16)

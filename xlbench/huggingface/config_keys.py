@@ -1,17 +1,10 @@
 """The keys of config.json that several families read in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from xlbench.huggingface.mapping import Special
-from xlbench.models.families import Fields
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
-
-if TYPE_CHECKING:  # A config.json is read without jax.
-    from xlbench.models.bert import BertConfig
 
 # Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
 ACTIVATIONS = {
@@ -99,40 +92,3 @@ def sizes_of(
 def activation_key(activation: str, *preferred: str) -> str:
     """The name in config.json of one in models.dense.ACTIVATIONS."""
     return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)
-
-
-# Our family -> the class of transformers, behind the name of the encoder.
-CLASSES = {
-    'bert': 'Model',
-    'sequence_classifier': 'ForSequenceClassification',
-    'token_classifier': 'ForTokenClassification',
-}
-
-
-def head_fields(config: Mapping[str, Json], encoder: str, key: str, rate: float) -> Fields:
-    """The family of an encoder, and the fields of the head over it, if it has one.
-
-    Args:
-      config: the content of config.json.
-      encoder: what the name of its class begins with; '' where it may be any.
-      key: of the head's dropout rate.
-      rate: where the key is null or not there.
-    """
-    architecture = (config.get('architectures') or [''])[0]
-    names = {encoder + name: family for family, name in CLASSES.items()}
-    family = next((names[name] for name in names if architecture.endswith(name)), 'bert')
-    if family == 'bert':
-        return {'family': family}
-    labels = config.get('id2label') or range(config.get('num_labels') or 2)
-    rate = rate if config.get(key) is None else config[key]
-    return {'family': family, 'num_labels': len(labels), 'classifier_dropout_rate': rate}
-
-
-def head_keys(family: str, config: BertConfig, ids: Special, key: str) -> dict[str, Json]:
-    """The keys of config.json that describe a head; the inverse of `head_fields`."""
-    if family == 'bert':
-        return {}
-    names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]
-    labels = {str(i): name for i, name in enumerate(names)}
-    numbers = {label: int(i) for i, label in labels.items()}
-    return {'id2label': labels, 'label2id': numbers, key: config.classifier_dropout_rate}

@@ -80,6 +80,23 @@ def norm(ours: str, theirs: str) -> dict[str, Entry]:
     return {f'{ours}/{a}': Entry((f'{theirs}.{b}',)) for a, b in leaves.items()}
 
 
+def table(parts: Mapping[str, str], ours: str = '', theirs: str = '') -> dict[str, Entry]:
+    """Layers, norms and tables: what a part of ours is, the end of its name says.
+
+    Args:
+      parts: names of ours -> theirs; several layers of theirs, with spaces between, are stacked.
+      ours, theirs: stand before the names.
+    """
+    found: dict[str, Entry] = {}
+    for part, names in parts.items():
+        tensors = [theirs + name for name in names.split()]
+        if part.endswith('embedder'):
+            found[f'{ours}{part}/embedding'] = Entry((f'{tensors[0]}.weight',))
+        else:
+            found |= (norm if part.endswith('norm') else dense)(ours + part, *tensors)
+    return found
+
+
 class Special(TypedDict, total=False):
     """The keys of config.json that come from a vocabulary, and the names of labels."""
 

@@ -1,7 +1,7 @@
 """The families of models, and the kinds of public checkpoints: a row each. No jax is imported here.
 
-A variant of a family is a row of MODEL_TYPES, and a file in xlbench/huggingface where its tensors
-have names of their own; its sizes are rows of sizes.py.
+A variant of BERT is a row of MODEL_TYPES and one of xlbench/huggingface/bert_kinds.py, where its
+tensors have names of their own; its sizes are rows of sizes.py.
 """
 
 import dataclasses
@@ -137,9 +137,9 @@ MODEL_TYPES = {
     'roberta': ModelType('bert', 'roberta', head='tanh'),
     'xlm-roberta': ModelType('bert', 'xlm-roberta', head='tanh'),
     'encoder-decoder': ModelType('bert'),
-    'xlm': ModelType('xlm', 'xlm'),
-    'deberta-v2': ModelType('deberta', 'deberta-v2', head='gelu', types=False),
-    'distilbert': ModelType('distilbert', 'bert', head='relu', types=False),
+    'xlm': ModelType('bert', 'xlm'),
+    'deberta-v2': ModelType('bert', 'deberta-v2', head='gelu', types=False),
+    'distilbert': ModelType('bert', 'bert', head='relu', types=False),
 }
 
 
