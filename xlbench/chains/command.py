@@ -23,11 +23,9 @@ the decoding flags of xlbench.predict, and
   --engine_version=TEXT, --timeout=SECONDS    of a program or a server
 
 All stages are opened, and their languages checked, before the first one starts. The outputs of each
-stage are files in WORKDIR/stages/TASK/SPLIT, with a signature of what made them. If the model, the
-settings or the input of a stage have changed, the same command repeats this stage and those that
-depend on it. A killed command continues where it was, and ends with the same texts. Answers are
-also cached by text and model (--cache, by default DATA/translations), so that several chains with
-one summariser summarise once. With --failed=empty, a text that an engine does not translate becomes
+stage are files in WORKDIR/stages/TASK/SPLIT. Answers are cached by text and model (--cache, by
+default DATA/translations): a killed command continues where it was, and several chains with one
+summariser summarise once. With --failed=empty, a text that an engine does not translate becomes
 empty; otherwise the chain ends there.
 
 The output of the last stage is scored with the task's metrics, as by xlbench.score, and with those
@@ -55,7 +53,6 @@ import contextlib
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.chains import stages as stages_lib
@@ -65,9 +62,6 @@ from xlbench.reporting import scored
 from xlbench.system import flags as shared, locks
 from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
-
-if TYPE_CHECKING:
-    from xlbench.chains.running import About
 
 FLAGS = (
     flag('stages', 'a model, or translate:ENGINE', nargs='+', metavar='STAGE'),
@@ -110,10 +104,9 @@ def main(argv: Sequence[str]) -> int:
         scored.check(args.workdir, args.system, args.seed)
         scored.claim(args.workdir, args.system, args.seed)
     folder, accept = _folder(args), args.failed == 'empty'
-    notes = opened.run(rows, folder, accept_failures=accept, say=say)
-    last = running.output(folder, len(chain))
+    last = opened.run(rows, folder, accept_failures=accept, say=say)
     if task.manifest.get('target_lang') in (target, None):
-        _score(args, last, notes)
+        _score(args, last, opened.facts)
     else:
         say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
     return 0
@@ -175,16 +168,12 @@ def _inputs(args: argparse.Namespace, task: prepared.Prepared) -> Iterator[tuple
     return zip(inputs.ids, outputs.unmarked(other, inputs.inputs), strict=True)
 
 
-def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[About]') -> None:
+def _score(args: argparse.Namespace, output: pathlib.Path, made_by: dict[str, str]) -> None:
     """Scores what the last stage wrote, as xlbench.score does it."""
     from xlbench import score  # A program, which nothing else here needs.
 
     names = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
     given = [f'--{x}={getattr(args, x)}' for x in [*names, 'num_examples'] if getattr(args, x)]
-    made_by = {
-        f'{number} {note.stage}': f'{note.source_lang}-{note.target_lang}, {note.identity}'
-        for number, note in enumerate(notes, 1)
-    }
     score.main([str(output), '--field=texts', *given], {'method': 'chain', 'stages': made_by})
     if args.metrics:
         added = [f'--{name}={getattr(args, name)}' for name in ('metrics', 'task', 'split')]
