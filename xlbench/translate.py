@@ -16,11 +16,9 @@ The input has one text on each line, or is JSONL, a JSON array of objects, or TS
 fields to translate: keys of objects, or numbers of columns from 1. Other fields are kept; of
 objects, --keep can select some of them. A JSON array becomes JSONL. --lower lower-cases texts
 before they are translated. A pattern (--input='train/en/*.tsv') reads several files one after
-another. Names that end in .gz are packed. If --input is the workdir of a run, with --input_task,
-the command translates the predictions of the run in its last evaluation of that task. --input_task
-without --input translates the `inputs` of the examples of that task and --split: the output is
-JSONL with id, inputs and targets, a corpus to train on. --like=RUNS/mtg says where the task's data
-is, or --root and --vocabulary do.
+another. Names that end in .gz are packed. --input_task in place of --input translates the `inputs`
+of the examples of that task and --split: the output is JSONL with id, inputs and targets, a corpus
+to train on. --like=RUNS/mtg says where the task's data is, or --root and --vocabulary do.
 
 --unit=turn translates a dialogue turn by turn: each line of a text is translated by itself, and the
 name at its beginning is kept. This is the default for the examples of a task; otherwise a text is
@@ -37,18 +35,13 @@ engine, version, languages, input, counts, and each text that was not translated
 Such texts become empty, or with --failed=drop their records are left out; in both cases the exit
 code is 1.
 
-With --task and --workdir the output is scored as a system on that task's split, as xlbench.score
-does with the same flags. This compares generation in English, followed by translation, with
-generation in the language itself (arXiv:2108.07140, Figure 6):
-
-  python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
-      --input=RUNS/mtg --input_task=mtg_qg_en_en --output=qg.es.jsonl \
-      --task=mtg_qg_en_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated
-
-`chain` runs and scores a chain of models, such as a summariser and a translator:
+`chain` runs and scores a chain of models, such as a summariser and a translator, or generation in
+English that is followed by translation (arXiv:2108.07140, Figure 6):
 
   python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
+  python -m xlbench.translate chain RUNS/mtg translate:apertium \
+      --task=mtg_qg_en_es --workdir=RUNS/generated_then_translated
 
 From Python:
 
@@ -84,8 +77,8 @@ FLAGS = (
     shared.engine_flags(required=True),
     flag('--source_lang', 'ISO code of the texts', required=True),
     flag('--target_lang', 'ISO code of the translations', required=True),
-    flag('--input', 'file, pattern of files, or workdir of a run', ''),
-    flag('--input_task', 'task of the texts, see below', ''),
+    flag('--input', 'file, or pattern of files', ''),
+    flag('--input_task', 'task whose examples are translated', ''),
     flag('--output', 'new file', required=True),
     flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
     flag('--keep', 'other keys of objects to write', ''),
@@ -98,11 +91,9 @@ FLAGS = (
         '--failed', 'a text without translation is empty, or its record dropped', 'empty',
         choices=('empty', 'drop'),
     ),
-    flag('--task', 'score the output on this task', ''),
-    flag('--split', 'split of the tasks (default: test)', ''),
+    flag('--split', 'split of the task', 'test'),
     shared.TASK_DATA,
     flag('--num_examples', 'most examples of a task; 0: all', 0),
-    flag('--workdir', 'folder for the scores', ''),
     decoding_flags.FLAGS,
 )  # fmt: skip
 COMMAND = CommandLine('translate', __doc__, FLAGS, {'chain': 'xlbench.chains.command'})
@@ -139,8 +130,6 @@ def main(argv: Sequence[str]) -> int:
     say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
         say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
-    if args.task:
-        _score(args)
     if failed.count:
         say(
             f'not translated: {failed.count:,} of {job.counts.texts:,} texts; remove {args.output} '
@@ -153,19 +142,16 @@ def main(argv: Sequence[str]) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
     args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'translations')
-    if not args.input and not args.input_task:
-        raise UserError('nothing to translate; name --input=FILE, or a task with --input_task')
+    if bool(args.input) == bool(args.input_task):
+        raise UserError('name what is translated: --input=FILE, or a task with --input_task')
     if not args.input and (args.field or args.format or args.keep or args.lower):
         raise UserError(
             '--field, --format, --keep and --lower are for files; of a task the inputs are '
             'translated'
         )
-    for name in ('like', 'vocabulary', 'workdir', 'num_examples'):
-        of_examples = name != 'workdir' and not args.input
-        if getattr(args, name) and not args.task and not of_examples:
-            raise UserError(f'--{name} is for scoring the output; name the --task as well')
-    if args.task and not args.workdir:
-        raise UserError('--task scores the output; say where with --workdir=FOLDER')
+    for name in ('like', 'vocabulary', 'num_examples'):
+        if getattr(args, name) and args.input:
+            raise UserError(f'--{name} is for the examples of a task; name it with --input_task')
     _check_free(args.output)
 
 
@@ -197,14 +183,10 @@ def _files(
     from xlbench.data import outputs, readers
     from xlbench.translation import records
 
-    if args.input_task:
-        args.input, args.field = _predictions(args), args.field or 'prediction'
     fields = [field for field in args.field.split(',') if field]
     keep = [field for field in args.keep.split(',') if field]
     name = args.format or records.format_of(args.input)
-    form = records.Form(
-        name, fields, keep=keep, lower=args.lower, may_be_empty=bool(args.input_task)
-    )
+    form = records.Form(name, fields, keep=keep, lower=args.lower)
     paths = readers.find(args.input)
     if not paths:
         raise UserError(f'there is no file {args.input}')
@@ -220,28 +202,12 @@ def _examples(
     from xlbench.data import outputs
     from xlbench.translation import records
 
-    split = args.split or 'test'
     task = config_lib.open_task(
-        args.input_task, split, like=args.like, root=args.root, vocabulary=args.vocabulary
+        args.input_task, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
     examples = outputs.prepared_references(task).first(args.num_examples)
     texts = records.of_examples(examples, outputs.unmarked(task, examples.inputs))
     return records.Form('jsonl', ['inputs']), texts, {examples.name: task.sha256}
-
-
-def _predictions(args: argparse.Namespace) -> str:
-    """The file of what the run of --input predicted for --input_task."""
-    from xlbench.reporting import results
-
-    evaluations = results.read_run(args.input).evaluations
-    key = args.input_task, args.split or 'test'
-    steps = [step for step, of_step in evaluations.items() if key in of_step]
-    if not steps:
-        tasks = {task for of_step in evaluations.values() for task, split in of_step}
-        raise errors.unknown(
-            f'task with predictions of split {key[1]} in {args.input}', args.input_task, tasks
-        )
-    return str(evaluations[max(steps)][key].folder / 'predictions.jsonl')
 
 
 def _write(file: BinaryIO, is_packed: bool, lines: Iterator[str]) -> int:
@@ -281,17 +247,6 @@ def _about(
         ],
         **config_lib.facts(),
     }
-
-
-def _score(args: argparse.Namespace) -> None:
-    """Scores the output as a system, as xlbench.score does."""
-    from xlbench import score
-
-    flags = [f'--task={args.task}', f'--workdir={args.workdir}']
-    flags += [f'--field={args.field}'] if args.field else []
-    given = ('like', 'split', 'root', 'vocabulary', 'num_examples')
-    flags += [f'--{name}={getattr(args, name)}' for name in given if getattr(args, name)]
-    score.main([args.output, *flags])
 
 
 def _progress(counts: 'Counts') -> str:

@@ -449,8 +449,8 @@ def test_failures_in_files(tmp_path, program, capfd):
         ('{"a": "x"}\n', ['--input=in.jsonl', '--field=b'], "in.jsonl:1: no key 'b'"),
         ('\udcff\n', ['--input=in.txt'], 'in.txt:1: not UTF-8'),
         ('one\n', ['--input=none.txt'], 'there is no file none.txt'),
-        ('one\n', ['--input=in.txt', '--like=RUN'], '--like is for scoring'),
-        ('one\n', ['--input=in.txt', '--task=x_de_de'], '--task scores the output'),
+        ('one\n', ['--input=in.txt', '--like=RUN'], '--like is for the examples of a task'),
+        ('one\n', ['--input=in.txt', '--input_task=x_de_de'], 'name what is translated'),
         ('one\n', ['--input=in.txt', '--num_beams=4'], 'are for models'),
         ('one\n', ['--input=in.txt', '--engine=gs://x'], 'begins with gs://'),
         (
@@ -512,17 +512,6 @@ def test_the_cache_is_no_translation_file(tmp_path, program, capfd):
     flags = [f'--engine={program}', '--input=in.txt', '--output=out.txt', '--cache=cache']
     assert run(*flags, folder=tmp_path) == 2
     assert 'cannot be used: file is not a database' in capfd.readouterr().err
-
-
-def test_what_a_model_wrote_may_be_empty(tmp_path):
-    path = tmp_path / 'predictions.jsonl'
-    path.write_text('{"id": "1", "prediction": " "}\n{"id": "2", "prediction": "Hi"}\n')
-    form = records.Form('jsonl', ['prediction'], may_be_empty=True)
-    first, second = form.read(str(path))
-    assert (first.texts, second.texts) == (('',), ('Hi',))
-    assert json.loads(form.line(first, [''])) == {'id': '1', 'prediction': ''}
-    with pytest.raises(UserError, match=r'predictions\.jsonl:1: prediction is empty'):
-        list(records.Form('jsonl', ['prediction']).read(str(path)))
 
 
 def test_forms():

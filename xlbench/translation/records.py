@@ -61,7 +61,6 @@ class Form:
         numbers of the columns, from 1.
       keep: of JSONL and JSON the names of the other fields that are written; by default all.
       lower: whether texts are lower-cased before they are translated.
-      may_be_empty: whether a text may be empty, as what a model has written may be.
 
     Raises:
       UserError: the fields do not suit the form.
@@ -74,10 +73,9 @@ class Form:
         *,
         keep: Sequence[str] = (),
         lower: bool = False,
-        may_be_empty: bool = False,
     ):
         self.name = name
-        self._fields, self._lower, self._may_be_empty = tuple(fields), lower, may_be_empty
+        self._fields, self._lower = tuple(fields), lower
         self._keep = tuple(dict.fromkeys((*keep, *fields))) if keep else ()
         if name == 'text' and fields:
             raise UserError('--field is for JSONL, JSON and TSV; a line of text is one text')
@@ -116,10 +114,6 @@ class Form:
         content |= {'translation_error': reasons[0]} if reasons else {}
         return json.dumps(content, ensure_ascii=False)
 
-    def _text(self, value: readers.Json, field: str) -> str:
-        is_empty = isinstance(value, str) and not value.strip()
-        return '' if is_empty and self._may_be_empty else readers.text_field(value, field)
-
     def _is_translated(self, column: int) -> bool:
         return self.name == 'text' or str(column + 1) in self._fields
 
@@ -139,7 +133,7 @@ class Form:
                 for field in self._fields:
                     value = content[field]
                     several = value if isinstance(value, list) else [value]
-                    texts += [self._text(text, field) for text in several]
+                    texts += [readers.text_field(text, field) for text in several]
         except ValueError as error:
             raise UserError(f'{place}: {error}') from None
         if self._lower:
