@@ -8,6 +8,7 @@ import dialogue_files
 import mtg_files
 import pytest
 import seqio
+from nightly import nightly
 from task_records import examples
 
 from xlbench import pipeline
@@ -76,17 +77,20 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
 # --- XPersona.
 
 
-def test_splits_of_every_language(root):
+OTHERS = [lang for lang in XPERSONA.languages if lang not in ('en', 'fr')]
+
+
+@pytest.mark.parametrize('lang', ['en', 'fr', *nightly(*OTHERS)])
+def test_splits_of_every_language(root, lang):
     """The test file is for test; of the other, every tenth dialogue is for validation."""
-    for lang in XPERSONA.languages:
-        found = {s: pairs(f'xpersona_generation_{lang}_{lang}', s) for s in SPLITS}
-        numbers = {'train': [*range(8), 9, 10, 11], 'validation': [8], 'test': [100, 101, 102]}
-        for split, wanted in numbers.items():
-            made = [dialogue_files.utterances(lang, number) for number in wanted]
-            if lang == 'en':  # Without the pair that opens with __SILENCE__.
-                assert found[split] == [tuple(texts[1:3]) for texts in made]
-            else:
-                assert found[split] == [pair for t in made for pair in (tuple(t[:2]), tuple(t[2:]))]
+    found = {s: pairs(f'xpersona_generation_{lang}_{lang}', s) for s in SPLITS}
+    numbers = {'train': [*range(8), 9, 10, 11], 'validation': [8], 'test': [100, 101, 102]}
+    for split, wanted in numbers.items():
+        made = [dialogue_files.utterances(lang, number) for number in wanted]
+        if lang == 'en':  # Without the pair that opens with __SILENCE__.
+            assert found[split] == [tuple(texts[1:3]) for texts in made]
+        else:
+            assert found[split] == [pair for t in made for pair in (tuple(t[:2]), tuple(t[2:]))]
 
 
 # --- One's own.
