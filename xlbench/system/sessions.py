@@ -57,29 +57,19 @@ class Recorder:
     """Writes down the session of this process; see `recorded`."""
 
     def __init__(self, workdir: str | os.PathLike, active: bool):
-        self._active = active
-        self._begun, self._devices, self._processes = False, '', 1
-        self._folder = pathlib.Path(workdir)
-        now = datetime.datetime.now(datetime.UTC)
-        self._began = now.isoformat(timespec='seconds').replace('+00:00', 'Z')
-        self._wall, self._processor = time.monotonic(), _processor_seconds()
-        self._before: bytes | None = None
-        self._writing = threading.Lock()
-
-    def session(self) -> Session:
-        """Returns the record of the session so far."""
-        return Session(
-            began=self._began,
-            wall_seconds=round(time.monotonic() - self._wall, 1),
-            processor_seconds=round(_processor_seconds() - self._processor, 1),
+        self._folder, self._active = pathlib.Path(workdir), active
+        self._session = Session(
+            began=f'{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}',
+            wall_seconds=0.0,
+            processor_seconds=0.0,
             processor=machine.processor(),
             cores=machine.cores(),
             memory_bytes=machine.memory(),
-            peak_bytes=machine.peak_memory(),
-            devices=self._devices,
-            processes=self._processes,
             command=list(sys.argv),
         )
+        self._wall, self._processor = time.monotonic(), _processor_seconds()
+        self._before: bytes | None = None  # What is in the file; None until the session has begun.
+        self._writing = threading.Lock()
 
     def begin(self, devices: str, processes: int = 1) -> None:
         """Writes the session for the first time, now that the workdir is this run's own.
@@ -89,28 +79,27 @@ class Recorder:
           processes: likewise.
 
         Raises:
-          OSError, UserError: see `write`.
-        """
-        self._begun, self._devices, self._processes = True, devices, processes
-        self.write()
-
-    def write(self) -> None:
-        """Writes the session behind those that were before it, once it has begun.
-
-        Raises:
           UserError: the file is a link that leads out of the workdir, or no file.
           OSError: it cannot be written.
         """
+        if self._active:
+            self._session.devices, self._session.processes = devices, processes
+            there = untrusted.file(self._folder, FILE)
+            before = untrusted.read_bytes(there, untrusted.CONFIG_BYTES) if there else b''
+            self._before = before + b'\n' * bool(before and not before.endswith(b'\n'))
+            self.write()
+
+    def write(self) -> None:
+        """Writes the session behind those that were before it, once it has begun; see `begin`."""
         with self._writing:
-            if not (self._active and self._begun):  # The folder may be another run's.
+            if self._before is None:  # The folder may be another run's.
                 return
-            path = self._folder / FILE
-            if self._before is None:
-                there = untrusted.file(self._folder, FILE)
-                self._before = untrusted.read_bytes(there, untrusted.CONFIG_BYTES) if there else b''
-                if self._before and not self._before.endswith(b'\n'):
-                    self._before += b'\n'
-            files.write(path, self._before + msgspec.json.encode(self.session()) + b'\n')
+            session = self._session
+            session.wall_seconds = round(time.monotonic() - self._wall, 1)
+            session.processor_seconds = round(_processor_seconds() - self._processor, 1)
+            session.peak_bytes = machine.peak_memory()
+            data = self._before + msgspec.json.encode(session) + b'\n'
+            files.write(self._folder / FILE, data)
 
 
 @contextlib.contextmanager
