@@ -117,11 +117,10 @@ __all__ = [
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = commands.predict_flags(argv)
-    place = cluster.find(os.environ)
-    if place and place.count > 1:
+    if cluster.is_one_of_several():
         raise UserError(
-            f'predict runs in one process, on all devices of its machine, and not in {place.count} '
-            f'({place.source}); start it once, or each with XLBENCH_PROCESSES=1 and its own input'
+            'predict runs in one process, on all devices of its machine, and here are several; '
+            'start it once, or each with XLBENCH_PROCESSES=1 and its own input'
         )
     if args.output:
         files.check_new(args.output)

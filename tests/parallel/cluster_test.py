@@ -1,6 +1,5 @@
 """Processes find each other, from nothing but variables, and end with the right exit codes."""
 
-import dataclasses
 import os
 import re
 import socket
@@ -12,106 +11,19 @@ import pytest
 import quick_compilation
 import warm
 
+from xlbench import predict
 from xlbench.parallel import cluster
-from xlbench.parallel.cluster import Place
 from xlbench.parallel.preemption import Interrupted
 from xlbench.system import errors
 
 OURS = {'XLBENCH_COORDINATOR': 'a:1', 'XLBENCH_PROCESSES': '4', 'XLBENCH_PROCESS': '2'}
-SLURM = {
-    'SLURM_JOB_ID': '123',
-    'SLURM_STEP_ID': '0',
-    'SLURM_STEP_NODELIST': 'gpu[03-05,09]',
-    'SLURM_STEP_NUM_NODES': '4',
-    'SLURM_STEP_NUM_TASKS': '4',
-    'SLURM_PROCID': '2',
-    'SLURM_LOCALID': '0',
-}
-OPEN_MPI = {
-    'OMPI_COMM_WORLD_SIZE': '8',
-    'OMPI_COMM_WORLD_RANK': '5',
-    'OMPI_COMM_WORLD_LOCAL_RANK': '1',
-    'OMPI_COMM_WORLD_LOCAL_SIZE': '4',
-}
 
 
-# What these name.
-FOUND = Place('gpu03:61563', 4, 2, 'found: SLURM job 123')
-MPI = Place('a:1', 8, 5, 'found: Open MPI', device=1)
-
-
-def with_uri(uri):
-    return OPEN_MPI | {'OMPI_MCA_orte_hnp_uri': uri}
-
-
-def at(place, coordinator):
-    return dataclasses.replace(place, coordinator=coordinator)
-
-
-@pytest.mark.parametrize(
-    'environ, place',
-    [
-        ({}, None),
-        ({'XLBENCH_PROCESSES': 'auto'}, None),
-        ({'XLBENCH_COORDINATOR': '', 'XLBENCH_PROCESSES': '', 'XLBENCH_PROCESS': ''}, None),
-        (OURS, Place('a:1', 4, 2, 'named by XLBENCH_COORDINATOR')),
-        # A step of srun, one task a node: all GPUs of the node are its own.
-        (SLURM, FOUND),
-        (SLURM | {'XLBENCH_PROCESSES': 'auto'}, FOUND),
-        # Another step of the same job has another port.
-        (SLURM | {'SLURM_STEP_ID': '1'}, at(FOUND, 'gpu03:61660')),
-        # Several tasks a node: a GPU each, unless SLURM shows each task its own.
-        (
-            SLURM | {'SLURM_STEP_NUM_NODES': '2', 'SLURM_LOCALID': '1'},
-            dataclasses.replace(FOUND, device=1),
-        ),
-        (SLURM | {'SLURM_STEP_NUM_NODES': '2', 'SLURM_GPUS_PER_TASK': '1'}, FOUND),
-        (SLURM | {'SLURM_STEP_NUM_TASKS': '1', 'SLURM_PROCID': '0'}, Place('', 1, 0, FOUND.source)),
-        # The script that sbatch runs is no task of a step.
-        ({k: v for k, v in SLURM.items() if k != 'SLURM_STEP_NODELIST'}, None),
-        # Ours replace what they name, and may say that a process is alone.
-        (SLURM | {'XLBENCH_COORDINATOR': '10.0.0.1:99'}, at(FOUND, '10.0.0.1:99')),
-        (SLURM | OURS, Place('a:1', 4, 2, 'named by XLBENCH_COORDINATOR')),
-        (SLURM | {'XLBENCH_PROCESSES': '1'}, None),
-        (with_uri('1531576320.0;tcp://10.96.0.1,10.148.0.1:34911'), at(MPI, '10.96.0.1:62624')),
-        (with_uri('1314521088.0;tcp6://[fe80::b9b,2620::2]:43370'), at(MPI, '[fe80::b9b]:62880')),
-        # Version 5 does not say where it runs.
-        (OPEN_MPI | {'XLBENCH_COORDINATOR': 'a:1'}, MPI),
-        # An indexed job of Kubernetes may be many runs: one only if it is told the rest.
-        ({'JOB_COMPLETION_INDEX': '3'}, None),
-        (
-            {
-                'JOB_COMPLETION_INDEX': '3',
-                'XLBENCH_COORDINATOR': 'qg-run-0-0.qg:8476',
-                'XLBENCH_PROCESSES': '4',
-            },
-            Place('qg-run-0-0.qg:8476', 4, 3, 'found: Kubernetes job'),
-        ),
-    ],
-)
-def test_found_in_the_environment(environ, place):
-    assert cluster.find(environ) == place
-
-
-def test_ports_differ_by_job_and_are_not_given_away():
-    places = [cluster.find(SLURM | {'SLURM_JOB_ID': str(job)}) for job in range(4096)]
-    numbers = {int(place.coordinator.rpartition(':')[2]) for place in places}
-    assert len(numbers) == 4096 and min(numbers) > 60_999 and max(numbers) < 1 << 16
-
-
-@pytest.mark.parametrize(
-    'nodes, first',
-    [
-        ('n1', 'n1'),
-        ('n1,n2', 'n1'),
-        ('n[001-015]', 'n001'),
-        ('n[7,9-15],m2', 'n7'),
-        ('rack[2-3]-n[05,07]', 'rack2-n05'),
-        ('n1,m[2-3]', 'n1'),
-    ],
-)
-def test_first_node_of_a_list(nodes, first):
-    assert cluster.first_node(nodes) == first
+def name_processes(monkeypatch, **environ):
+    for name in (*cluster.VARIABLES, cluster.WAIT):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +38,12 @@ def test_first_node_of_a_list(nodes, first):
         ({'XLBENCH_PROCESSES': '4'}, 'XLBENCH_COORDINATOR= XLBENCH_PROCESSES=4 XLBENCH_PROCESS= '),
         ({'XLBENCH_PROCESS': '0'}, 'XLBENCH_PROCESSES=auto alone'),
         ({'XLBENCH_COORDINATOR': 'a:1'}, 'do not name a process'),
-        (OPEN_MPI, 'XLBENCH_COORDINATOR= XLBENCH_PROCESSES=8 XLBENCH_PROCESS=5 in Open MPI do'),
     ],
 )
-def test_what_names_no_process_is_refused(environ, message):
+def test_what_names_no_process_is_refused(environ, message, monkeypatch):
+    name_processes(monkeypatch, **environ)
     with pytest.raises(errors.UserError, match=re.escape(message)) as refused:
-        cluster.find(environ)
+        cluster.join()
     assert '\n' not in str(refused.value)
 
 
@@ -142,15 +54,34 @@ def test_how_long_to_wait(text, monkeypatch):
         cluster.join()
 
 
-def test_alone(monkeypatch):
-    for name in (*cluster.VARIABLES, cluster.WAIT):
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.parametrize(
+    'environ', [{}, {'XLBENCH_PROCESSES': '1'}, OURS | {'XLBENCH_PROCESSES': '1'}]
+)
+def test_alone(environ, monkeypatch):
+    name_processes(monkeypatch, SLURM_STEP_NUM_TASKS='1', **environ)
     assert cluster.join() == 'alone'
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv('SLURM_STEP_NUM_TASKS', '1')
-    monkeypatch.setenv('SLURM_PROCID', '0')
-    assert cluster.join() == 'found: SLURM job 123'
+
+
+def test_a_program_of_one_process_refuses_several(monkeypatch):
+    for environ in (OURS, {'SLURM_STEP_NUM_TASKS': '2'}):
+        name_processes(monkeypatch, **environ)
+        with pytest.raises(errors.UserError, match=r'one process.*here are several'):
+            predict.main(['predict', 'RUNS/a'])
+    name_processes(monkeypatch, SLURM_STEP_NUM_TASKS='2', XLBENCH_PROCESSES='1')
+    assert not cluster.is_one_of_several()
+
+
+@pytest.mark.parametrize('name', ['SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE'])
+def test_jax_finds_the_processes_of_srun_and_mpirun(name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cluster.jax.distributed, 'initialize', lambda *a, **o: asked.append((a, o)))
+    name_processes(monkeypatch, **{name: '4'})
+    assert cluster.join() == 'found by jax.distributed'
+    name_processes(monkeypatch, **OURS, **{name: '4'})  # Ours go first.
+    assert cluster.join() == 'named by XLBENCH_COORDINATOR'
+    options = {'initialization_timeout': 300, 'shutdown_timeout_seconds': 7200}
+    named = options | {'cluster_detection_method': 'deactivate'}
+    assert asked == [((), options), (('a:1', 4, 2), named)]
 
 
 @pytest.mark.parametrize('insist', [True, False])
