@@ -52,7 +52,8 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.parametrize('layer', OF_PACKAGE)
-def test_equals_the_package(minilm, layer):
+def test_equals_the_package(minilm, layer, monkeypatch):
+    monkeypatch.setitem(token_vectors._BATCH_TOKENS, 'cpu', 128)  # For each of eight devices.
     metric = BertScore(model=minilm, layer=layer)
     values = metric.values(REFERENCES, CANDIDATES)
     for column, expected in zip(values, OF_PACKAGE[layer], strict=True):
@@ -68,10 +69,10 @@ def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
     """Packing, batches and what is kept of earlier calls change nothing."""
     texts = ['the cat', 'a b c d e f g h', 'the', 'cat the a', 'b ' * 60, 'the cat']
     others = texts[::-1]
+    monkeypatch.setattr(token_vectors, '_BATCH_TOKENS', {'cpu': 80, 'other': 80})
     whole = BertScore(model=tiny, layer=2, batch_size=1).values(others, texts)
     for width in (3, 11):
         monkeypatch.setattr(token_vectors, '_WIDTHS', (width,))
-        monkeypatch.setattr(token_vectors, '_BATCH_TOKENS', {'cpu': 80, 'other': 80})
         monkeypatch.setattr(token_vectors, '_KEPT_BYTES', 2000)
         encoder = token_vectors.TokenEncoder(pathlib.Path(tiny), 2)
         ids = encoder.ids(texts)

@@ -154,7 +154,7 @@ def test_accelerators_recompute_norms_and_activations(monkeypatch, gated):
     """TPUs in loops, GPUs anywhere, with the gradients of CPUs, which keep what is between."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)), jnp.float32)
     model = nn.Sequential([norms.RMSNorm(), dense.Mlp(6, 'gelu_tanh', gated), norms.LayerNorm()])
-    params = nn.unbox(model.init(jax.random.key(0), x))
+    params = nn.unbox(jax.jit(model.init)(jax.random.key(0), x))
 
     def loss(in_loop, params, x):
         with work.setting(dense.IN_LOOP, in_loop):
@@ -164,8 +164,8 @@ def test_accelerators_recompute_norms_and_activations(monkeypatch, gated):
     for platform, in_loop in (('cpu', True), ('tpu', True), ('gpu', False)):
         monkeypatch.setattr(choice, 'platform', lambda name=platform: name)
         here = functools.partial(loss, in_loop)
-        results.append(jax.grad(here, (0, 1))(params, x))
-        _, pull = jax.vjp(here, params, x)
+        results.append(jax.jit(jax.grad(here, (0, 1)))(params, x))
+        _, pull = jax.eval_shape(functools.partial(jax.vjp, here), params, x)
         sizes.append(sum(leaf.size for leaf in jax.tree.leaves(pull)))
     close = functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7)
     for other in results[1:]:

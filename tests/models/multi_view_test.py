@@ -123,7 +123,7 @@ def test_loss_and_gradients_equal_the_reference(golden):
         np.testing.assert_allclose(ours, expected, atol=3e-5, err_msg=name)
 
 
-@pytest.mark.parametrize('method', ['greedy', 'beam'])
+@pytest.mark.parametrize('method', ['greedy', pytest.param('beam', marks=pytest.mark.nightly)])
 def test_cached_decoding_equals_the_reference(golden, method):
     options = dict(method='greedy') if method == 'greedy' else dict(method='beam', num_beams=3)
     decode = functools.partial(

@@ -5,6 +5,7 @@ import re
 import jax
 import numpy as np
 import pytest
+import references
 
 from xlbench import models
 from xlbench.data import features
@@ -12,7 +13,7 @@ from xlbench.parallel import partitioning
 from xlbench.retrieval import text_encoder
 from xlbench.system import progress
 from xlbench.system.errors import UserError
-from xlbench.training import objectives, train_step
+from xlbench.training import objectives
 
 CONVENTIONS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=64)
 
@@ -24,10 +25,7 @@ def parts():
         'dual_encoder', vocab_size=64, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32,
         num_layers=1, max_positions=32, shared=False, dropout_rate=0.0,
     )  # fmt: skip
-    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    objective = objectives.build('retrieval')
-    params = train_step.init_params(model, objective, mesh, jax.random.key(0))
-    return model, jax.device_get(params)
+    return model, references.drawn(model, *objectives.build('retrieval').example_inputs())
 
 
 def texts(count, longest=20):
