@@ -6,6 +6,7 @@ import pytest
 import tiny_labels
 import tiny_sweep
 
+from xlbench.data import prepared
 from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -153,6 +154,8 @@ def test_improved_words_are_those_that_zero_shot_gets_wrong():
 
 
 def test_overlap_is_the_jaccard_index_of_different_words():
+    assert figure_data.jaccard({'a', 'b', 'c'}, {'b', 'c', 'd'}) == 0.5
+    assert figure_data.jaccard(set(), set()) == 0.0
     words = np.array(['a', 'b', 'a', '', 'c', 'd', ''], object)
     better = np.array([[1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0], [0] * 7], bool)
     buckets = [{'a', 'b', 'e'}, {'c'}, set()]
@@ -167,7 +170,7 @@ def test_overlap_is_the_jaccard_index_of_different_words():
 
 def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
-    splits = {s: figure_data.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
+    splits = {s: prepared.open_task(str(root), 'sample', n, s) for n, s in names}
     adapt = settings.Adapt(
         languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-5,), dev='none',
         lengths={'inputs': LIMIT}, eval_batch_size=2,

@@ -352,6 +352,6 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
         folder = tiny_sweep.write(tmp_path / f'{i}', rows, config=data, contents=contents)
         sweep = Sweep.read(folder)
         if why:
-            with pytest.raises(prepared.NotPrepared, match=why):
+            with pytest.raises(errors.UserError, match=why):
                 sweep.open_prepared(name, 'test')
     assert len(sweep.open_prepared(name, 'test')) == len(records)

@@ -14,7 +14,7 @@ from tiny_sweep import group, row, zero_shot
 from xlbench.benchmarks import FEWSHOT
 from xlbench.benchmarks.paper import printed_rows
 from xlbench.fewshot import command_lines, report
-from xlbench.fewshot.analysis import factors, groups, lexical, paper, systems as systems_lib, tables
+from xlbench.fewshot.analysis import factors, groups, paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import render
@@ -76,10 +76,8 @@ def test_mean_and_both_standard_deviations_by_hand(tmp_path):
     assert stats.population == pytest.approx(20**0.5)
     found = cells(tables.scores(system))
     assert found == {('de', 'chunk_f1', 'K=0'): '45.00', ('de', 'chunk_f1', 'K=1'): '52.00 ±5.16'}
-    found = cells(tables.ranges(system))
-    assert [found['de', 'K=1', name] for name in ('min', 'max', 'buckets')] == [
-        '46.00', '58.00', '4'
-    ]  # fmt: skip
+    [_, line] = csv.DictReader(io.StringIO(tables.comma_separated([system])))
+    assert [line[name] for name in ('min', 'max', 'buckets')] == ['46.0', '58.0', '4']
 
 
 def test_the_learning_rate_is_chosen_by_mean_dev_score_and_said(tmp_path):
@@ -109,7 +107,8 @@ def test_empty_and_missing_buckets_are_said_and_not_counted(tmp_path):
     notes = tables.scores(system).notes
     assert 'Buckets without an example, left out: de K=1: 2, 5.' in notes
     assert 'NOT FINISHED, buckets to come: de K=1: 2.' in notes
-    assert cells(tables.ranges(system))['de', 'K=1', 'buckets'] == '2'
+    [line] = csv.DictReader(io.StringIO(tables.comma_separated([system])))
+    assert (line['buckets'], line['empty']) == ('2', '2')
     assert 'NOT FINISHED, buckets to come: de K=1: 2.' in tables.growth(system).notes
 
 
@@ -117,7 +116,6 @@ def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
     (system,) = systems(tmp_path, [row('de', 1, 0, None)])
     table = tables.scores(system)
     assert table.missing and 'empty buckets' in render.screen(table)
-    assert cells(tables.ranges(system))['de', 'K=1', 'buckets'] == '0'
     assert report.markdown([(system, tables.all_tables(system))]).count('Left out') >= 4
     assert tables.comma_separated([system]).splitlines()[1].endswith(',0,1,,,,,,,')
 
@@ -238,8 +236,7 @@ def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
     rows += group('en', 1, [90.5, 90.5], method='fc')
     system = with_source(tmp_path / 'sweep', rows)  # Whose own score of English is another one.
     assert texts(tables.scores(system))[0] == ('en', 'language', ('90.00', '92.00 ±1.41'))
-    for table in (tables.ranges(system), tables.methods(system)):
-        assert table.rows[0].name == 'en'
+    assert tables.methods(system).rows[0].name == 'en'
     gains = cells(tables.scripts(system))
     assert [gains[f'{name}', 'K=1', 'gain'] for name in ('Latin script', 'other scripts')] == [
         '+15.00', '+2.00'
@@ -304,8 +301,6 @@ def test_a_sweep_of_one_way_has_the_tables_of_it(tmp_path, method, start, said):
     scores = made['Scores by language and shots']
     assert texts(scores) == [('de', 'language', ('40.00', '52.00 ±2.83'))]
     assert said in scores.notes
-    ranges = made['Smallest and largest score, and number of buckets']
-    assert texts(ranges) == [('de', 'language', ('50.00', '54.00', '2'))]
     assert made['Mean gains by script'].missing.startswith('all languages that are adapted to')
     trained = made['Source training in English'].missing
     assert ('nothing is trained' in trained) == (method == 'prompt')
@@ -334,19 +329,13 @@ def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
 
 @pytest.fixture
 def overlap(monkeypatch):
-    """Overlaps without data: 10, 20, ... percent by language, K times that of words."""
+    """Overlaps without data: 10, 20, ... percent by language."""
     order = ['de', 'es', 'ja', 'eu', 'pt']
 
     def made(open_prepared, task, source, langs, shots):
-        factor = {'wordpiece': 1.0, 'word': 0.5}
-        return {
-            (unit, lang, k): 10.0 * (order.index(lang) + 1) * factor[unit]
-            for lang in langs
-            for k in shots
-            for unit in lexical.UNITS
-        }
+        return {(lang, k): 10.0 * (order.index(lang) + 1) for lang in langs for k in shots}
 
-    monkeypatch.setattr(lexical, 'overlaps', made)
+    monkeypatch.setattr(factors, 'overlaps', made)
 
 
 def test_gains_go_with_factors(tmp_path, overlap):
@@ -363,11 +352,10 @@ def test_gains_go_with_factors(tmp_path, overlap):
     d2 = sum((a - b) ** 2 for a, b in zip((1, 3, 4, 5, 2), (1, 2, 3, 4, 5), strict=True))
     spearman = 1 - 6 * d2 / (5 * 24)
     pearson = statistics.correlation(gain, [10.0, 20.0, 30.0, 40.0, 50.0])
-    for unit in ('wordpieces', 'words'):
-        name = f'lexical overlap with K=1, {unit}'
-        assert found[name, '', 'Spearman'] == f'{spearman:.2f}'
-        assert found[name, '', 'Pearson'] == f'{pearson:.2f}'
-        assert found[name, '', 'languages'] == '5'
+    name = 'lexical overlap with K=1, wordpieces'
+    assert found[name, '', 'Spearman'] == f'{spearman:.2f}'
+    assert found[name, '', 'Pearson'] == f'{pearson:.2f}'
+    assert found[name, '', 'languages'] == '5'
     name = 'common features of word order'
     # pt shares 3 of the 5 that are known of it; the others 4, 4, 3 and 1 of 6.
     assert found[name, '', 'languages'] == '5'
@@ -390,9 +378,9 @@ def paper_system(tmp_path, monkeypatch, task):
 
     def overlaps(open_prepared, task, source, langs, shots):
         values = {(lang, k): paper.overlaps().get((task, lang, k)) for lang in langs for k in shots}
-        return {('wordpiece', *at): float(value) for at, value in values.items() if value}
+        return {at: float(value) for at, value in values.items() if value}
 
-    monkeypatch.setattr(lexical, 'overlaps', overlaps)
+    monkeypatch.setattr(factors, 'overlaps', overlaps)
     (system,) = systems(tmp_path, rows)
     return system
 
@@ -450,7 +438,7 @@ def test_fewer_than_three_languages_have_no_correlation(tmp_path, overlap):
     assert 'needs 3 languages' in table.missing
     assert '2 (de, ja)' in table.missing
     found = cells(factors.overlap_table(system))
-    assert found['ja', 'wordpieces', 'K=1'] == '30.00' and found['ja', 'words', 'K=1'] == '15.00'
+    assert found['ja', 'wordpieces', 'K=1'] == '30.00'
 
 
 # ---------------------------------------------------------------------------------------------
@@ -598,9 +586,7 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
         {path.name: path.read_bytes() for path in sorted(output.iterdir())} for output in outputs
     ]
     assert files[0] == files[1]
-    assert {'report.md', 'report.csv', 'report.tex', 'factors.csv', 'correlations.csv'} <= set(
-        files[0]
-    )
+    assert {'report.md', 'report.csv', 'report.tex'} <= set(files[0])
     said = capsys.readouterr().out
     assert 'no "Methods of adaptation (paper: table 6)"' in said and 'wrote ' in said
     text = files[0]['report.md'].decode()

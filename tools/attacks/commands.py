@@ -356,9 +356,7 @@ COMMANDS = {
         'fewshot', 'report {0}/sweep --output={0}/report', _finished_sweep
     ),
     'fewshot attention': Command(
-        'fewshot',
-        'attention {0}/sweep --lang=de --shots=1 --bucket=0 --output={0}/changes.csv',
-        _finished_sweep,
+        'fewshot', 'attention {0}/sweep --lang=de --shots=1 --bucket=0', _finished_sweep
     ),
     'data get': Command('data', 'get made_up --root={0}/data', stand_in=_mirrored),
     'prepare': Command(

@@ -9,7 +9,7 @@ more, and which less, in the topmost layer after adaptation, averaged over all h
 points. The paper does not say how it aggregates tokens. Here the changes at all positions of a
 token in an example are added, and the mean is taken over all these examples, so that the changes of
 all tokens add up to 0; a frequent token with a small change counts like a rare one with a large
-change. A CSV file has every token, also with its change per position.
+change. A CSV file in the workdir has every token.
 
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """
@@ -19,6 +19,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench.system import command_line
 
@@ -47,35 +48,35 @@ from xlbench.training.objectives.contract import Params
 BATCH_SIZE = 32
 
 
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """The change of attention to one token.
+class Change(NamedTuple):
+    """The change of attention to one token, a row of the CSV file.
 
     Attributes:
-      token: its id.
+      token: its text.
+      id: of the vocabulary.
       change: percent points of an example's attention, summed over the token's places, the mean
         over all examples.
-      each: percent points at one place, the mean over all places.
       places: how often it is there, in all examples.
       examples: how many it is in.
-      name: what it is called.
     """
 
-    token: int
+    token: str
+    id: int
     change: float
-    each: float
     places: int
     examples: int
-    name: str = ''
 
 
-def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[Change]:
+def changes(
+    tokens: np.ndarray, before: np.ndarray, after: np.ndarray, names: Mapping[int, str]
+) -> list[Change]:
     """Returns the change of every token that occurs, the largest increase first.
 
     Args:
       tokens: [examples, length] ids, -1 on padding.
       before: [examples, length], the share of attention of each place, 0 to 1.
       after: [examples, length], likewise.
+      names: of ids.
     """
     rows, columns = np.nonzero(tokens >= 0)
     ids, number = np.unique(tokens[rows, columns], return_inverse=True)
@@ -83,15 +84,10 @@ def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[C
     total, places = np.bincount(number, difference), np.bincount(number)
     examples = np.bincount(np.unique(np.stack([number, rows]), axis=1)[0])
     order = np.lexsort((ids, -total))
+    columns = ids, total / len(tokens), places, examples
     return [
-        Change(
-            int(ids[i]),
-            float(total[i] / len(tokens)),
-            float(total[i] / places[i]),
-            int(places[i]),
-            int(examples[i]),
-        )
-        for i in order
+        Change(names[token], token, *rest)
+        for token, *rest in zip(*(column[order].tolist() for column in columns), strict=True)
     ]
 
 
@@ -136,16 +132,12 @@ def find(
     )
 
 
-def named(made: Sequence[Change], tokenizer: tokenizers.Tokenizer) -> list[Change]:
+def names_of(ids: Sequence[int], tokenizer: tokenizers.Tokenizer) -> dict[int, str]:
     """Names tokens, special ones as BERT does. Example: 102 -> '[SEP]', 10226 -> 'nicht'."""
-    special = {
-        tokenizer.bos_id: '[CLS]', tokenizer.eos_id: '[SEP]', tokenizer.unk_id: '[UNK]'
-    }  # fmt: skip
-    texts = tokenizer.decode_batch([[one.token] for one in made])
-    return [
-        dataclasses.replace(one, name=special.get(one.token) or text or f'[{one.token}]')
-        for one, text in zip(made, texts, strict=True)
-    ]
+    texts = tokenizer.decode_batch([[token] for token in ids])
+    named = {token: text or f'[{token}]' for token, text in zip(ids, texts, strict=True)}
+    special = (tokenizer.bos_id, '[CLS]'), (tokenizer.eos_id, '[SEP]'), (tokenizer.unk_id, '[UNK]')
+    return named | dict(special)
 
 
 def compare(
@@ -163,7 +155,7 @@ def compare(
     Raises:
       UserError: the prepared test set is not the one that the sweep predicted.
     """
-    test = sweep.prepare(topics.task_name(task, language), 'test')
+    test = sweep.open_prepared(topics.task_name(task, language), 'test')
     gold = sweep.gold(task, language)
     predicted = sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
@@ -193,7 +185,8 @@ def compare(
         for key in ('input_tokens', 'segment_ids')
     )
     tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
-    return named(changes(np.where(segments > 0, tokens, -1), *looks), tokenizer)
+    names = names_of(np.unique(tokens).tolist(), tokenizer)
+    return changes(np.where(segments > 0, tokens, -1), *looks, names)
 
 
 def of_bucket(
@@ -242,10 +235,10 @@ def of_paper(sweep: Sweep) -> Table:
         return Table('Change of attention', missing='the bucket makes no test example wrong')
     count = sum(pairs.values())
     note = f'{count} German test reviews {what} after adaptation to bucket 0 of 1 shot.'
-    return dataclasses.replace(table(made, 3), notes=(note,))
+    return dataclasses.replace(table(made, top=3), notes=(note,))
 
 
-def table(made: Sequence[Change], top: int) -> Table:
+def table(made: Sequence[Change], top: int = 10) -> Table:
     """Returns the `top` tokens that gain most attention, and those that lose most.
 
     Args:
@@ -262,7 +255,7 @@ def table(made: Sequence[Change], top: int) -> Table:
             Column('occurs', 'examples'),
         ),
         tuple(
-            TableRow(one.name, kind, (
+            TableRow(one.token, kind, (
                 Cell(one.change, decimals=2, sign='+'),
                 Cell(text=str(one.places)),
                 Cell(text=str(one.examples)),
@@ -274,13 +267,6 @@ def table(made: Sequence[Change], top: int) -> Table:
     )  # fmt: skip
 
 
-def write_csv(path: str | pathlib.Path, made: Sequence[Change]) -> None:
-    """Writes every token, in the order given."""
-    head = ('token', 'id', 'change', 'change_each', 'places', 'examples')
-    rows = ((c.name, c.token, c.change, c.each, c.places, c.examples) for c in made)
-    files.write(path, render.comma_separated(head, rows, decimals=6))
-
-
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
     flags = command_lines.attention(argv)
@@ -289,24 +275,21 @@ def main(argv: Sequence[str]) -> None:
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
     if language not in languages:
         raise errors.unknown(f'language of {flags.workdir}', language, languages)
-    asked = (language, flags.shots, flags.bucket, flags.right, flags.wrong)
-    output = flags.output or sweep.workdir / (
-        f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
-    )
-    files.check_own(output, 'a table of this program', heads=['token,id,change,'])
-    with locks.file(output) if flags.output else locks.folder(sweep.workdir):
-        found, made = of_bucket(sweep, *asked)
+    output = sweep.workdir / f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
+    with locks.folder(sweep.workdir):
+        found, made = of_bucket(
+            sweep, language, flags.shots, flags.bucket, flags.right, flags.wrong
+        )
         if not found:
             raise UserError(
                 'no test example gets these labels from the two models; leave out --from or --to'
             )
-        write_csv(output, made)
+        files.write(output, render.comma_separated(Change._fields, made, decimals=6))
     pairs = sorted(found.items(), key=lambda pair: -pair[1])
     kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs)
     print(
-        f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: '
-        f'{sum(found.values())} test '
+        f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: {sum(found.values())} test '
         f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'
     )
-    print(render.screen(table(made, flags.top)))
+    print(render.screen(table(made)))
     print(f'all tokens: {output}')

@@ -31,8 +31,6 @@ ATTENTION = CommandLine('fewshot attention', flags=(
     flag('--bucket', 'number of the bucket', 0),
     flag('--from', 'only examples with this true label', dest='right', metavar='LABEL'),
     flag('--to', 'only examples with this wrong prediction', dest='wrong', metavar='LABEL'),
-    flag('--top', 'tokens to print of each sign', 10),
-    flag('--output', 'CSV file; default: WORKDIR/attention-....csv', metavar='FILE'),
 ))  # fmt: skip
 
 

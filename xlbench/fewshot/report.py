@@ -3,10 +3,10 @@ r"""Makes the tables and figures of arXiv:2012.15682 from few-shot sweeps.
   python -m xlbench.fewshot report WORKDIR [WORKDIR ...] [--output=FOLDER] [--searched WORKDIR ...]
 
 Without --output the tables go to the screen, as Markdown. With --output, report.md with figures,
-report.tex and tables as CSV (report.csv, correlations.csv, factors.csv) are written into that
-folder, which must be new, or hold an earlier report. A sweep need not be finished. Sweeps that
-adapt the same source-trained model to the same task share their tables, so methods and starts may
-be run in separate sweeps. In place of a table or figure that cannot be made, one line says why.
+report.tex and all scores as CSV (report.csv) are written into that folder, which must be new, or
+hold an earlier report. A sweep need not be finished. Sweeps that adapt the same source-trained
+model to the same task share their tables, so methods and starts may be run in separate sweeps. In
+place of a table or figure that cannot be made, one line says why.
 
 --searched names workdirs of xlbench.train that have trained other source models for these tasks,
 such as with other learning rates: table 7 shows them beside the one that is adapted.
@@ -18,8 +18,8 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as systems_lib, tables
+from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot.analysis import systems as systems_lib, tables
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
@@ -99,8 +99,6 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
                 'report.md': markdown(made, '\n\n'.join(['## Figures', *map(_figure, drawn)])),
                 'report.tex': render.latex_document(every, _MARK),
                 'report.csv': tables.comma_separated(systems),
-                'correlations.csv': _correlations(systems),
-                'factors.csv': _factors(systems),
             }
             for name, text in contents.items():
                 files.write(folder / name, text)
@@ -156,33 +154,6 @@ def _provenance(system: System) -> str:
         known = [f'{k} {notes.plain_fact(v)}' for k, v in facts.items() if v is not None]
         lines.append('; '.join(known))
     return render.items(lines)
-
-
-def _correlations(systems: Sequence[System]) -> str:
-    """Writes table 3 with all digits, and the same for the gains of each K."""
-    rows = [
-        (system.label, system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
-        for system in systems
-        for k, factor, value in factors_lib.correlations(system)
-        if not isinstance(value, str)
-    ]
-    head = ('system', 'data', 'task', 'gain_of_shots', 'factor', 'overlap_of_shots')
-    return render.comma_separated((*head, 'spearman', 'pearson', 'languages'), rows)
-
-
-def _factors(systems: Sequence[System]) -> str:
-    """Returns the points of table 3, and table 14: a line a language and K."""
-    rows = []
-    for system in systems:
-        for k in system.shots():
-            gains = systems_lib.gains(system, k)
-            for lang in system.languages:
-                factors = (system.overlaps.percent.get((unit, lang, k)) for unit in lexical.UNITS)
-                row = (gains.get(lang), *factors, languages.shared_features(lang))
-                rows.append((system.label, system.data, system.task, lang, k, *row))
-    head = ('system', 'data', 'task', 'language', 'shots', 'gain')
-    overlap = (f'{unit}_overlap' for unit in lexical.UNITS)
-    return render.comma_separated((*head, *overlap, 'features'), rows)
 
 
 def _refuse_foreign(folder: pathlib.Path) -> None:

@@ -7,7 +7,6 @@ A sweep need not be finished; nothing here trains.
   systems      sweeps that adapt one source-trained model: their tables, and when the paper's scores
                compare
   paper        what arXiv:2012.15682 prints
-  lexical      overlap of vocabularies, and correlations
   factors      what the gains of transfer go with: tables 3 and 14
   tables       the paper's other tables
   figure_data  the numbers of the figures

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features, prepared
-from xlbench.fewshot.analysis import lexical
+from xlbench.data import features
 from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import SEPARATOR
@@ -78,6 +77,11 @@ def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> 
     return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
 
 
+def jaccard(a: Set, b: Set) -> float:
+    """Returns size of the intersection by that of the union, 0 to 1; 0 where both are empty."""
+    return len(a & b) / max(len(a | b), 1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Words:
     """Words around the adapted taggers of a group.
@@ -103,7 +107,7 @@ class Words:
         """
         columns = [set(self.words[where]) for where in self.better[:most]]
         rows = self.buckets[:most]
-        return np.array([[lexical.jaccard(row, column) for column in columns] for row in rows])
+        return np.array([[jaccard(row, column) for column in columns] for row in rows])
 
     def seen(self) -> np.ndarray:
         """Counts improved words, with repetitions: [buckets, 2], in the bucket and not in it."""
@@ -163,14 +167,7 @@ def with_words(system: System) -> tuple[dict[Adaptations, Words], str]:
 
 def _records(group: Adaptations, split: str) -> list[features.Example]:
     """Returns the prepared examples of a split of the group's task."""
-    name = topics.task_name(group.task, group.language)
-    try:
-        examples = group.sweep.open_prepared(name, split)
-    except prepared.NotPrepared as error:
-        raise UserError(
-            f'{error.reason}; make it with: python -m xlbench.prepare --mixture={name}:{split} '
-            f'--root={group.sweep.data_root} --vocabulary={group.sweep.vocabulary}'
-        ) from None
+    examples = group.sweep.open_prepared(topics.task_name(group.task, group.language), split)
     return examples.read(range(len(examples)))
 
 

@@ -48,8 +48,6 @@ class _Data(msgspec.Struct):
 
     root: str = ''
     vocabulary: str = ''
-    sample: bool = False
-    vocabulary_size: int | None = None
 
 
 class _Source(msgspec.Struct):
@@ -223,37 +221,23 @@ class Sweep:
 
     # ---------------------------------------------------------------------------- prepared data
 
-    @property
-    def data_root(self) -> str:
-        """Returns the root of the prepared data, as seen from the current folder."""
-        return self._where(self.about.config.source.data.root)
-
-    @property
-    def vocabulary(self) -> str:
-        """Returns the vocabulary, as `xlbench.prepare --vocabulary` takes it."""
-        return self.about.config.source.data.vocabulary
-
     def open_prepared(self, name: str, split: str) -> prepared.Prepared:
         """Returns the prepared examples of a SeqIO task that the sweep has read.
 
         Raises:
-          prepared.NotPrepared: they are not there any more.
+          UserError: they are not there any more.
         """
         contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
-        content = contents.get(f'{name}/{split}')
-        return prepared.open_recorded(self.data_root, self.vocabulary, name, split, content)
-
-    def prepare(self, name: str, split: str) -> prepared.Prepared:
-        """Opens the examples of a SeqIO task as this code prepares them, made if need be."""
         data = self.about.config.source.data
-        prepared.ensure(
-            [(name, split)],
-            root=self.data_root,
-            vocabulary=self.vocabulary,
-            sample=data.sample,
-            vocabulary_size=data.vocabulary_size or 0,
-        )
-        return prepared.open_task(self.data_root, self.vocabulary, name, split)
+        root, vocabulary = self._where(data.root), data.vocabulary
+        try:
+            content = contents.get(f'{name}/{split}')
+            return prepared.open_recorded(root, vocabulary, name, split, content)
+        except prepared.NotPrepared as error:
+            raise errors.UserError(
+                f'{error.reason}; make it with: python -m xlbench.prepare '
+                f'--mixture={name}:{split} --root={root} --vocabulary={vocabulary}'
+            ) from None
 
     def _where(self, folder: str) -> str:
         """Finds a folder of the config; a relative one starts where the sweep was run, or here."""

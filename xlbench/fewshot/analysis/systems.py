@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
-from xlbench.data import prepared
-from xlbench.fewshot.analysis import lexical, paper
+from xlbench.fewshot.analysis import paper
 from xlbench.fewshot.analysis.groups import Adaptations, adaptations
 from xlbench.fewshot.analysis.sweeps import SourceTraining, Sweep, read_source
 from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Group
@@ -27,18 +26,6 @@ _TOLERANCE = 0.01  # How far a split may be from its official size: readers leav
 # mixes Old French, Classical Chinese, Swiss German and Ancient Greek into four languages of UD POS:
 # of these, German is the largest test set of arXiv:2003.11080, table 1, Greek is UD_Greek-GDT, and
 # the others have no size.
-
-
-class Overlaps(NamedTuple):
-    """Lexical overlap of languages with the language of source training.
-
-    Attributes:
-      percent: (unit, language, K) -> 0 to 100, of the languages whose buckets are at hand.
-      missing: language -> why there is no overlap.
-    """
-
-    percent: dict[tuple[str, str, int], float]
-    missing: dict[str, str]
 
 
 class Way(NamedTuple):
@@ -186,23 +173,6 @@ class System:
         group = group._replace(start=start or group.start)
         stats = self.groups.get(group._replace(method=method) if method and shots else group)
         return stats if stats and stats.rows else None
-
-    @functools.cached_property
-    def overlaps(self) -> Overlaps:
-        """Computes lexical overlap with the source; reads the prepared data when first asked."""
-        percent, missing = {}, {}
-        for sweep in self.sweeps:
-            groups = [row for row in sweep.rows if row.task == self.task and row.shots]
-            for lang in dict.fromkeys(row.language for row in groups):
-                shots = sorted({row.shots for row in groups if row.language == lang})
-                try:
-                    percent |= lexical.overlaps(
-                        sweep.open_prepared, self.task, self.source_language, [lang], shots
-                    )
-                except (errors.UserError, prepared.NotPrepared, OSError) as error:
-                    missing[lang] = str(error)
-        known = {lang for _, lang, _ in percent}
-        return Overlaps(percent, {lang: why for lang, why in missing.items() if lang not in known})
 
     @functools.cached_property
     def source(self) -> SourceTraining | str:

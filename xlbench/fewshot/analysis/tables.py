@@ -5,7 +5,6 @@ In place of a table that cannot be made, one line says why. Tables 3 and 14 are 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate
   scores       tables 2, 12 and 13: mean and standard deviation by language and shots K
-  ranges       smallest and largest score, and the number of buckets
   growth       section 5.2: whether the mean grows with K, and the spread shrinks
   scripts      section 5.2: mean gains of languages in Latin script, and of the others
   starts       tables 4 and 11: adaptation of a model without source training
@@ -35,7 +34,7 @@ _LATIN = 'latin'  # The script of the paper's source, English.
 
 def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
-    makers = (about, source, scores, ranges, growth, scripts, starts, methods)
+    makers = (about, source, scores, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
     return [*made, factors.table(system), factors.overlap_table(system)]
 
@@ -132,23 +131,6 @@ def scores(system: System) -> Table:
             columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, **system.way._asdict())
     return system.pivot(title, columns, notes, names)
-
-
-def ranges(system: System) -> Table:
-    """Returns smallest and largest score and the number of buckets, by language and K."""
-    title = 'Smallest and largest score, and number of buckets'
-    if not system.way_shots:
-        return Table(title, missing=groups.UNFINISHED)
-    columns: dict[tuple[str, str], list[Cell]] = {}
-    for k in system.way_shots:
-        stats = [system.groups.get(system.group(lang, k)) for lang in system.every_language]
-        for name, least_or_most in (('min', min), ('max', max)):
-            columns[f'K={k}', name] = [
-                groups.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
-            ]
-        columns[f'K={k}', 'buckets'] = [groups.text(len(s.scores)) if s else Cell() for s in stats]
-    notes = about_groups(system, **system.way._asdict())
-    return system.pivot(title, columns, notes, system.every_language)
 
 
 def growth(system: System) -> Table:

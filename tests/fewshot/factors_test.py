@@ -11,7 +11,7 @@ from scipy import stats
 
 from xlbench import benchmarks
 from xlbench.data import prepared
-from xlbench.fewshot.analysis import lexical
+from xlbench.fewshot.analysis import factors
 from xlbench.system import errors
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
@@ -30,28 +30,20 @@ def example(text, pieces, before=(2,), between=(1,)):
     }
 
 
-def test_words_stand_between_spaces_and_pieces_are_without_special_ones():
+def test_pieces_are_without_special_ones():
     tagged = example('Hunde bellen laut', [[7, 8, 9, 7]])
     pair = example('Es regnet .\tEs ist nass .', [[3, 4], [3, 5]])
     roberta = example('a\tb', [[3], [4]], between=(1, 1))
     no_start = example('a b', [[3, 4]], before=())
-    assert lexical.units([tagged, pair], 'word') == {
-        'Hunde', 'bellen', 'laut', 'Es', 'regnet', '.', 'ist', 'nass'
-    }  # fmt: skip
-    assert lexical.units([tagged], 'wordpiece') == {7, 8, 9}
-    assert lexical.units([pair], 'wordpiece') == {3, 4, 5}
-    assert lexical.units([roberta], 'wordpiece') == {3, 4}
-    assert lexical.units([no_start], 'wordpiece') == {3, 4}
+    assert factors.pieces([tagged]) == {7, 8, 9}
+    assert factors.pieces([pair]) == {3, 4, 5}
+    assert factors.pieces([roberta]) == {3, 4}
+    assert factors.pieces([no_start]) == {3, 4}
 
 
 def test_overlap_is_in_percent_of_the_source_languages_vocabulary():
-    assert lexical.overlap({'a', 'b', 'x', 'y', 'z'}, {'a', 'b', 'c', 'd'}) == 50.0
-    assert lexical.overlap({'x'}, {'a'}) == lexical.overlap({'x'}, set()) == 0.0
-
-
-def test_jaccard_is_by_the_union():
-    assert lexical.jaccard({'a', 'b', 'c'}, {'b', 'c', 'd'}) == 0.5
-    assert lexical.jaccard(set(), set()) == 0.0
+    assert factors.overlap({'a', 'b', 'x', 'y', 'z'}, {'a', 'b', 'c', 'd'}) == 50.0
+    assert factors.overlap({'x'}, {'a'}) == factors.overlap({'x'}, set()) == 0.0
 
 
 def test_overlaps_are_of_all_buckets_with_the_english_training_examples(tmp_path):
@@ -66,17 +58,17 @@ def test_overlaps_are_of_all_buckets_with_the_english_training_examples(tmp_path
     write(english, 'train', [[3], [4], [10, 11]], [[3], [12]])
     write(german, 'shots_1', [[3], [10]], [[4, 12], [20], [20]])
     opened = functools.partial(prepared.open_task, str(tmp_path), 'sample')
-    found = lexical.overlaps(opened, 'udpos', 'en', ['de'], [1])
-    # Words 3 4 10-11 12 and 3 10 4-12 20; pieces 3 4 10 11 12 and 3 10 4 12 20.
-    assert found == {('word', 'de', 1): 25.0, ('wordpiece', 'de', 1): 80.0}
+    found = factors.overlaps(opened, 'udpos', 'en', ['de'], [1])
+    # Pieces 3 4 10 11 12 and 3 10 4 12 20.
+    assert found == {('de', 1): 80.0}
     with pytest.raises(prepared.NotPrepared, match='shots_2 is not prepared'):
-        lexical.overlaps(opened, 'udpos', 'en', ['de'], [1, 2])
+        factors.overlaps(opened, 'udpos', 'en', ['de'], [1, 2])
 
 
 def test_correlations_are_those_of_scipy_over_what_is_known():
     gains = {'de': 1.0, 'fr': 3.5, 'es': 2.0, 'ja': 20.0, 'af': 99.0}
     factor = {'de': 9.0, 'fr': 4.0, 'es': 4.0, 'ja': 1.0, 'af': None, 'ur': 3.0}
-    found = lexical.correlate(gains, factor)
+    found = factors.correlate(gains, factor)
     x, y = [9.0, 4.0, 4.0, 1.0], [1.0, 3.5, 2.0, 20.0]
     assert found.languages == 4
     assert found.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
@@ -96,7 +88,7 @@ def test_correlations_are_those_of_scipy_over_what_is_known():
 )
 def test_what_has_no_correlation_is_refused_in_a_line(gains, factor, words):
     with pytest.raises(errors.UserError, match=words):
-        lexical.correlate(gains, factor)
+        factors.correlate(gains, factor)
 
 
 def test_the_papers_own_numbers_give_its_correlations_with_overlap():
@@ -113,7 +105,7 @@ def test_the_papers_own_numbers_give_its_correlations_with_overlap():
     scores, overlap = read('scores', 'mean'), read('overlap', 'overlap')
     langs = {lang for lang, _ in scores} - {'en'}
     gains = {lang: scores[lang, '1'] - scores[lang, '0'] for lang in langs}
-    found = lexical.correlate(gains, {lang: overlap.get((lang, '1')) for lang in langs})
+    found = factors.correlate(gains, {lang: overlap.get((lang, '1')) for lang in langs})
     assert found.languages == 27  # Table 14 has no row for the overlap of bg.
     assert found.spearman == pytest.approx(-0.63, abs=0.005)
     assert found.pearson == pytest.approx(-0.50, abs=0.02)
