@@ -110,7 +110,6 @@ def test_collectives_of_a_small_program():
     ]
     assert program.unknown_loops == 1
     assert program.cycles == 100 + 3 * 7
-    assert program.largest[0] == (32000, 'f32[1000,8]', 'jit(step)/logits')
     rows = study_lib.by_kind(program.collectives)
     sent = {(row['kind'], row['between_slices']): row['wire_bytes'] for row in rows}
     assert sent['all-reduce', True] == 512 and sent['all-reduce', False] == 3 * 80
@@ -513,7 +512,9 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     step = found['plan']['programs'][0]
     assert step['memory']['process'] == 0  # It has the memory of its machine.
     assert step['estimate']['compiler_seconds'] > 0
-    assert 0 < step['estimate']['mfu']['roofline_least'] < 1
+    at_peak = found['plan']['model_flops'] / (found['device']['peak'] * found['device']['count'])
+    assert 0 < at_peak < step['estimate']['roofline']['least_seconds']
+    assert '(MFU ' in run.stdout
     assert {row['kind'] for row in step['collectives']} & {'all-gather', 'all-reduce'}
     between = [row['kind'] for row in step['collectives'] if row['between_slices']]
     assert between == ([] if chips == 'v5e:2x2' else ['all-reduce'])

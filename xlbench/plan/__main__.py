@@ -41,13 +41,13 @@ from xlbench.config import epochs
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, figures, programs, study
 from xlbench.plan.devices import Device
-from xlbench.plan.figures import Plan, Result, Trial
+from xlbench.plan.figures import Figures
 from xlbench.system import errors, files, logs
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
-FORMAT = 3  # Of the JSON file.
+FORMAT = 4  # Of the JSON file.
 Changes = dict[str, int | str]  # {key with dots: value}
 LANES = 128  # Columns of a TPU's tile.
 # Of the mesh, what other sizes are tried of; replica and sequence stay as they are.
@@ -106,9 +106,9 @@ def search(
     tries: int,
     *,
     with_decoding: bool,
-) -> tuple[list[Trial], Plan | None, bool]:
+) -> tuple[list[Figures], Figures | None, bool]:
     """Returns (what was tried, the first plan that fits or None, whether all were tried)."""
-    tried: list[Trial] = []
+    tried: list[Figures] = []
     for changes in smaller(config, device.count):
         try:
             job = make(changed(config, changes))
@@ -146,7 +146,7 @@ def make_plan(
     with_decoding: bool = True,
     mfu: float = 0.4,
     folder: str = '',
-) -> Result:
+) -> Figures:
     """Makes everything that --output holds; see the module's docstring for the arguments.
 
     Raises:
@@ -165,7 +165,7 @@ def make_plan(
     job = make(config)
     libtpu = metadata.version('libtpu') if topology_lib.is_tpu(topology) else 'not used'
     notes = list(remarks(job, labels if 'num_labels' in config.model else None))
-    result: Result = {
+    result: Figures = {
         'format': FORMAT,
         'topology': topology,
         'device': dataclasses.asdict(device),

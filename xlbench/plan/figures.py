@@ -1,139 +1,27 @@
-"""The figures of a plan, as --output writes them, and in words, as the program prints them."""
+"""The figures of a plan, as --output writes them, and in words, as the program prints them.
+
+Bytes are of one device, and None where nobody knows them.
+
+  result    the device and the config; `plan`, or None where the state alone does not fit; `tried`,
+            smaller settings with the bytes that they need, and `suggested_plan`, of the first that
+            fits; on GPUs `hours` of each stage at an assumed MFU
+  plan      `parameters`, `device_bytes` of the state and the batch, `held_whole`, and `programs`
+  program   `memory` by the compiler; `matmul_flops` on all devices; `collectives`, alike ones
+            together: how many run, the bytes they work on, those that a device sends; `refused` in
+            place of these where the compiler has no room for it
+  estimate  of a program: seconds by the compiler, with the links, and from the makers' peaks
+"""
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NotRequired, TypedDict
+from typing import Any
 
-from xlbench.system.files import Block
 from xlbench.system.progress import duration, quantity
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind
 Described = Mapping[str, int | float | str | None]  # A Device.
-
-
-class Refusal(TypedDict):
-    """The answer of libtpu to a program that is too large; bytes, None where it does not say."""
-
-    needed: int | None
-    limit: int | None
-    message: str
-
-
-class Array(TypedDict):
-    """An array of a program: bytes on one device, type and what the model calls it."""
-
-    bytes: int
-    type: str
-    op: str
-
-
-class Exchange(TypedDict):
-    """Collectives that are alike: how many run, bytes they work on, bytes that a device sends."""
-
-    kind: str
-    between_slices: bool
-    count: int
-    wire_bytes: float
-    bytes: int
-    type: NotRequired[str]
-    devices: NotRequired[int]
-    op: NotRequired[str]
-
-
-class Roofline(TypedDict):
-    """Seconds from the makers' peaks: of products, memory and links, and together."""
-
-    least: dict[str, float]
-    most: dict[str, float]
-    least_seconds: float
-    most_seconds: float
-
-
-class Estimate(TypedDict, total=False):
-    """Seconds of a run of a program, and the model's products over the peak of that time."""
-
-    compiler_seconds: float | None
-    compiler_source: str
-    compiler_cycles: int
-    with_links_seconds: list[float]
-    roofline: Roofline
-    mfu: dict[str, float]
-
-
-class Program(TypedDict):
-    """A compiled program; what is not required is missing where the compiler refused it."""
-
-    name: str
-    shapes: dict[str, list[int]]
-    beside: int
-    matmul_flops: int
-    whole_activations: list[Array]
-    compile_seconds: float
-    memory: dict[str, int | None]
-    estimate: Estimate
-    fits: bool | None
-    refused: NotRequired[Refusal]
-    compiler_flops: NotRequired[float | None]
-    bytes_accessed: NotRequired[float | None]
-    unreadable: NotRequired[str]
-    collectives: NotRequired[list[Exchange] | None]
-    largest_collectives: NotRequired[list[Exchange]]
-    unknown_loops: NotRequired[int]
-    unknown_trips: NotRequired[int]
-    largest: NotRequired[list[Array]]
-
-
-class Plan(TypedDict):
-    """All programs of a config on one mesh."""
-
-    mesh: dict[str, int]
-    mesh_in_words: str
-    parameters: int
-    trained_share: float
-    device_bytes: dict[str, int]
-    model_flops: int
-    held_whole: list[str]
-    programs: list[Program]
-    fits: bool | None
-
-
-class Trial(TypedDict):
-    """A smaller setting that was tried; bytes, and whether its state alone was too large."""
-
-    flags: str
-    fits: bool | None
-    needed: int | None
-    state: NotRequired[bool]
-
-
-class Hours(TypedDict):
-    """The time of training if a step's products run at a share of the devices' peak."""
-
-    mfu: float
-    step_seconds: float
-    stages: dict[str, float]
-
-
-class Result(TypedDict):
-    """Everything that --output holds."""
-
-    format: int
-    topology: str
-    device: dict[str, int | float | str | None]
-    config: Block
-    vocabulary: dict[str, int | str]
-    stage: str
-    notes: list[str]
-    versions: dict[str, str]
-    plan: NotRequired[Plan | None]
-    fits: NotRequired[bool | None]
-    state_bytes: NotRequired[dict[str, int]]
-    hours: NotRequired[Hours | None]
-    tried: NotRequired[list[Trial]]
-    suggestion: NotRequired[str | None]
-    suggested_plan: NotRequired[Plan | None]
-    all_tried: NotRequired[bool]
+Figures = dict[str, Any]  # One of those above.
 
 
 def amount(size: float | None) -> str:
@@ -144,7 +32,7 @@ def amount(size: float | None) -> str:
     return f'{size / unit:.3g} {name}' if size < 100 * unit else f'{size / unit:.0f} {name}'
 
 
-def lines_of(result: Result) -> Iterator[str]:
+def lines_of(result: Figures) -> Iterator[str]:
     """Describes a plan, line by line."""
     device = result['device']
     yield (
@@ -184,7 +72,7 @@ def lines_of(result: Result) -> Iterator[str]:
         yield f'no setting that was tried fits{more}'
 
 
-def _plan_lines(plan: Plan, device: Described) -> Iterator[str]:
+def _plan_lines(plan: Figures, device: Described) -> Iterator[str]:
     state = plan['device_bytes']
     yield f'mesh {plan["mesh_in_words"]}; {quantity(plan["parameters"])} parameters'
     yield (
@@ -200,7 +88,7 @@ def _plan_lines(plan: Plan, device: Described) -> Iterator[str]:
         yield f'  and {len(lines) - MOST} smaller ones'
 
 
-def _hours_lines(hours: Hours, plan: Plan) -> Iterator[str]:
+def _hours_lines(hours: Figures, plan: Figures) -> Iterator[str]:
     compiled = '' if plan['programs'] else 'nothing was compiled: '
     yield (
         f"the model's own products of a step (three forward passes) "
@@ -211,7 +99,7 @@ def _hours_lines(hours: Hours, plan: Plan) -> Iterator[str]:
         yield f'{name}: {duration(3600 * number)}; evaluations come on top'
 
 
-def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[str]:
+def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterator[str]:
     memory = program['memory']
     yield f'{program["name"]} (compiled in {duration(program["compile_seconds"])})'
     beside = program['beside']
@@ -229,8 +117,6 @@ def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[
         f'{_process(memory["process"], device["count"])}; '
         f'together {amount(memory["needed"])}{limit}'
     )
-    for entry in program['largest'][:3]:
-        yield f'  large array: {entry["type"]} {amount(entry["bytes"])} {entry["op"]}'
     for entry in program['whole_activations']:
         yield f'  whole on every device: {entry["op"]} {entry["type"]} {amount(entry["bytes"])}'
     count = device['count']
@@ -239,7 +125,9 @@ def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[
         f'devices, {quantity(program["matmul_flops"] / count, "FLOP")} each; the compiler '
         f'counts {quantity(program["compiler_flops"] or 0, "FLOP")} each, loops once'
     )
+    at_peak = 0.0  # Seconds of a train step's products.
     if program['name'] == 'the train step':
+        at_peak = plan['model_flops'] / (device['peak'] * count) if device['peak'] else 0.0
         yield (
             f"  the model's own products (three forward passes) "
             f'{quantity(plan["model_flops"], "FLOP")} on all devices'
@@ -267,7 +155,7 @@ def _program_lines(program: Program, plan: Plan, device: Described) -> Iterator[
             f'  {program["unknown_loops"]} loop(s) end by what they compute; counted as '
             f'{program["unknown_trips"]} round(s) each'
         )
-    yield from _estimate_lines(program['estimate'])
+    yield from _estimate_lines(program['estimate'], at_peak)
 
 
 def _process(size: int | None, devices: int) -> str:
@@ -285,16 +173,14 @@ def _cut(text: str, most: int = 70, *, end: bool = False) -> str:
     return f'...{text[-most:]}' if end else f'{text[:most]}...'
 
 
-def _estimate_lines(estimated: Estimate) -> Iterator[str]:
-    mfu = estimated.get('mfu', {})
-
-    def share(key: str) -> str:
-        return f' (MFU {100 * mfu[key]:.1f}%)' if key in mfu else ''
+def _estimate_lines(estimated: Figures, at_peak: float) -> Iterator[str]:
+    def mfu(seconds: float) -> str:
+        return f' (MFU {100 * at_peak / seconds:.1f}%)' if at_peak and seconds else ''
 
     seconds = estimated['compiler_seconds']
     if seconds:
         yield (
-            f"  the compiler's estimate: {1e3 * seconds:.4g} ms{share('compiler')}, "
+            f"  the compiler's estimate: {1e3 * seconds:.4g} ms{mfu(seconds)}, "
             f'{estimated["compiler_source"]}'
         )
     else:
@@ -303,17 +189,17 @@ def _estimate_lines(estimated: Estimate) -> Iterator[str]:
         least, most = estimated['with_links_seconds']
         yield (
             f'  and our time of the links, all beside it: {1e3 * least:.4g} ms'
-            f'{share("with_links_least")}, all after it: {1e3 * most:.4g} ms'
-            f'{share("with_links_most")}'
+            f'{mfu(least)}, all after it: {1e3 * most:.4g} ms{mfu(most)}'
         )
     if roofline := estimated.get('roofline'):
         least, most = (
             {key: f'{1e3 * seconds:.4g}' for key, seconds in roofline[name].items()}
             for name in ('least', 'most')
         )
+        at_once, in_turn = roofline['least_seconds'], roofline['most_seconds']
         yield (
             f"  our roofline from the makers' peaks: products {least['products']} ms, memory "
             f'{least["memory"]} to {most["memory"]} ms, links {least["links"]} ms; all at once '
-            f'{1e3 * roofline["least_seconds"]:.4g} ms{share("roofline_least")}, one after another '
-            f'{1e3 * roofline["most_seconds"]:.4g} ms{share("roofline_most")}'
+            f'{1e3 * at_once:.4g} ms{mfu(at_once)}, one after another '
+            f'{1e3 * in_turn:.4g} ms{mfu(in_turn)}'
         )

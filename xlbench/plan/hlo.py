@@ -31,8 +31,6 @@ _KERNEL = re.compile(
     r'"transcendentals":"\d+","bytes_accessed":"(\d+)"'
 )
 _NO_CYCLES = 1 << 62  # libtpu writes 2**63 - 1 beside what it has no estimate of.
-# Instructions that make no array of their own.
-_NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 # mesh['a'=2,'b'=4] {'b'}, also with the devices in another order: mesh[..], device_ids=(..) {'b'}
 _AXES = re.compile(
@@ -105,29 +103,25 @@ class Program:
       cycles: the sum of what the compiler writes beside its instructions, loops multiplied; 0 where
         it writes nothing (only libtpu does).
       kernels: in the order of the text; their cycles are not in `cycles`.
-      largest: (bytes, type, what the model calls it) of the largest arrays of a device.
     """
 
     collectives: tuple[Collective, ...]
     unknown_loops: int
     cycles: int
     kernels: tuple[Kernel, ...]
-    largest: tuple[tuple[int, str, str], ...]
 
 
-def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int = 5) -> Program:
+def parse(text: str, num_devices: int, *, unknown_trips: int = 1) -> Program:
     """Reads a program.
 
     Args:
       text: of `compiled.as_text()`.
       num_devices: of the mesh: those of a collective that names no groups.
       unknown_trips: what a loop of unknown length counts as.
-      largest: arrays to name.
     """
     computations = dict(_computations(text))
     times, fused, unknown = _times(computations, unknown_trips)
     collectives, kernels, cycles = [], [], 0
-    arrays: dict[str, tuple[int, str]] = {}
     for name, lines in computations.items():
         if not times[name]:
             continue
@@ -150,16 +144,7 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
                 )
             elif opcode == 'send' and (across := _BETWEEN_SLICES.search(line)):
                 collectives.append(_between_slices(kind_of_array, across, line, times[name]))
-            if name not in fused and opcode not in _NO_ARRAYS:
-                _note_array(arrays, kind_of_array, line)
-    ranked = sorted(arrays.items(), key=lambda item: -item[1][0])[:largest]
-    return Program(
-        tuple(collectives),
-        unknown,
-        cycles,
-        tuple(kernels),
-        tuple((size, kind, op) for kind, (size, op) in ranked),
-    )
+    return Program(tuple(collectives), unknown, cycles, tuple(kernels))
 
 
 def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -289,10 +274,3 @@ def _bits(kind: str) -> int:
     """Returns the bits of a type: 'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
     match = re.match(r'[a-z]+(\d+)', kind)
     return int(match[1]) if match else 8
-
-
-def _note_array(arrays: dict[str, tuple[int, str]], of: str, line: str) -> None:
-    for kind, shape in _SHAPE.findall(of):
-        plain = f'{kind}[{shape}]'
-        if plain not in arrays:
-            arrays[plain] = (_sizes(plain)[0], _op_name(line))

@@ -19,7 +19,7 @@ from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo, programs
 from xlbench.plan.devices import Device
-from xlbench.plan.figures import Array, Estimate, Exchange, Hours, Plan, Program, Refusal
+from xlbench.plan.figures import Figures
 from xlbench.plan.programs import Job
 from xlbench.system import files, machine
 from xlbench.system.errors import UserError
@@ -31,15 +31,11 @@ from xlbench.trees import Params
 LARGE = 16 << 20  # bytes; whole activations are named from this size on.
 
 
-def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> Plan:
+def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> Figures:
     """Compiles all programs of a config on one mesh."""
     result = outline(job)
     jitted, args = programs.train_program(job)
     step = study('the train step', jitted, args, job, device, folder=folder)
-    if device.peak:
-        for key, seconds in _seconds(step['estimate']).items():
-            peak = seconds * device.peak * device.count
-            step['estimate'].setdefault('mfu', {})[key] = result['model_flops'] / peak
     result['programs'].append(step)
     for name, block in programs.decoded_evals(job.config).items() if with_decoding else ():
         jitted, args, length = programs.decode_program(job, block)
@@ -60,7 +56,7 @@ def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '')
     return result
 
 
-def outline(job: Job) -> Plan:
+def outline(job: Job) -> Figures:
     """Counts what needs no compiler: parameters, state, the products of a step."""
     return {
         'mesh': dict(job.mesh.shape),
@@ -75,7 +71,7 @@ def outline(job: Job) -> Plan:
     }
 
 
-def hours(plan: Plan, config: ConfigDict, device: Device, mfu: float) -> Hours:
+def hours(plan: Figures, config: ConfigDict, device: Device, mfu: float) -> Figures:
     """Returns how long each stage takes if a step's products run at a share of the peak.
 
     Args:
@@ -100,7 +96,7 @@ def study(
     trips: int = 1,
     also: int = 0,
     folder: str = '',
-) -> Program:
+) -> Figures:
     """Compiles a program and says all that is known of it.
 
     Args:
@@ -114,7 +110,7 @@ def study(
       folder: where its text is written; '' nowhere.
     """
     started = time.monotonic()
-    program: Program = {
+    program: Figures = {
         'name': name,
         'shapes': {key: list(value.shape) for key, value in args[1].items()},
         'beside': also,
@@ -157,7 +153,6 @@ def study(
         'largest_collectives': largest_collectives(parsed.collectives),
         'unknown_loops': parsed.unknown_loops,
         'unknown_trips': trips,
-        'largest': [{'bytes': size, 'type': kind, 'op': op} for size, kind, op in parsed.largest],
     }
     program['estimate'] = estimate(program, parsed, costs, device)
     return program
@@ -192,7 +187,7 @@ def memory_of(
     return sizes | {'process': process, 'needed': needed}
 
 
-def refused(message: str) -> Refusal:
+def refused(message: str) -> Figures:
     """Parses libtpu's refusal of a program that is too large, and its bytes if given.
 
     Example: 'RESOURCE_EXHAUSTED: ... the total memory required for HLO temporaries (67.06G) exceeds
@@ -220,7 +215,7 @@ def refused(message: str) -> Refusal:
     return {'needed': None, 'limit': None, 'message': line[:300]}
 
 
-def whole_activations(jaxpr: Jaxpr) -> list[Array]:
+def whole_activations(jaxpr: Jaxpr) -> list[Figures]:
     """Finds activations that a model names and every device holds whole, the large ones."""
     arrays = []
     for eqn in jaxpr.eqns:
@@ -259,12 +254,12 @@ def model_flops(job: Job) -> int:
     return 3 * products.matmul_flops(traced.jaxpr.jaxpr)
 
 
-def by_kind(collectives: Sequence[hlo.Collective]) -> list[Exchange]:
+def by_kind(collectives: Sequence[hlo.Collective]) -> list[Figures]:
     """Sums up what is of one kind and network: how many, bytes they work on and a device sends."""
     return _summed_up(collectives, ('kind', 'between_slices'), 'bytes')
 
 
-def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Exchange]:
+def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Figures]:
     """Lists the collectives that send the most; one row for equal ones of all layers."""
     fields = ('kind', 'between_slices', 'type', 'devices', 'op')
     collectives = [
@@ -275,9 +270,9 @@ def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) ->
 
 def _summed_up(
     collectives: Sequence[hlo.Collective], fields: Sequence[str], by: str
-) -> list[Exchange]:
+) -> list[Figures]:
     """Adds up collectives with the same `fields`, in a row each, those with most `by` first."""
-    rows: dict[tuple[str | bool | int, ...], Exchange] = {}
+    rows: dict[tuple[str | bool | int, ...], Figures] = {}
     for one in collectives:
         alike = {field: getattr(one, field) for field in fields}
         sums = {'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
@@ -289,10 +284,10 @@ def _summed_up(
 
 
 def estimate(
-    program: Program, parsed: hlo.Program, costs: Mapping[str, float], device: Device
-) -> Estimate:
+    program: Figures, parsed: hlo.Program, costs: Mapping[str, float], device: Device
+) -> Figures:
     """Estimates the seconds of a run: the compiler's, and ours from the makers' peaks."""
-    result: Estimate = {'compiler_seconds': None, 'compiler_source': 'not given'}
+    result: Figures = {'compiler_seconds': None, 'compiler_source': 'not given'}
     if parsed.cycles:
         result['compiler_cycles'] = parsed.cycles
         if device.clock:
@@ -349,16 +344,3 @@ def kernel_seconds(kernels: Sequence[hlo.Kernel], device: Device) -> float:
         )
         for kernel in kernels
     )
-
-
-def _seconds(estimated: Estimate) -> dict[str, float]:
-    roofline = estimated.get('roofline', {})
-    least, most = estimated.get('with_links_seconds', (None, None))
-    seconds_of = {
-        'compiler': estimated.get('compiler_seconds'),
-        'with_links_least': least,
-        'with_links_most': most,
-        'roofline_least': roofline.get('least_seconds'),
-        'roofline_most': roofline.get('most_seconds'),
-    }
-    return {key: seconds for key, seconds in seconds_of.items() if seconds}
