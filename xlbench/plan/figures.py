@@ -117,8 +117,6 @@ def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterat
         f'{_process(memory["process"], device["count"])}; '
         f'together {amount(memory["needed"])}{limit}'
     )
-    for entry in program['whole_activations']:
-        yield f'  whole on every device: {entry["op"]} {entry["type"]} {amount(entry["bytes"])}'
     count = device['count']
     yield (
         f'  products of the program {quantity(program["matmul_flops"], "FLOP")} on all '

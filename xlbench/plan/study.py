@@ -4,14 +4,12 @@
 """
 
 import dataclasses
-import math
 import pathlib
 import re
 import time
 from collections.abc import Mapping, Sequence
 
 import jax
-from jax.extend.core import Jaxpr
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -27,8 +25,6 @@ from xlbench.system.progress import Progress
 from xlbench.training import products
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
-
-LARGE = 16 << 20  # bytes; whole activations are named from this size on.
 
 
 def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> Figures:
@@ -118,7 +114,6 @@ def study(
     with partitioning.activate(job.mesh), Progress(f'compiling {name}'):
         traced = jitted.trace(*args)
         program['matmul_flops'] = products.matmul_flops(traced.jaxpr.jaxpr, trips)
-        program['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
         try:
             compiled = traced.lower().compile()
         except jax.errors.JaxRuntimeError as error:
@@ -213,23 +208,6 @@ def refused(message: str) -> Figures:
                 'message': line[:300],
             }
     return {'needed': None, 'limit': None, 'message': line[:300]}
-
-
-def whole_activations(jaxpr: Jaxpr) -> list[Figures]:
-    """Finds activations that a model names and every device holds whole, the large ones."""
-    arrays = []
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == 'sharding_constraint':
-            aval = eqn.outvars[0].aval
-            sharding = eqn.params['sharding']
-            size = math.prod(aval.shape) * aval.dtype.itemsize
-            if sharding.is_fully_replicated and size >= LARGE and sharding.num_devices > 1:
-                arrays.append(
-                    {'bytes': size, 'type': str(aval), 'op': str(eqn.source_info.name_stack)}
-                )
-        for inner in products.inner(eqn):
-            arrays += whole_activations(inner)
-    return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in arrays)]
 
 
 def held_whole(job: Job) -> list[str]:
