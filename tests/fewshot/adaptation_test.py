@@ -357,7 +357,7 @@ def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
     assert max(differences) > 1e-3
     found = adapter(view, method, **options)
     cached = adapter(view, method)
-    assert found.budget(4).lanes_at_once(1000) == 1 < cached.budget(4).lanes_at_once(1000)
+    assert found.lanes_at_once(4, 1000) == 1 < cached.lanes_at_once(4, 1000)
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
@@ -481,26 +481,26 @@ def test_closed_in_the_middle():
 
 
 def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):
-    budget = adapter('tagging', 'fc').budget(4)
+    adapted = adapter('tagging', 'fc')
     monkeypatch.setattr(machine, 'cores', lambda: 4)
-    assert [budget.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
-    assert budget.may_compile_beside(2, 2) and not budget.may_compile_beside(2, 1)
+    assert [adapted.streams(4, lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
+    assert adapted.may_compile_beside(4, 2, 2) and not adapted.may_compile_beside(4, 2, 1)
     monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
     monkeypatch.setattr(machine, 'one_heap', False)  # Whatever ran before in this process.
-    assert not budget.keep_freed(2, 2)
+    assert not adapted.keep_freed(4, 2, 2)
     monkeypatch.setattr(machine, 'one_heap', True)
-    assert budget.keep_freed(2, 2)
-    monkeypatch.setattr(machine, 'memory', lambda: 7 * budget.bytes(2))
-    assert budget.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
-    assert not budget.may_compile_beside(2, 2) and not budget.keep_freed(2, 2)
+    assert adapted.keep_freed(4, 2, 2)
+    monkeypatch.setattr(machine, 'memory', lambda: 7 * adapted.state_bytes(4, 2))
+    assert adapted.streams(4, 100, 2) == 2  # Of 5.6 such states, each with as much again.
+    assert not adapted.may_compile_beside(4, 2, 2) and not adapted.keep_freed(4, 2, 2)
     monkeypatch.setattr(machine, 'memory', lambda: None)
-    assert budget.streams(100, 2) == 1
-    assert adapter('tagging', 'fc', devices=4).budget(4).streams(100, 4) == 1
-    assert adapter('tagging', 'full').budget(4).streams(100, 1) == 1  # It keeps all cores busy.
+    assert adapted.streams(4, 100, 2) == 1
+    assert adapter('tagging', 'fc', devices=4).streams(4, 100, 4) == 1
+    assert adapter('tagging', 'full').streams(4, 100, 1) == 1  # It keeps all cores busy.
     monkeypatch.setattr(machine, 'memory', lambda: 2**30)
-    assert budget.streams(100, 2) > 1 and budget.keep_freed(2, 1)
+    assert adapted.streams(4, 100, 2) > 1 and adapted.keep_freed(4, 2, 1)
     monkeypatch.setattr(partitioning, 'is_one_cpu', lambda mesh: False)
-    assert budget.streams(100, 2) == 1 and not budget.keep_freed(2, 1)
+    assert adapted.streams(4, 100, 2) == 1 and not adapted.keep_freed(4, 2, 1)
 
 
 def test_parameters_are_returned_where_asked_for():
@@ -550,31 +550,21 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
 
 
 def test_as_many_lanes_as_memory_holds(monkeypatch):
-    budget, of_four = (adapter('tagging', 'fc', devices=count).budget(4) for count in (1, 4))
-    assert budget.lanes_at_once(1000) > 1  # They fit a cache.
-    assert budget.lanes_at_once(3) == 3
-    one, two = (budget.step_bytes(slots) for slots in (1, 2))
+    adapted, of_four = (adapter('tagging', 'fc', devices=count) for count in (1, 4))
+    assert adapted.lanes_at_once(4, 1000) > 1  # They fit a cache.
+    assert adapted.lanes_at_once(4, 3) == 3
+    one, two = (adapted.step_bytes(4, slots) for slots in (1, 2))
     assert two > one
     limit = (one + 4.5 * (two - one)) / adaptation.MEMORY_SHARE
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: limit)
-    assert budget.lanes_at_once(1000) == 5
-    assert budget.lanes_at_once(2) == 2
+    assert adapted.lanes_at_once(4, 1000) == 5
+    assert adapted.lanes_at_once(4, 2) == 2
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 1)
-    assert budget.lanes_at_once(1000) == 1
+    assert adapted.lanes_at_once(4, 1000) == 1
     monkeypatch.undo()
-    assert of_four.lanes_at_once(6) == 8
+    assert of_four.lanes_at_once(4, 6) == 8
     monkeypatch.setattr(adaptation, 'CPU_CACHE', 1)
-    assert of_four.lanes_at_once(6) == 4
-
-
-def test_what_is_refused():
-    data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
-    found = adapter('tagging', 'full', patience=2)
-    found._data_of = 4, lane_programs.LaneData({}, None, (), {}, (), data)
-    with pytest.raises(errors.UserError, match='3 adaptations at once cannot be divided over 4'):
-        next(adapter('tagging', 'fc', devices=4).run(4, LANES, 3))
-    with pytest.raises(errors.UserError, match='bucket 1 of 4 shots is empty'):
-        next(found.run(4, LANES, 1))
+    assert of_four.lanes_at_once(4, 6) == 4
 
 
 def test_chunks_on_a_device():

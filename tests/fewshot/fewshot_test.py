@@ -430,7 +430,7 @@ def test_the_next_group_s_programs_are_compiled_beside_this_one(run, root, tmp_p
         original(self, shots, at_once)
 
     monkeypatch.setattr(adaptation.Adapter, 'compile', compile_)
-    monkeypatch.setattr(adaptation.LaneBudget, 'may_compile_beside', lambda *_: True)
+    monkeypatch.setattr(adaptation.Adapter, 'may_compile_beside', lambda *_: True)
     config = small_sweep(run, root, adapt__shots=(1, 2))
     sweep.sweep(config, str(tmp_path / 'run'))
     assert compiled == [(2, config.adapt.at_once, False)]

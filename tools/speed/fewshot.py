@@ -184,8 +184,8 @@ def xlbench_step(args: argparse.Namespace):
             frozen._shots.clear()
             adapter._data_of = 0, None
         if not chosen:
-            at_once = args.at_once or adapter.budget(args.shots).lanes_at_once(args.buckets)
-            streams = args.streams or adapter.budget(args.shots).streams(len(lanes), at_once)
+            at_once = args.at_once or adapter.lanes_at_once(args.shots, args.buckets)
+            streams = args.streams or adapter.streams(args.shots, len(lanes), at_once)
             chosen.extend((at_once, streams))
             print(f'{at_once} lanes in each of {streams} streams', file=sys.stderr)
         results = list(adapter.run(args.shots, lanes, chosen[0], streams=chosen[1]))

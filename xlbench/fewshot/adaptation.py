@@ -3,7 +3,7 @@
 A lane is one adaptation: a bucket of shots, a learning rate and a seed. One compiled program trains
 a fixed number of lanes side by side, each on one device of the mesh and without communication; a
 lane that ends leaves its slot to the next one. On a CPU several such programs run at the same time
-(`LaneBudget.streams`). The result of a lane does not depend on the other lanes.
+(`Adapter.streams`). The result of a lane does not depend on the other lanes.
 
 An epoch is one pass over the bucket, by default a single step. After each epoch the development set
 is predicted, still on the device; the best parameters are kept, training stops when they have not
@@ -31,7 +31,6 @@ import jax
 import numpy as np
 from flax import traverse_util
 from jax import numpy as jnp
-from jax.sharding import Mesh
 
 from xlbench.data import features
 from xlbench.fewshot import eval_sets
@@ -169,24 +168,14 @@ class Adapter:
 
         Args:
           shots: of the corpus.
-          lanes: in the order in which they get a slot.
+          lanes: in the order in which they get a slot; their buckets have examples.
           at_once: slots, a multiple of the mesh's axis 'data'.
           keep: lanes whose parameters are kept.
           streams: number of programs that run at the same time; see `streams`.
         """
-        ways = self._mesh.shape['data']
-        if at_once < 1 or at_once % ways:
-            raise UserError(
-                f'{at_once} adaptations at once cannot be divided over {ways} devices; choose a '
-                f'multiple of {ways}'
-            )
-        sizes = np.asarray(self._data(shots).shots['examples'])
-        for lane in lanes:
-            if not sizes[lane.bucket]:
-                raise UserError(f'bucket {lane.bucket} of {shots} shots is empty; leave it out')
         read = self._data(shots), self._test(shots)  # Of both there is one for all streams.
         waiting, streams = collections.deque(lanes), max(streams, 1)
-        keeps = self.budget(shots).keep_freed(at_once, streams)
+        keeps = self.keep_freed(shots, at_once, streams)
         yield from merged(
             [self._stream(shots, read, waiting, at_once, keep) for _ in range(streams)]
         )
@@ -196,8 +185,7 @@ class Adapter:
     def compile(self, shots: int, at_once: int) -> None:
         """Compiles what `run` calls.
 
-        It may be called in a thread beside a `run` of other shots, if
-        `LaneBudget.may_compile_beside` says so.
+        It may be called in a thread beside a `run` of other shots, if `may_compile_beside` says so.
 
         Args:
           shots: of the corpus.
@@ -205,11 +193,81 @@ class Adapter:
         """
         self._programs.compile(self._data(shots), self._test(shots), at_once)
 
-    def budget(self, shots: int) -> 'LaneBudget':
-        """Returns how many lanes of a number of shots fit at a time."""
-        return LaneBudget(
-            self._programs, self._data(shots), self._mesh, self._method.runs_encoder, self._rereads
-        )
+    def lanes_at_once(self, shots: int, most: int) -> int:
+        """Returns how many lanes to train side by side: as many as a device's memory holds.
+
+        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
+        many as its cache holds, so that their state is not fetched anew at every step.
+
+        Args:
+          shots: of the corpus.
+          most: the largest number, or the next multiple of the mesh's axis 'data'.
+        """
+        ways = self._mesh.shape['data']
+        limit = partitioning.memory_limit(self._mesh)
+        if limit is None and self._rereads:
+            return ways  # What the encoder makes of one bucket fills the cache.
+        if limit is None:
+            fit = CPU_CACHE * ways // self.state_bytes(shots, ways)
+        else:
+            one, two = (self.step_bytes(shots, n * ways) for n in (1, 2))
+            fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
+        return ways * int(max(1, min(-(-most // ways), fit)))
+
+    def streams(self, shots: int, lanes: int, at_once: int) -> int:
+        """Returns how many programs of `at_once` lanes to run at the same time.
+
+        A program is the same however many of it run, so that no result depends on this number.
+
+        Args:
+          shots: of the corpus.
+          lanes: how many there are to adapt.
+          at_once: slots of a program.
+        """
+        # Much of what a head's program does keeps one core busy while the others wait. Products of
+        # a whole model use all cores: on two cores of an EPYC of family 25, two streams took 1.3
+        # times as long as one, and twice the memory.
+        if not partitioning.is_one_cpu(self._mesh) or self._method.runs_encoder:
+            return 1
+        fit = self._streams_that_fit(shots, at_once)
+        return max(1, min(machine.cores(), -(-lanes // at_once), fit))
+
+    def may_compile_beside(self, shots: int, at_once: int, streams: int) -> bool:
+        """Returns whether the next programs may compile beside the running ones, on a CPU.
+
+        Most of a program is compiled on one core, and the streams keep the others busy. Memory has
+        to hold as much as another stream, for the compiler and for what the next lanes read.
+        """
+        return streams > 1 and self._streams_that_fit(shots, at_once) > streams
+
+    def keep_freed(self, shots: int, at_once: int, streams: int) -> bool:
+        """Lets the process keep what an epoch frees for the next one, on a CPU; whether it does.
+
+        It then needs no new pages for it, which take a tenth of the time of an adaptation.
+        """
+        if not machine.one_heap:
+            return False
+        held = streams * 2 * self.state_bytes(shots, at_once) / MEMORY_SHARE
+        return freed_memory.keep(self._mesh, held, held)
+
+    def state_bytes(self, shots: int, slots: int) -> int:
+        """Returns the bytes of the state of a number of lanes."""
+        state = self._programs.state_like(self._data(shots), slots)
+        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+
+    def step_bytes(self, shots: int, slots: int) -> int:
+        """Returns the bytes that `slots` lanes take on each device."""
+        data = self._data(shots)
+        state = self._programs.state_like(data, slots)
+        program = self._programs.advance.lower(state, data, np.int32(1))
+        return memory.step_bytes(program.compile().memory_analysis())
+
+    def _streams_that_fit(self, shots: int, at_once: int) -> int:
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known.
+
+        Gradients and activations need about as much as the state of a stream.
+        """
+        return int(MEMORY_SHARE * (machine.memory() or 0) // (2 * self.state_bytes(shots, at_once)))
 
     def _stream(
         self,
@@ -352,96 +410,6 @@ class Adapter:
         numbers = np.zeros(len(self._corpus.token_ids), np.int32)
         numbers[ids] = np.arange(len(ids))
         return eval_sets.compacted(arrays, numbers)
-
-
-class LaneBudget:
-    """Counts the lanes and programs that run at the same time, for one number of shots.
-
-    Args:
-      programs: that run them.
-      data: that they read.
-      mesh: lanes are cut over its axis 'data'.
-      is_whole: whether they adapt the whole model, not its head alone.
-      rereads: whether a frozen encoder reads the shots at every step.
-    """
-
-    def __init__(
-        self, programs: LanePrograms, data: LaneData, mesh: Mesh, is_whole: bool, rereads: bool
-    ):
-        self._programs, self._data, self._mesh = programs, data, mesh
-        self._is_whole, self._rereads = is_whole, rereads
-
-    def lanes_at_once(self, most: int) -> int:
-        """Returns how many lanes to train side by side: as many as a device's memory holds.
-
-        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
-        many as its cache holds, so that their state is not fetched anew at every step.
-
-        Args:
-          most: the largest number, or the next multiple of the mesh's axis 'data'.
-        """
-        ways = self._mesh.shape['data']
-        limit = partitioning.memory_limit(self._mesh)
-        if limit is None and self._rereads:
-            return ways  # What the encoder makes of one bucket fills the cache.
-        if limit is None:
-            fit = CPU_CACHE * ways // self.bytes(ways)
-        else:
-            one, two = (self.step_bytes(n * ways) for n in (1, 2))
-            fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
-        return ways * int(max(1, min(-(-most // ways), fit)))
-
-    def streams(self, lanes: int, at_once: int) -> int:
-        """Returns how many programs of `at_once` lanes to run at the same time.
-
-        A program is the same however many of it run, so that no result depends on this number.
-
-        Args:
-          lanes: how many there are to adapt.
-          at_once: slots of a program.
-        """
-        # Much of what a head's program does keeps one core busy while the others wait. Products of
-        # a whole model use all cores: on two cores of an EPYC of family 25, two streams took 1.3
-        # times as long as one, and twice the memory.
-        if not partitioning.is_one_cpu(self._mesh) or self._is_whole:
-            return 1
-        return max(1, min(machine.cores(), -(-lanes // at_once), self._streams_that_fit(at_once)))
-
-    def may_compile_beside(self, at_once: int, streams: int) -> bool:
-        """Returns whether the next programs may compile beside the running ones, on a CPU.
-
-        Most of a program is compiled on one core, and the streams keep the others busy. Memory has
-        to hold as much as another stream, for the compiler and for what the next lanes read.
-        """
-        return streams > 1 and self._streams_that_fit(at_once) > streams
-
-    def keep_freed(self, at_once: int, streams: int) -> bool:
-        """Lets the process keep what an epoch frees for the next one, on a CPU; whether it does.
-
-        It then needs no new pages for it, which take a tenth of the time of an adaptation.
-        """
-        if not machine.one_heap:
-            return False
-        held = streams * 2 * self.bytes(at_once) / MEMORY_SHARE
-        return freed_memory.keep(self._mesh, held, held)
-
-    def bytes(self, slots: int) -> int:
-        """Returns the bytes of the state of a number of lanes."""
-        state = self._programs.state_like(self._data, slots)
-        return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
-
-    def step_bytes(self, slots: int) -> int:
-        """Returns the bytes that `slots` lanes take on each device."""
-        state = self._programs.state_like(self._data, slots)
-        program = self._programs.advance.lower(state, self._data, np.int32(1))
-        return memory.step_bytes(program.compile().memory_analysis())
-
-    def _streams_that_fit(self, at_once: int) -> int:
-        """Returns how many streams fit into a CPU's memory; 0 where its size is not known.
-
-        Gradients and activations need about as much as the state of a stream.
-        """
-        return int(MEMORY_SHARE * (machine.memory() or 0) // (2 * self.bytes(at_once)))
 
 
 def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:

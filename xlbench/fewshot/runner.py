@@ -277,15 +277,15 @@ class Runner:
         # No more than there are buckets: how many lanes there are may change when a sweep grows.
         at_once = self._lanes_at_once(group, adapter, num_buckets)
         # Who says how many run at once means all of them.
-        budget = adapter.budget(group.shots)
-        streams = 1 if self._adapt.at_once else budget.streams(len(left), at_once)
+        streams = 1
+        if not self._adapt.at_once:
+            streams = adapter.streams(group.shots, len(left), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(left)} adaptations, {at_once * streams} at once'
         )
         said, scores, compiled = time.monotonic(), [], None
-        may_compile = following and budget.may_compile_beside(at_once, streams)
-        del budget  # And the data of this group with it, when the next one's is there.
+        may_compile = following and adapter.may_compile_beside(group.shots, at_once, streams)
         keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
         # An error does not go on before the streams have ended.
         with contextlib.closing(adapter.run(group.shots, left, at_once, keep, streams)) as adapted:
@@ -335,7 +335,7 @@ class Runner:
         """Reads how many lanes run at once from plan.json, or chooses and notes it there."""
         known = self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
-            chosen = self._adapt.at_once or adapter.budget(group.shots).lanes_at_once(most)
+            chosen = self._adapt.at_once or adapter.lanes_at_once(group.shots, most)
             self._at_once[group.name] = chosen
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
