@@ -109,7 +109,6 @@ def test_empty_and_missing_buckets_are_said_and_not_counted(tmp_path):
     assert 'NOT FINISHED, buckets to come: de K=1: 2.' in notes
     [line] = csv.DictReader(io.StringIO(tables.comma_separated([system])))
     assert (line['buckets'], line['empty']) == ('2', '2')
-    assert 'NOT FINISHED, buckets to come: de K=1: 2.' in tables.growth(system).notes
 
 
 def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
@@ -126,23 +125,6 @@ def test_of_several_seeds_the_one_with_most_buckets_counts(tmp_path):
     stats = system.groups[groups.Group('de', 1)]
     assert (stats.mean, stats.seed) == (55.0, 7)
     assert 'Seed 7.' in tables.scores(system).notes
-
-
-def test_growth_step_by_step(tmp_path):
-    rows = [
-        *(zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])),
-        *(*group('de', 2, [54.0, 58.0]), *group('de', 4, [50.0, 58.0])),
-        *(zero_shot('fr', 70.0), *group('fr', 1, [50.0])),  # One bucket has no spread.
-    ]
-    (system,) = systems(tmp_path, rows)
-    found = cells(tables.growth(system))
-    grows = [found['de', 'mean grows', f'K={step}'] for step in ('0 to 1', '1 to 2', '2 to 4')]
-    shrinks = [found['de', 'spread shrinks', f'K={step}'] for step in ('1 to 2', '2 to 4')]
-    assert (grows, shrinks) == (['yes', 'yes', 'no'], ['yes', 'no'])
-    assert found['fr', 'mean grows', 'K=0 to 1'] == 'no'
-    assert found['fr', 'spread shrinks', 'K=1 to 2'] == '-'
-    assert found['yes in', 'mean grows', 'K=0 to 1'] == '1 of 2'
-    assert found['yes in', 'spread shrinks', 'K=1 to 2'] == '1 of 1'
 
 
 def test_starts_and_methods_side_by_side(tmp_path):
@@ -241,7 +223,6 @@ def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
     assert [gains[f'{name}', 'K=1', 'gain'] for name in ('Latin script', 'other scripts')] == [
         '+15.00', '+2.00'
     ]  # fmt: skip
-    assert [row.name for row in tables.growth(system).rows] == ['de', 'ru', 'yes in']
     lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
     means = [line['mean'] for line in lines if (line['language'], line['shots']) == ('en', '0')]
     assert means == ['90.0']

@@ -254,7 +254,7 @@ def _headline(same: Sequence[System]) -> str:
 
 def _tables(same: Sequence[System]) -> list[Table]:
     """The tables of one task that need nothing but results, as means over sweeps."""
-    makers = (sweep_tables.scores, sweep_tables.growth, sweep_tables.starts, sweep_tables.methods)
+    makers = (sweep_tables.scores, sweep_tables.starts, sweep_tables.methods)
     made = [[make(system) for system in same] for make in makers]
     return [_mean(tables) for tables in made if not any(table.missing for table in tables)]
 

@@ -1,4 +1,4 @@
-"""What the gains of few-shot transfer go with: lexical overlap, and features of word order.
+"""Factors that gains of few-shot transfer go with: lexical overlap, and features of word order.
 
 Tables 3 and 14 of arXiv:2012.15682.
 

@@ -5,13 +5,11 @@ In place of a table that cannot be made, one line says why. Tables 3 and 14 are 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate
   scores       tables 2, 12 and 13: mean and standard deviation by language and shots K
-  growth       section 5.2: whether the mean grows with K, and the spread shrinks
   scripts      section 5.2: mean gains of languages in Latin script, and of the others
   starts       tables 4 and 11: adaptation of a model without source training
   methods      table 6: what is trained
 """
 
-import itertools
 import statistics
 from collections.abc import Iterable
 
@@ -34,7 +32,7 @@ _LATIN = 'latin'  # The script of the paper's source, English.
 
 def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
-    makers = (about, source, scores, growth, scripts, starts, methods)
+    makers = (about, source, scores, scripts, starts, methods)
     made = [make(system) for make in makers]
     return [*made, factors.table(system), factors.overlap_table(system)]
 
@@ -131,34 +129,6 @@ def scores(system: System) -> Table:
             columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, **system.way._asdict())
     return system.pivot(title, columns, notes, names)
-
-
-def growth(system: System) -> Table:
-    """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
-    title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
-    if not system.way_shots:
-        return Table(title, missing=groups.UNFINISHED)
-    columns = {}
-    steps = list(itertools.pairwise((0, *system.way_shots)))
-    # The sign that makes both a question of growth, and what grows.
-    for group, of, sign, name in (
-        ('mean grows', steps, 1, 'mean'),
-        ('spread shrinks', steps[1:], -1, 'deviation'),
-    ):
-        for step in of:
-            answers = []
-            for lang in system.languages:
-                stats = [system.stats(lang, k) for k in step]
-                low, high = (getattr(one, name) if one else None for one in stats)
-                known = None not in (low, high)
-                answers.append(('yes' if sign * high > sign * low else 'no') if known else '-')
-            count = f'{answers.count("yes")} of {len(answers) - answers.count("-")}'
-            columns[group, 'K={} to {}'.format(*step)] = [*map(groups.text, (*answers, count))]
-    notes = [
-        'The spread is the standard deviation over buckets, of the sample.',
-        *about_gaps(system, **system.way._asdict()),
-    ]
-    return system.pivot(title, columns, notes, (*system.languages, 'yes in'))
 
 
 def scripts(system: System) -> Table:
