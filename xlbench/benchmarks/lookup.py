@@ -3,25 +3,28 @@
 import importlib
 import pathlib
 from collections.abc import Iterator
-from typing import TypeVar
 
+from xlbench.benchmarks import recipe
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.system import errors
 
-Kind = TypeVar('Kind', Benchmark, Recipe)
+_FOLDER = pathlib.Path(__file__).parent
 
 
-def _declared(kind: type[Kind]) -> Iterator[Kind]:
-    """The values of a kind that the files beside this one declare, in the order of the files."""
-    for file in sorted(pathlib.Path(__file__).parent.glob('[a-z]*.py')):
+def _declared() -> Iterator[Benchmark]:
+    """The benchmarks that the files beside this one declare, in the order of the files."""
+    for file in sorted(_FOLDER.glob('[a-z]*.py')):
         if file.name != pathlib.Path(__file__).name:
             module = importlib.import_module(f'xlbench.benchmarks.{file.stem}')
-            yield from (value for value in vars(module).values() if isinstance(value, kind))
+            yield from (value for value in vars(module).values() if isinstance(value, Benchmark))
 
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared(Benchmark)}
-RECIPES: dict[str, Recipe] = {recipe.benchmark: recipe for recipe in _declared(Recipe)}
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared()}
+RECIPES: dict[str, Recipe] = {
+    path.stem: recipe.read(BENCHMARKS[path.stem])
+    for path in sorted((_FOLDER / 'recipes').glob('*.toml'))
+}
 
 
 def get(name: str) -> Benchmark:

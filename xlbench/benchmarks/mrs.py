@@ -1,17 +1,10 @@
 """MRS: replies to messages in ten languages (arXiv:2106.02017).
 
-Its tables take 21 experiments of a retriever and 20 of the generator: ten monolingual models, nine
-on machine-translated pairs, a zero-shot and a multilingual one. The monolingual English model is
-the zero-shot one, scored on English as well: 20 trainings. The paper has no zero-shot transfer of
-the generator.
-
-What its section 6 proposes without trying it is in two tables of ours: training on English pairs
-and translated ones, a generator's candidates ranked by the retriever or by the message that a reply
-suggests, diverse beams, and an adapter for each language.
+recipes/mrs.toml has what makes its tables, and two tables of ours of what its section 6 proposes
+without trying it.
 """
 
-from xlbench.benchmarks.paper import Key, Line, PaperTable, heads
-from xlbench.benchmarks.recipe import Command, Experiment, Model, Recipe, matrix, variant
+from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.replies import (
     RANKING_SCORES,
     REPLY_SCENARIOS,
@@ -114,99 +107,3 @@ MRS = ReplyBenchmark(
     'seem to have been swapped.',
     declare_tables=_tables,
 )  # fmt: skip
-
-# --------------------------------------------------------------------- what makes the tables
-
-_TRAINED = {
-    'mBERT': Model('mrs_retriever', 'mbert'),
-    'XLM-R': Model('mrs_retriever', 'xlmr', ('--config.model.num_layers=3',)),
-    'Unicoder-xDAE': Model(
-        'mrs_generator', 'unicoder', small='sample_unicoder',
-        note='Unicoder-xDAE needs models/unicoder_xdae; see docs/checkpoints.md.',
-    ),
-}  # fmt: skip
-_OTHERS = tuple(lang for lang in MRS.languages if lang != MRS.pivot)
-_SOURCES = {'mono': MRS.languages, 'mt': _OTHERS, 'mixed': _OTHERS}  # The others have all at once.
-_ENGLISH = {'scenario': 'mono', 'source': MRS.pivot}
-
-
-def _variants(model: str) -> list[dict[str, str]]:
-    """The keys of a model's experiments; two of the three also train on both kinds of pairs."""
-    settings = [*_settings(model), *(['mixed'] if model != 'XLM-R' else [])]
-    axes = ({'source': _SOURCES[s]} if s in _SOURCES else {} for s in settings)
-    return [key for s, of in zip(settings, axes, strict=True) for key in matrix(scenario=[s], **of)]
-
-
-def _name(model: str, key: Key) -> str:
-    return '-'.join((model, *key.values()))
-
-
-def _is_shared(model: str, key: Key) -> bool:
-    """Returns whether an experiment's results are those of the zero-shot run."""
-    return key == _ENGLISH and _MODELS[model] == 'retrieval'
-
-
-def _command(
-    model: str, key: Key, name: str = '', flags: tuple[str, ...] = (), more: str = ''
-) -> Command:
-    if key['scenario'] == 'zero_shot':  # In all languages, English too, the monolingual cell.
-        scored = (MRS.task_name(_MODELS[model], lang) for lang in MRS.languages)
-        flags = (f'--config.evals.test.tasks=({"".join(f"{task!r}," for task in scored)})',)
-    made = _TRAINED[model]
-    configs, sized = made.configs(variant(key) + more), {'sample': made.sample}
-    return Command(name or _name(model, key), configs=configs, flags=flags, sized=sized)
-
-
-def _experiment(model: str, key: Key) -> Experiment:
-    name, label, mixture = _name(model, key), SETTING_TITLES[key['scenario']], ''
-    run = name
-    if _is_shared(model, key):
-        run, mixture = f'{model}-zero_shot', MRS.scenario('mono', _MODELS[model], MRS.pivot).mixture
-    return Experiment(name, model, label, (run,), key | {'model': model}, mixture)
-
-
-_GENERATOR = 'Unicoder-xDAE'
-_MULTI, _REVERSE = f'{_GENERATOR}-multi', f'{_GENERATOR}-reverse'
-# What replaces the three best of a beam: name of the experiment -> flags of xlbench.evaluate.
-_RANKED = {
-    'rerank': ('--rerank={mBERT-multi}',),
-    'mmi': (f'--mmi_model={{{_REVERSE}}}',),  # It writes the message to a reply.
-    'diverse': ('--num_groups=3', '--diversity_penalty=1', '--num_return=3'),
-}
-
-
-def _further() -> tuple[list[Command], list[Experiment]]:
-    """The multilingual generator's candidates ranked in other ways, and adapters of languages."""
-    commands = [_command(_GENERATOR, {'scenario': 'multi'}, _REVERSE, more=',task=reverse')]
-    experiments = list[tuple[str, tuple[str, ...]]]()
-    before: tuple[str, ...] = ()
-    for way, flags in _RANKED.items():
-        # They write into one workdir, so that they wait for each other.
-        ranked = Command(
-            f'{_GENERATOR}-{way}', 'evaluate', folder=_MULTI, after=before,
-            flags=(f'--workdir={{{_MULTI}}}', '--num_beams=6', *flags),
-        )  # fmt: skip
-        commands.append(ranked)
-        experiments.append((way, (_MULTI, ranked.name)))
-        before = (ranked.name,)
-    start = (f'--config.init_from={{{_MULTI}}}',)
-    commands.append(_command(_GENERATOR, {'scenario': 'adapters'}, flags=start))
-    experiments.append(('adapters', (commands[-1].name,)))
-    return commands, [
-        Experiment(
-            of[-1], _GENERATOR, label, of, {'model': _GENERATOR, 'scenario': label}
-        )
-        for label, of in experiments
-    ]  # fmt: skip
-
-
-_COMMANDS, _EXPERIMENTS = _further()
-RECIPE = Recipe.of(
-    MRS,
-    [
-        *(_command(m, key) for m in _MODELS for key in _variants(m) if not _is_shared(m, key)),
-        *_COMMANDS,
-    ],
-    [*(_experiment(model, key) for model in _MODELS for key in _variants(model)), *_EXPERIMENTS],
-    notes={name: model.note for name, model in _TRAINED.items() if model.note},
-)

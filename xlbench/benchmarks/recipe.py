@@ -6,44 +6,28 @@ The flags of a command may hold placeholders, which are filled when all folders 
   {root}              the root of the data
   {runs}              the folder that the folders of all commands are in
   {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
+
+recipes/BENCHMARK.toml has those of a benchmark. An entry of `commands` has the fields of `Command`,
+with one `config`; an entry of `experiments` those of `Experiment`. A command with a `label` is an
+experiment, too, by the same name. An entry with `each` stands for a copy for each combination of
+the rows of these axes ('A+B' has the rows of both), in which $NAME is the row's word of that name.
+A row that is a text has it as the word that is named as the axis. [A|B] is A at the size `sample`
+and B at the size `paper`; an argument that becomes empty is left out.
 """
 
 import dataclasses
 import itertools
+import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+import string
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from xlbench.benchmarks.benchmark import Benchmark
 from xlbench.benchmarks.paper import Key, PaperTable
 
 SIZES = ('sample', 'paper')
-
-
-class Model(NamedTuple):
-    """The training of a paper's model here.
-
-    Attributes:
-      config: name of the config file.
-      paper: the size of that file which has the paper's settings.
-      sample: flags that tell it from another model of the same file where both are the sample's.
-      note: what has to be known of it, such as whose place it takes.
-      small: the size of that file which is a sample's.
-    """
-
-    config: str
-    paper: str
-    sample: tuple[str, ...] = ()
-    note: str = ''
-    small: str = 'sample'
-
-    def configs(self, variant: str) -> dict[str, str]:
-        """Returns each size's value of --config=. Example: mtg_mt5.py:large,scenario=multi."""
-        sizes = dict(zip(SIZES, (self.small, self.paper), strict=True))
-        return {
-            size: f'configs/{self.config}.py:{",".join(filter(None, (name, variant)))}'
-            for size, name in sizes.items()
-        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,16 +168,6 @@ def _agree(first: Key, second: Key) -> bool:
     return bool(shared) and all(first[name] == second[name] for name in shared)
 
 
-def matrix(**axes: Iterable[str]) -> list[dict[str, str]]:
-    """All combinations of values, as keys. Example: task=('sg', 'qg') -> task sg, then task qg."""
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-
-
-def variant(key: Key) -> str:
-    """A key as it stands behind a config's size. Example: 'scenario=mono,task=qg'."""
-    return ','.join(f'{name}={value}' for name, value in key.items())
-
-
 def slug(name: str) -> str:
     """A name as a part of a folder's name. Example: Google Trans. -> google_trans"""
     return re.sub('[^a-z0-9]+', '_', name.lower()).strip('_')
@@ -214,3 +188,78 @@ def _renamed(item, words: Sequence[tuple[str, str]]):
         named = {f.name: _renamed(getattr(item, f.name), words) for f in dataclasses.fields(item)}
         return type(item)(**named)
     return item
+
+
+# ------------------------------------------------------------------------------------- the files
+
+
+class _Text(string.Template):
+    idpattern = '[a-z]+'  # So that $task_en is $task and _en.
+
+
+_BY_SIZE = re.compile(r'\[([^][|]*)\|([^][|]*)\]')
+
+
+def read(benchmark: Benchmark) -> Recipe:
+    """The recipe of a benchmark, from its file in recipes/."""
+    path = pathlib.Path(__file__).with_name('recipes') / f'{benchmark.name}.toml'
+    given = tomllib.loads(path.read_text('utf-8'))
+    axes, shown, commands = given.pop('axes'), list[Experiment](), list[Command]()
+    for entry in given.pop('commands'):
+        for one in _copies(entry, axes):
+            about = {name: one.pop(name) for name in ('model', 'label', 'key', 'mixture')}
+            commands.append(_command(**one))
+            if about['label']:
+                name = one['name']
+                shown.append(Experiment(name=name, commands=(name,), **about))
+    for entry in given.pop('experiments', ()):
+        for one in _copies(entry, axes):
+            shown.append(Experiment(**one | {'label': one['label'] or one['name']}))
+    models = list(dict.fromkeys(one.model for one in shown))
+    shown.sort(key=lambda one: models.index(one.model))
+    return Recipe.of(benchmark, commands, shown, **given)
+
+
+def _copies(entry: dict[str, Any], axes: Mapping[str, Sequence]) -> Iterator[dict[str, Any]]:
+    """An entry for each combination of the rows of its axes."""
+    entry = {'model': '', 'label': '', 'key': {}, 'mixture': ''} | entry
+    rows = [
+        [row if isinstance(row, dict) else {axis: row} for name in names for row in axes[name]]
+        for axis in entry.pop('each', ())
+        for names in [axis.split('+')]
+    ]
+    for combined in itertools.product(*rows):
+        words = {name: word for row in combined for name, word in row.items()}
+        one = _filled(entry, words)
+        one['model'] = one['model'] or words.get('model', one['name'])
+        one['key'] = {'model': one['model'], **one['key']}
+        yield one
+
+
+def _filled(item: Any, words: Mapping[str, str]) -> Any:
+    """Puts words in the place of their names in all texts; lists become tuples, without ''."""
+    if isinstance(item, str):
+        while '$' in item:  # A word may have names of others in it.
+            item = _Text(item).substitute(words)
+        return item
+    if isinstance(item, list):
+        return tuple(filter(None, (_filled(part, words) for part in item)))
+    if isinstance(item, dict):
+        return {name: _filled(part, words) for name, part in item.items()}
+    return item
+
+
+def _command(*, config: str = '', flags: tuple[str, ...] = (), **more: Any) -> Command:
+    """A command of a file, each size with what is its own."""
+    by_size = [flag for flag in flags if _BY_SIZE.search(flag)]
+
+    def of(number: int, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(filter(None, (_BY_SIZE.sub(rf'\{number}', text) for text in texts)))
+
+    numbers = {size: number for number, size in enumerate(SIZES, 1)}
+    return Command(
+        configs={size: of(n, [config])[0] for size, n in numbers.items()} if config else {},
+        flags=tuple(flag for flag in flags if flag not in by_size),
+        sized={size: of(n, by_size) for size, n in numbers.items()},
+        **more,
+    )
