@@ -41,10 +41,9 @@ _VOCABULARY_PIECES = 3000
 _TAG = re.compile('\t.*\n?')
 
 _BLOCKS = texts.read('labels')
-_SLOTS = {*lexicon.SLOTS, 'price', 'did'}
 # Words with their tags; slots are filled with phrases of `lexicon.forms`.
 SENTENCES, ENTITIES, REORDERINGS, REVIEWS = (
-    _BLOCKS[name].by_language(lexicon.LANGUAGES, _SLOTS)
+    _BLOCKS[name].by_language()
     for name in ('sentences', 'entities', 'reorderings', 'reviews')
 )
 # Words of phrases that are neither of an open class nor the article that a phrase begins with.
@@ -58,14 +57,10 @@ _FRENCH_BEFORE_NOUNS = ('vieille', 'petit', 'gros', 'longue', 'grand')
 _ONE_WORD = {'name': 'PROPN', 'name2': 'PROPN', 'town': 'PROPN', 'number': 'NUM', 'price': 'NUM'}
 _NAMED = {'name': 'B-PER', 'name2': 'B-PER', 'town': 'B-LOC'}
 
-PREMISES, VERBS = (
-    _BLOCKS[name].wordings(lexicon.LANGUAGES, _SLOTS) for name in ('premises', 'verbs')
-)
+PREMISES, VERBS = (_BLOCKS[name].wordings() for name in ('premises', 'verbs'))
 # Of each label, wordings that take it up from the object or from the town.
-HYPOTHESES = {label: _BLOCKS[label].wordings(lexicon.LANGUAGES, _SLOTS) for label in LABELS}
-TOPICS = {
-    topic: _BLOCKS[topic].wordings(lexicon.LANGUAGES, _SLOTS) for topic in labelled.LABELS['mldoc']
-}
+HYPOTHESES = {label: _BLOCKS[label].wordings() for label in LABELS}
+TOPICS = {topic: _BLOCKS[topic].wordings() for topic in labelled.LABELS['mldoc']}
 _CATEGORIES = ('home', 'toy', 'garden')
 
 Example = dict[str, tuple[str, ...]]  # By language: the words and tags, or the columns of a line.

@@ -15,13 +15,10 @@ LANGUAGES = ('en', 'de', 'fr', 'es')
 _BLOCKS = texts.read('lexicon')
 WOMEN, MEN, TOWNS = (_BLOCKS[name].words() for name in ('women', 'men', 'towns'))
 NAMES = (*WOMEN, *MEN)
-# German: gender, stem of the adjective, noun. French, Spanish: gender, phrase.
-OBJECTS = _BLOCKS['objects'].table('.+', r'[mfn] \S+ \S+', '[mf] .+', '[mf] .+')
-JOBS = _BLOCKS['jobs'].table('[^,]+(, [^,]+)?', *['[^,]+, [^,]+'] * 3)
-THINGS = _BLOCKS['things'].table(r'\S+', r'\S+', r'\S+', r'[mf] \S+')
-ANIMALS, TIMES, WEATHER, NUMBERS = (
-    _BLOCKS[name].table('.+', '.+', '.+', '.+')
-    for name in ('animals', 'times', 'weather', 'numbers')
+# Of objects, German: gender, stem of the adjective, noun. French, Spanish: gender, phrase.
+OBJECTS, JOBS, THINGS, ANIMALS, TIMES, WEATHER, NUMBERS = (
+    _BLOCKS[name].table()
+    for name in ('objects', 'jobs', 'things', 'animals', 'times', 'weather', 'numbers')
 )
 
 _VOWELS = 'aeiouyéèêâîôœ'
@@ -135,10 +132,6 @@ def forms(lang: str, meanings: dict[str, int]) -> dict[str, str]:
     filled['to_the_job'] = to_job.replace('a el ', 'al ')
     filled['the_job2'], _ = job_forms(lang, meanings['job2'], bool(meanings['woman2']))
     return filled
-
-
-# The slots of every template; a module adds those that it fills itself.
-SLOTS = frozenset(forms('en', sample(random.Random(0))))
 
 
 def sentence(template: str, filled: dict[str, str]) -> str:

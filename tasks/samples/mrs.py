@@ -84,18 +84,9 @@ class Frame:
 
 def _frames() -> dict[str, Frame]:
     frames: dict[str, Frame] = {}
-    known = {f'{name}{number}' for name in PHRASES for number in ('', '2')}
     for header, block in texts.read('frames').items():
         name, _, says = header.partition(' = ')
-        if says and says not in frames:
-            block.error(block.line, f'has the replies of {says}, which is no block above')
-        rows = block.by_language(LANGUAGES, known)
-        if len(rows['en']) != (1 if says else 2) or (not says and len(rows['en'][1]) != 2):
-            block.error(
-                block.line,
-                'needs a row of messages in each language, and a row of the short and the long '
-                'reply; [NAME = OTHER] needs the messages alone',
-            )
+        rows = block.by_language()
         messages = {lang: of_lang[0] for lang, of_lang in rows.items()}
         replies = (
             frames[says].replies if says else {lang: of_lang[1] for lang, of_lang in rows.items()}
@@ -105,8 +96,7 @@ def _frames() -> dict[str, Frame]:
     return frames
 
 
-_BLOCKS = texts.read('phrases')
-PHRASES = {name: block.wordings(LANGUAGES, _BLOCKS) for name, block in _BLOCKS.items()}
+PHRASES = {name: block.wordings() for name, block in texts.read('phrases').items()}
 FRAME = _frames()
 
 

@@ -51,27 +51,19 @@ Example = dict[str, tuple[str, str]]  # By language: source, target.
 Wordings = Mapping[str, texts.Cells]  # By language, those of one sentence.
 
 _STORIES, _TITLES, _QUESTIONS = map(texts.read, ('stories', 'titles', 'questions'))
-_SLOTS = {*lexicon.SLOTS, 'did'}
 OPENINGS, HELPERS, OTHERS, SCENES = (
-    _STORIES[name].wordings(lexicon.LANGUAGES, _SLOTS)
-    for name in ('openings', 'helpers', 'others', 'scenes')
+    _STORIES[name].wordings() for name in ('openings', 'helpers', 'others', 'scenes')
 )
-ENDINGS = _STORIES['events'].by_language(lexicon.LANGUAGES, _SLOTS)  # Rows of (did, ending).
-LEADS, PRICES, CROWDS = (
-    _TITLES[name].wordings(lexicon.LANGUAGES, _SLOTS) for name in ('leads', 'price', 'crowds')
-)
-# Rows of (did, title); titles of some languages have an article where others have none.
-TITLES = _TITLES['events'].by_language(lexicon.LANGUAGES, _SLOTS, alike=False)
+ENDINGS = _STORIES['events'].by_language()  # Rows of (did, ending).
+LEADS, PRICES, CROWDS = (_TITLES[name].wordings() for name in ('leads', 'price', 'crowds'))
+TITLES = _TITLES['events'].by_language()  # Rows of (did, title).
 
 ROLES = ('who', 'what', 'where', 'when', 'how_many')
-_SLOTS |= {'do', 'did_plural', 'of_things', 'pronoun', 'how_many', 'what'}
-FACTS = _QUESTIONS['facts'].wordings(lexicon.LANGUAGES, _SLOTS)
-QUESTIONS = {
-    role: _QUESTIONS[role].wordings(lexicon.LANGUAGES, _SLOTS, alike=False) for role in ROLES
-}
-VERBS = _QUESTIONS['verbs'].table('.+, .+', '.+', '.+, .+', '.+')
+FACTS = _QUESTIONS['facts'].wordings()
+QUESTIONS = {role: _QUESTIONS[role].wordings() for role in ROLES}
+VERBS = _QUESTIONS['verbs'].table()
 ANSWERS = {'who': '{name}', 'what': '{a_object}', 'when': '{time}', 'how_many': '{number}'}
-PLACE = _QUESTIONS['place'].wordings(lexicon.LANGUAGES, _SLOTS)  # The answer to where.
+PLACE = _QUESTIONS['place'].wordings()  # The answer to where.
 
 
 def story(rng: random.Random) -> Example:

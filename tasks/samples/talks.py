@@ -24,13 +24,12 @@ from xlbench.tasks.samples import texts
 
 LANGUAGES = ('en', 'de', 'zh')
 
-_CHINESE = '[一-鿿]+'
 _BLOCKS = texts.read('talks')
-NAMES = _BLOCKS['names'].table('[A-Z][a-z]+', _CHINESE)
+NAMES = _BLOCKS['names'].table()
 _CHINESE_NAME = re.compile('|'.join(name for _, name in NAMES))
 # The meanings that fill a slot: rows of (en, de, zh).
 TABLES = {
-    slot: _BLOCKS[name].table('.+', '.+', _CHINESE)
+    slot: _BLOCKS[name].table()
     for slot, name in {
         'plan': 'plans',
         'job': 'jobs',
@@ -40,15 +39,14 @@ TABLES = {
         'measure': 'measures',
     }.items()
 }
-_SLOTS = {*TABLES, 'name', 'names', 'other'}
 # A piece of a wording, and who does what in it; see the text file.
-ACTIONS = _BLOCKS['actions'].table('.+', '.+', '.+', '.+')
+ACTIONS = _BLOCKS['actions'].table()
 _SAID = ('greetings', 'joining', 'chatter', 'asking', 'accepting', 'refusing', 'replacing',
          'calling', 'volunteering', 'suggesting', 'agreeing', 'objecting', 'welcomes', 'questions',
          'supporting', 'opposing', 'turning', 'ends', 'announcing')  # fmt: skip
-UTTERANCES = {name: _BLOCKS[name].wordings(('en',), _SLOTS)['en'] for name in _SAID}
+UTTERANCES = {name: _BLOCKS[name].wordings()['en'] for name in _SAID}
 _TOLD = ('planning', 'doing', 'standing_in', 'meeting', 'talking', 'sides', 'outcome', 'lists')
-SENTENCES = {name: _BLOCKS[name].wordings(LANGUAGES, _SLOTS) for name in _TOLD}
+SENTENCES = {name: _BLOCKS[name].wordings() for name in _TOLD}
 
 _DONE = ('job', 'duty', 'measure')
 _OBJECT = re.compile(r' (?=(?:the|an?|bed)\b)')
