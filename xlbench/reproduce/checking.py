@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -20,9 +19,7 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import SEPARATOR, Row
 from xlbench.metrics import specs
 from xlbench.reporting import printed, results
-from xlbench.reporting.page import document
 from xlbench.reporting.results import Result
-from xlbench.reporting.tables import Cell, Column, Row as BoardRow, Table
 from xlbench.reproduce import beside, bundles
 from xlbench.reproduce.bundles import Contents
 from xlbench.system import errors, files, untrusted
@@ -47,35 +44,14 @@ class Check(NamedTuple):
         return printable(f'{_WORDS[self.agrees]}: {self.text}', 400)
 
 
-@dataclasses.dataclass(frozen=True)
-class Checked:
-    """The findings of a check.
-
-    Attributes:
-      manifest: of the bundle; None if it cannot be read.
-      lines: in the order of the check.
-      scores: our own, of each run: 'RUN TASK' -> (name of its main score, value).
-    """
-
-    manifest: Contents | None
-    lines: Sequence[Check]
-    scores: Mapping[str, tuple[str, float]]
-
-    @property
-    def agrees(self) -> bool:
-        """Says whether nothing differs."""
-        return not any(line.agrees is False for line in self.lines)
-
-
-def check(path: str) -> Checked:
+def check(path: str) -> list[Check]:
     """Checks a stranger's file; what is wrong with it is a line, too."""
-    scores: dict[str, tuple[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         try:
             manifest = bundles.unpack(path, folder)
         except UserError as error:
-            return Checked(None, [Check(False, str(error).replace(name, path))], {})
+            return [Check(False, str(error).replace(name, path))]
         lines: list[Check] = []
         try:
             lines += _hashes(folder, manifest)
@@ -85,16 +61,13 @@ def check(path: str) -> Checked:
                 is_sweep = (place / 'results.jsonl').is_file()
                 if is_sweep:
                     _keep_inside(place)
-                lines += (_sweep if is_sweep else _run)(place, scores)
+                lines += (_sweep if is_sweep else _run)(place)
             lines += [] if runs else [Check(False, 'there are no runs')]
             lines += _table(folder, manifest)
         except (UserError, LookupError, TypeError, ValueError, AttributeError) as error:
             said = str(error) if isinstance(error, UserError) else errors.located(error)
             lines.append(Check(False, f'the check ended: {said.replace(name, path)}'))
-        lines.append(_code(manifest))
-    shown = {run for of in manifest.experiments.values() for run in of.runs}
-    of_shown = {key: of for key, of in scores.items() if key.partition(' ')[0] in shown}
-    return Checked(manifest, lines, of_shown)
+        return [*lines, _code(manifest)]
 
 
 def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
@@ -129,18 +102,13 @@ def _named(changed: Sequence[str]) -> str:
 # ---------------------------------------------------------------------------------------- runs
 
 
-def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
+def _run(folder: pathlib.Path) -> Iterator[Check]:
     run = results.read_run(folder)
     yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
     for step, of_step in run.evaluations.items():
         for result in of_step.values():
             place = f'{folder.name}, step {step}, {result.task}, {result.split}'
-            again, lines = _scored_again(result, place)
-            yield from lines
-            if step == max(run.evaluations) and result.split == 'test':
-                name = result.main_score
-                if name in again:
-                    scores[f'{folder.name} {result.task}'] = name, again[name]
+            yield from _scored_again(result, place)
 
 
 def _data(info: Mapping[str, Json]) -> str:
@@ -149,24 +117,28 @@ def _data(info: Mapping[str, Json]) -> str:
     return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
 
 
-def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
-    """The scores of a result, from its predictions; and what agrees."""
+def _scored_again(result: Result, place: str) -> Iterator[Check]:
+    """Scores a result again, from its predictions, and says what agrees."""
     path = untrusted.file(result.folder, 'predictions.jsonl')
     used, left_out = list[Json](), list[Json]()
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
-    said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
+    for spec in left_out:
+        yield Check(None, f'{place}: {shortened(spec.get("metric"))}, not here')
     if path is None or not used:
-        return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
+        yield Check(None, f'{place}: no predictions or metrics that can be used here')
+        return
     with untrusted.open_regular(path) as file:
         lines = [files.parse_json(line, dict, path.name) for line in file]
     try:
         texts = list(map(results.texts, lines))
     except KeyError:
-        return {}, [*said, Check(None, f'{place}: its predictions are no texts')]
+        yield Check(None, f'{place}: its predictions are no texts')
+        return
     suite = metrics.Suite(result.task, used)
     if missing := suite.missing():
-        return {}, [*said, Check(None, f'{place}: {missing[0]}')]
+        yield Check(None, f'{place}: {missing[0]}')
+        return
     several = any('references' in line for line in lines)
     targets = [
         line.get('references', [line['target']]) if several else line['target'] for line in lines
@@ -174,21 +146,19 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Ch
     again, rows = suite.score(targets, texts)
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     if len(lines) != result.num_examples:
-        said.append(
-            Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
-        )
+        yield Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
     for label, signature in suite.signatures(counts).items():
         if (written := result.signatures.get(label)) != signature:
-            said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
+            yield Check(False, f'{place}: signature of {label}: {written}; here {signature}')
     for name, value in again.items():
         before = result.scores.get(name)
         agrees = before is not None and abs(before - value) <= _CLOSE
         shown = 'no number' if before is None else f'{before:.4f}'
         here = '' if agrees else f'; here {value:.4f}'
-        said.append(Check(agrees, f'{place}: {name} {shown}{here}'))
-    others = [name for name in result.scores if name not in again]
-    said += [Check(None, f'{place}: {", ".join(others)}: the model gives them')] if others else []
-    return again, [*said, *_examples(place, lines, rows)]
+        yield Check(agrees, f'{place}: {name} {shown}{here}')
+    if others := [name for name in result.scores if name not in again]:
+        yield Check(None, f'{place}: {", ".join(others)}: the model gives them')
+    yield from _examples(place, lines, rows)
 
 
 def _needs_more(spec: Json) -> bool:
@@ -229,23 +199,20 @@ def _keep_inside(folder: pathlib.Path) -> None:
     files.write(folder / 'config.json', json.dumps(about))
 
 
-def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
+def _sweep(folder: pathlib.Path) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
     sweep = Sweep.read(folder)
-    rows, checked, by_task = sweep.rows, 0, dict[str, list[float]]()
+    rows, checked = sweep.rows, 0
     for row in rows:
         if row.score is None:
             continue
         value = _of_labels(sweep, row)
-        by_task.setdefault(row.task, []).append(value)
         if abs(value - row.score) > _CLOSE:
             where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
             yield Check(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
         else:
             checked += 1
     yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
-    for task, values in by_task.items():
-        scores[f'{folder.name} {task}'] = topics.main_score(task), statistics.fmean(values)
 
 
 def _of_labels(sweep: Sweep, row: Row) -> float:
@@ -294,56 +261,3 @@ def _code(manifest: Contents) -> Check:
         return Check(True, f'code {here["hash"][:12]}')
     version = shortened(there.get('version'))
     return Check(None, f'code of version {version}, which is not the code here')
-
-
-# --------------------------------------------------------------------------------------- board
-
-MARK = 'xlbench leaderboard: made by python -m xlbench.reproduce, may be overwritten'
-_HEADS = ('main score', 'runs and tasks', 'differences found', 'agree', 'not checked', 'check')
-
-
-def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> None:
-    """Writes a leaderboard: one page that loads nothing, a row for each bundle with its check.
-
-    Args:
-      path: of the page.
-      names: of the files.
-      checked: what their checks found.
-    """
-    groups: dict[str, list[BoardRow]] = {}
-    leads: dict[str, dict[str, None]] = {}
-    for name, one in zip(names, checked, strict=True):
-        about, file = one.manifest, pathlib.Path(name).name
-        title, system = 'Not read', file
-        if about is not None:
-            title = f'{about.benchmark}, table {about.table}, size {about.size}'
-            system = f'{", ".join(about.systems)} ({file})'
-            leads.setdefault(title, {}).update(dict.fromkeys(s for s, _ in one.scores.values()))
-        groups.setdefault(title, []).append(_row(system, one))
-    columns = tuple(Column('', head) for head in _HEADS)
-    sections = []
-    for title, rows in sorted(groups.items()):
-        scores = ', '.join(leads.get(title, ())) or 'no score'
-        rows.sort(key=lambda row: -(row.cells[0].value or 0))
-        table = Table(
-            'Systems', columns, tuple(rows), 'system',
-            (f'Main score: the mean over runs and tasks of {scores}, from 0 to 100, computed here '
-             'from the predictions of the bundle.',),
-        )  # fmt: skip
-        said = f'{len(rows)} bundle{"s" if len(rows) > 1 else ""}, each scored again'
-        sections.append((title, said, table))
-    text = document.of_tables('Leaderboard', sections, MARK, 'xlbench.reproduce --board')
-    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, text)
-
-
-def _row(system: str, one: Checked) -> BoardRow:
-    values = [value for _, value in one.scores.values()]
-    counts = [sum(line.agrees is kind for line in one.lines) for kind in (False, True, None)]
-    first = next((str(line) for line in one.lines if line.agrees is False), 'agrees')
-    cells = (
-        Cell(statistics.fmean(values)) if values else Cell(),
-        *(Cell(float(count), decimals=0) for count in (len(values), *counts)),
-        Cell(text=first),
-    )
-    return BoardRow(system, 'run', cells)
