@@ -155,7 +155,7 @@ class Benchmark:
         table a score, with a row a system and a column a language.
       decimals: of the scores in tables.
       paper_tasks: tasks with the same texts as one that the paper has scores of -> that one.
-      declare_tables: declares the tables and figures of the paper, which are `paper_tables`.
+      declare_tables: declares the `paper_tables`, where they are not those of papers/NAME.toml.
       paper_note: what has to be said where scores of the paper are shown.
       paper_gaps: what has to be said of scenarios that the paper has no scores of, by (name,
         whether it is narrowed to a source, whether to a target).
@@ -193,7 +193,7 @@ class Benchmark:
     @functools.cached_property
     def paper_tables(self) -> tuple[PaperTable, ...]:
         """The tables and figures of the paper, tables first, in its order."""
-        return self.declare_tables(self) if self.declare_tables else ()
+        return self.declare_tables(self) if self.declare_tables else paper.tables(self.name)
 
     @functools.cached_property
     def _printed_systems(self) -> set[tuple[str | None, str | None]]:

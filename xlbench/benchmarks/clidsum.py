@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Scenario
-from xlbench.benchmarks.paper import Head, Line, PaperTable, heads
 from xlbench.benchmarks.parallel import PairBenchmark
 from xlbench.system import errors
 
@@ -189,99 +188,6 @@ _TITLES = {
 }
 _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
-# --------------------------------------------------------------------- the paper's tables
-
-CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # Also the folders' names.
-INTERVIEWS = 'xmediasum40k'
-_TARGETS = {'de': 'En⇒De', 'zh': 'En⇒Zh'}
-TRANSLATORS = ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
-SUMMARISERS = ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
-# The rows of table 3: way, labels, model, scenario.
-_SYSTEMS = (
-    *((SUM_TRANS, (a, b), f'{a} + {b}', 'cross') for a in SUMMARISERS for b in TRANSLATORS),
-    *((TRANS_SUM, (a, 'mBART'), f'{a} + mBART', 'cross') for a in TRANSLATORS),
-    (END_TO_END, ('mBART', ''), 'mBART', 'cross'),
-    (END_TO_END, ('+DA †', ''), 'mBART + DA', 'semi'),
-    (END_TO_END, ('mDialBART (our) †', ''), 'mDialBART', 'semi'),
-    (END_TO_END, ('+DA †', ''), 'mDialBART + DA', 'semi'),
-)
-_JUDGED = {
-    'BART(D_ALL)+Google': 'BART(D_ALL) + Google Trans.', 'Google+mBART': 'Google Trans. + mBART',
-    'mBART': 'mBART', 'mDialBART': 'mDialBART',
-}  # fmt: skip
-
-
-def _in_targets(task: str, corpus: str = '') -> tuple[Head, ...]:
-    names, key = {'R1 / R2 / R-L / B-S': 'rouge_1 / rouge_2 / rouge_l / bertscore'}, {'task': task}
-    paths = {lang: f'{corpus} {label}'.strip() for lang, label in _TARGETS.items()}
-    return tuple(h for to, path in paths.items() for h in heads(names, path, **key, target=to))
-
-
-def _ablations(number: int, title: str, counts: Collection[int]) -> PaperTable:
-    """Tables 5 and 7: combinations of pre-training tasks, by their number."""
-    chosen = [words for count in counts for words in itertools.combinations(PARTS, count)]
-    rows = []
-    for place, label in enumerate(map(pretraining_label, chosen), 1):
-        model = 'mBART' + label.replace('+', ' + ') if label.startswith('+') else label
-        names = (label.replace('+', 'w/ '),) if number == 5 else (str(place), label)
-        scenario = 'cross' if label == NO_PRETRAINING else 'semi'
-        rows.append(Line(names, {'model': model, 'scenario': scenario}))
-    return PaperTable(
-        f'table {number}', title, 'page', 'clidsum', ('#', 'Model')[number == 5 :], tuple(rows),
-        _in_targets(INTERVIEWS), {'source': 'en'},
-    )  # fmt: skip
-
-
-def _tables(benchmark: SummaryBenchmark) -> tuple[PaperTable, ...]:
-    kappas = list(paper.printed_rows('clidsum_human')[-1].values())[1:]
-    counted = 'python -m xlbench.data statistics counts the data that is there'
-    figures = ('An example', 'Pre-training', 'Fine-tuning', 'Summaries')
-    return (
-        PaperTable('table 1', 'Sizes and lengths of the data', instead=counted),
-        PaperTable('table 2', 'Turns and speakers', instead=counted),
-        PaperTable(
-            'table 3', 'All systems', 'page', 'clidsum', ('#', '', ''),
-            tuple(
-                Line((str(n), *names), {'model': model, 'scenario': scenario}, f'{way} Methods')
-                for n, (way, names, model, scenario) in enumerate(_SYSTEMS, 1)
-            ),
-            tuple(h for task, corpus in CORPORA.items() for h in _in_targets(task, corpus)),
-            {'source': 'en'},
-            ('†: trained on the pairs of the semi-supervised setting, too.',),
-        ),
-        PaperTable(
-            'table 4', 'Translators on newstest2020 of WMT20', '', 'translation', ('Methods',),
-            tuple(Line((name,), {'model': name}) for name in TRANSLATORS),
-            tuple(
-                head
-                for lang, label in _TARGETS.items()
-                for head in heads({'BLEU ↑': 'bleu', 'TER ↓': 'ter'}, label, target=lang)
-            ),
-            {'scenario': 'cross', 'task': 'wmt20', 'source': 'en'},
-            ('↑: higher is better; ↓: lower is better.',),
-        ),
-        _ablations(5, 'Each task of pre-training alone, XMediaSum40k', (0, 1, 4)),
-        PaperTable(
-            'table 6', 'Human judgement by best-worst scaling, XMediaSum40k (En⇒Zh)', '',
-            'clidsum_human', ('Model',),
-            tuple(Line((label,), {'model': model}) for label, model in _JUDGED.items()),
-            heads({'Gram.': 'grammaticality', 'Info.': 'informativeness', 'Conci.': 'conciseness'}),
-            notes=(f"Fleiss' kappa of the judges, in the order of the columns: "
-                   f'{", ".join(kappas)}.',),
-            is_judged=True,
-            instead='people judge the texts: python -m xlbench.annotate make NAME=RUN NAME=RUN ... '
-            f'--tasks=clidsum_{INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
-            'pages, python -m xlbench.annotate score reads them, and this command with '
-            '--ratings=FILE sets the table; NAME is a system of the table, such as mDialBART',
-        ),
-        _ablations(7, 'Every combination of tasks of pre-training, XMediaSum40k', range(5)),
-        *(
-            PaperTable(f'figure {number}', title, instead='illustration, not reproducible')
-            for number, title in enumerate(figures, 1)
-        ),
-    )  # fmt: skip
-
-
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
     tasks=tuple(f'{corpus}{kind}' for corpus, kind in _TASKS),
@@ -293,11 +199,10 @@ CLIDSUM = SummaryBenchmark(
     metrics={'bertscore': 'bertscore_clidsum'},
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
     arxiv='2202.05599',
-    paper_models=tuple(model for _, _, model, _ in _SYSTEMS),
+    paper_models=paper.tables('clidsum')[2].values('model'),
     paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599; summariser + '
     'translator summarises first, translator + summariser translates first.',
-    paper_tasks={f'{corpus}summarize': corpus for corpus in CORPORA},
-    declare_tables=_tables,
+    paper_tasks={f'{corpus}summarize': corpus for corpus in ('xsamsum', 'xmediasum40k')},
     split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
     pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},
     added={

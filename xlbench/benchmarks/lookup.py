@@ -1,8 +1,9 @@
 """Looks up benchmarks, tasks and mixtures by their names."""
 
+import functools
 import importlib
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xlbench.benchmarks import recipe
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
@@ -21,10 +22,28 @@ def _declared() -> Iterator[Benchmark]:
 
 
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared()}
-RECIPES: dict[str, Recipe] = {
-    path.stem: recipe.read(BENCHMARKS[path.stem])
-    for path in sorted((_FOLDER / 'recipes').glob('*.toml'))
-}
+
+
+class _Recipes(Mapping[str, Recipe]):
+    """By name; each is read when somebody asks for it, which most programs do not."""
+
+    def __init__(self):
+        self._read = functools.cache(lambda name: recipe.read(BENCHMARKS[name]))
+        self._names = sorted(path.stem for path in (_FOLDER / 'papers').glob('*.toml'))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> Recipe:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+
+RECIPES = _Recipes()
 
 
 def get(name: str) -> Benchmark:

@@ -1,76 +1,13 @@
 """MRS: replies to messages in ten languages (arXiv:2106.02017).
-
-recipes/mrs.toml has what makes its tables, and two tables of ours of what its section 6 proposes
-without trying it.
 """
 
-from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.replies import (
     RANKING_SCORES,
     REPLY_SCENARIOS,
     REPLY_SCORES,
-    SETTING_TITLES,
     TASKS,
     ReplyBenchmark,
 )
-
-_MODELS = {'mBERT': 'retrieval', 'XLM-R': 'retrieval', 'Unicoder-xDAE': 'generation'}
-_FURTHER = ('rerank', 'mmi', 'diverse', 'adapters')  # Ways of our own to choose replies.
-
-
-def _tables(benchmark: ReplyBenchmark) -> tuple[PaperTable, ...]:
-    """The paper's tables and figures; it does not number table 5, which is in its appendix A."""
-
-    def replies(number: int, title: str, model: str, dist: str) -> PaperTable:
-        names = {'ROUGE': 'mrs_rouge', f'{dist}1': 'dist_1', f'{dist}2': 'dist_2'}
-        columns = (h for s in _settings(model) for h in heads(names, SETTING_TITLES[s], scenario=s))
-        return PaperTable(
-            f'table {number}', title, 'by_language', 'mrs', ('',),
-            tuple(Line((lang,), {'source': lang, 'target': lang}) for lang in benchmark.languages),
-            tuple(columns), {'task': _MODELS[model], 'model': model}, leading_zero=False,
-            models=(model,),
-        )  # fmt: skip
-
-    def of_ours(name: str, title: str, model: str, *settings: str) -> PaperTable:
-        where = tuple({'model': model, 'scenario': setting} for setting in settings)
-        return PaperTable(f'table section6-{name}', title, where=where, variants=True)
-
-    both = tuple(
-        {'model': model, 'scenario': 'mono', 'source': benchmark.pivot, 'task': _MODELS[model]}
-        for model in ('Unicoder-xDAE', 'mBERT')
-    )
-    illustration = 'illustration, not reproducible'
-    return (
-        PaperTable(
-            'table 1', 'Sizes of the data',
-            instead='python -m xlbench.data statistics counts the data that is there',
-        ),
-        PaperTable('table 2', 'Replies of both models to a few messages', 'replies', where=both),
-        replies(3, 'Retrieval with mBERT', 'mBERT', 'Dist-'),
-        replies(4, 'Generation', 'Unicoder-xDAE', 'Dist'),
-        replies(5, 'Retrieval with XLM-R', 'XLM-R', 'Dist-'),
-        of_ours(
-            'retrieval', 'English pairs, translated pairs, and both, mBERT', 'mBERT',
-            'zero_shot', 'mt', 'mixed',
-        ),
-        of_ours(
-            'generation',
-            'Translated pairs, and English ones with them; ranked candidates, adapters',
-            'Unicoder-xDAE', 'mt', 'mixed', 'multi', *_FURTHER,
-        ),
-        PaperTable('figure 1', 'An example', instead=illustration),
-        PaperTable(
-            'figure 2', 'Generation and retrieval in English (without the judgement of people)',
-            'preference', where=both, shown=REPLY_SCORES,
-        ),
-    )  # fmt: skip
-
-
-def _settings(model: str) -> list[str]:
-    """The settings that the paper has of a model."""
-    is_retriever = _MODELS[model] == 'retrieval'
-    return [s for s in ('mono', 'zero_shot', 'mt', 'multi') if is_retriever or s != 'zero_shot']
-
 
 MRS = ReplyBenchmark(
     name='mrs',
@@ -83,7 +20,7 @@ MRS = ReplyBenchmark(
     arxiv='2106.02017',
     multi=('en', 'es', 'de', 'pt', 'fr'),
     scenario_names=REPLY_SCENARIOS,
-    paper_models=tuple(_MODELS),
+    paper_models=('mBERT', 'XLM-R', 'Unicoder-xDAE'),
     fractions=REPLY_SCORES,
     paper_checkpoints={'mBERT': 'bert-base-multilingual-cased', 'XLM-R': 'xlm-roberta-base'},
     # Table 1 of the paper, columns Examples and Response Set; section 3.2 for what is translated.
@@ -105,5 +42,4 @@ MRS = ReplyBenchmark(
     'its rouge package and leaves undefined what dist_1 and dist_2 divide by. For Japanese alone '
     'dist_1 is near or above dist_2 (mBERT but for Monolingual, Unicoder-xDAE in MT): two columns '
     'seem to have been swapped.',
-    declare_tables=_tables,
 )  # fmt: skip

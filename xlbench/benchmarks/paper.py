@@ -2,18 +2,33 @@
 
 A `PaperTable` says which rows and columns a table has, in the paper's words and order, what stands
 in its cells, and what makes it from runs. The printed numbers are in the CSVs of paper_scores/.
+
+papers/BENCHMARK.toml declares those of a benchmark. An entry of `tables` has the fields of
+`PaperTable`, a row those of `Line` and a column those of `Head`; a column with `scores` stands for
+one for each, by its printed name, and a column that is a text for those of that name in `columns`.
+A label # is the number of the row. Texts that several tables have as `instead` are in a table of
+that name.
+
+An entry with `each` stands for a copy for each combination of the rows of these axes ('A+B' has the
+rows of both), in which $NAME is the row's word of that name, and $NAME in capitals the word in
+capitals. A row that is a text has it as the word that is named as the axis. What makes the tables
+is in the same file: see `recipe`.
 """
 
 import csv
 import dataclasses
 import functools
+import itertools
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import string
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 Key = dict[str, str]
 _FOLDER = pathlib.Path(__file__).with_name('paper_scores')
+_PAPERS = _FOLDER.with_name('papers')
 _NAME = re.compile(r'[A-Za-z]\w*|\b\d\b')  # Of a score in the `score` of a key.
 RATING = 'fitted_rating'  # Our score in the place of MTG's ensemble metric.
 OUR_NAMES = {'ensemble': RATING}  # The paper's name of a score -> ours.
@@ -170,6 +185,97 @@ class PaperTable:
         """The text that the paper prints, for `cells`."""
         names = tuple(sorted(key.keys() & printed_rows(self.printed)[0].keys()))
         return _index(self.printed, names).get(tuple(map(key.get, names)), {}).get(score) or None
+
+
+# ------------------------------------------------------------------------------------- the files
+
+Axes = Mapping[str, Sequence[str | dict[str, str]]]
+
+
+@functools.cache
+def declared(benchmark: str) -> dict[str, Any]:
+    """The content of the file of a benchmark's paper; empty if it has none."""
+    path = _PAPERS / f'{benchmark}.toml'
+    return tomllib.loads(path.read_text('utf-8')) if path.is_file() else {}
+
+
+def tables(benchmark: str, **more: Sequence[str | dict[str, str]]) -> tuple[PaperTable, ...]:
+    """The tables that the file of a benchmark declares, but those without any row.
+
+    None without such a file.
+
+    Args:
+      benchmark: name of the file.
+      **more: further axes, or others in place of the file's.
+    """
+    given = declared(benchmark)
+    axes = given.get('axes', {}) | more
+    entries = [one for entry in given.get('tables', ()) for one, _ in copies(entry, axes)]
+    made = ((entry, _table(entry, given, axes)) for entry in entries)
+    return tuple(table for entry, table in made if table.rows or 'rows' not in entry)
+
+
+def _table(entry: dict[str, Any], given: Mapping[str, Any], axes: Axes) -> PaperTable:
+    lines = [one for row in entry.get('rows', ()) for one, _ in copies({'labels': ()} | row, axes)]
+    for number, line in enumerate(lines, 1):
+        line['labels'] = tuple(str(number) if x == '#' else x for x in line['labels'])
+    columns = [
+        one
+        for column in entry.get('columns', ())
+        for each in (given['columns'][column] if isinstance(column, str) else [column])
+        for one, _ in copies(each, axes)
+    ]
+    instead = entry.get('instead', '')
+    entry = entry | {
+        'rows': tuple(Line(**line) for line in lines),
+        'columns': tuple(head for column in columns for head in _heads(**column)),
+        'instead': given.get('instead', {}).get(instead, instead),
+    }
+    return PaperTable(**entry)
+
+
+def _heads(
+    *, path: tuple[str, ...] = (), key: Key | None = None, scores: Mapping[str, str] | None = None
+) -> tuple[Head, ...]:
+    return heads(scores, *path, **(key or {})) if scores else (Head(path, key or {}),)
+
+
+class _Text(string.Template):
+    idpattern = '[a-z]+'  # So that $task_en is $task and _en.
+
+
+def copies(entry: Mapping[str, Any], axes: Axes) -> Iterator[tuple[dict[str, Any], Key]]:
+    """An entry for each combination of the rows of its axes, with the words of these rows."""
+    rows = [
+        [
+            row if isinstance(row, dict) else {name: row}
+            for name in axis.split('+')
+            for row in axes[name]
+        ]
+        for axis in entry.get('each', ())
+    ]
+    left = {name: value for name, value in entry.items() if name != 'each'}
+    for combined in itertools.product(*rows):
+        words = {name: word for row in combined for name, word in row.items()}
+        words |= {name.upper(): word.upper() for name, word in words.items()}
+        yield _filled(left, words), words
+
+
+def _filled(item: Any, words: Key) -> Any:
+    """Puts words in the place of their names in all texts; lists become tuples."""
+    if isinstance(item, str):
+        before = ''
+        while item != before:  # A word may have names of others in it.
+            before, item = item, _Text(item).safe_substitute(words)
+        return item
+    if isinstance(item, list | tuple):
+        return tuple(_filled(part, words) for part in item)
+    if isinstance(item, dict):
+        return {name: _filled(part, words) for name, part in item.items()}
+    return item
+
+
+# -------------------------------------------------------------------------------- printed numbers
 
 
 @functools.cache

@@ -7,23 +7,18 @@ The flags of a command may hold placeholders, which are filled when all folders 
   {runs}              the folder that the folders of all commands are in
   {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
 
-recipes/BENCHMARK.toml has those of a benchmark. An entry of `commands` has the fields of `Command`,
+papers/BENCHMARK.toml has those of a benchmark. An entry of `commands` has the fields of `Command`,
 with one `config`; an entry of `experiments` those of `Experiment`. A command with a `label` is an
-experiment, too, by the same name. An entry with `each` stands for a copy for each combination of
-the rows of these axes ('A+B' has the rows of both), in which $NAME is the row's word of that name.
-A row that is a text has it as the word that is named as the axis. [A|B] is A at the size `sample`
-and B at the size `paper`; an argument that becomes empty is left out.
+experiment, too, by the same name. `each` is as in `paper`. [A|B] is A at the size `sample` and B at
+the size `paper`; an argument that becomes empty is left out.
 """
 
 import dataclasses
-import itertools
-import pathlib
 import re
-import string
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Benchmark
 from xlbench.benchmarks.paper import Key, PaperTable
 
@@ -192,61 +187,35 @@ def _renamed(item, words: Sequence[tuple[str, str]]):
 
 # ------------------------------------------------------------------------------------- the files
 
-
-class _Text(string.Template):
-    idpattern = '[a-z]+'  # So that $task_en is $task and _en.
-
-
 _BY_SIZE = re.compile(r'\[([^][|]*)\|([^][|]*)\]')
+_SHOWN = {'model': '', 'label': '', 'key': {}, 'mixture': ''}  # Of an experiment, if not given.
 
 
 def read(benchmark: Benchmark) -> Recipe:
-    """The recipe of a benchmark, from its file in recipes/."""
-    path = pathlib.Path(__file__).with_name('recipes') / f'{benchmark.name}.toml'
-    given = tomllib.loads(path.read_text('utf-8'))
-    axes, shown, commands = given.pop('axes'), list[Experiment](), list[Command]()
-    for entry in given.pop('commands'):
-        for one in _copies(entry, axes):
-            about = {name: one.pop(name) for name in ('model', 'label', 'key', 'mixture')}
+    """The recipe of a benchmark, from the file of its paper."""
+    given = paper.declared(benchmark.name)
+    axes, shown, commands = given['axes'], list[Experiment](), list[Command]()
+    for entry in given['commands']:
+        for one, words in paper.copies(_SHOWN | entry, axes):
+            about = {name: one.pop(name) for name in _SHOWN}
             commands.append(_command(**one))
             if about['label']:
                 name = one['name']
-                shown.append(Experiment(name=name, commands=(name,), **about))
-    for entry in given.pop('experiments', ()):
-        for one in _copies(entry, axes):
-            shown.append(Experiment(**one | {'label': one['label'] or one['name']}))
+                shown.append(_experiment(words, name=name, commands=(name,), **about))
+    for entry in given.get('experiments', ()):
+        shown += [_experiment(words, **one) for one, words in paper.copies(_SHOWN | entry, axes)]
     models = list(dict.fromkeys(one.model for one in shown))
     shown.sort(key=lambda one: models.index(one.model))
-    return Recipe.of(benchmark, commands, shown, **given)
+    more = {name: given[name] for name in ('engines', 'notes', 'stand_ins') if name in given}
+    return Recipe.of(benchmark, commands, shown, **more)
 
 
-def _copies(entry: dict[str, Any], axes: Mapping[str, Sequence]) -> Iterator[dict[str, Any]]:
-    """An entry for each combination of the rows of its axes."""
-    entry = {'model': '', 'label': '', 'key': {}, 'mixture': ''} | entry
-    rows = [
-        [row if isinstance(row, dict) else {axis: row} for name in names for row in axes[name]]
-        for axis in entry.pop('each', ())
-        for names in [axis.split('+')]
-    ]
-    for combined in itertools.product(*rows):
-        words = {name: word for row in combined for name, word in row.items()}
-        one = _filled(entry, words)
-        one['model'] = one['model'] or words.get('model', one['name'])
-        one['key'] = {'model': one['model'], **one['key']}
-        yield one
-
-
-def _filled(item: Any, words: Mapping[str, str]) -> Any:
-    """Puts words in the place of their names in all texts; lists become tuples, without ''."""
-    if isinstance(item, str):
-        while '$' in item:  # A word may have names of others in it.
-            item = _Text(item).substitute(words)
-        return item
-    if isinstance(item, list):
-        return tuple(filter(None, (_filled(part, words) for part in item)))
-    if isinstance(item, dict):
-        return {name: _filled(part, words) for name, part in item.items()}
-    return item
+def _experiment(
+    words: Key, *, name: str, model: str, label: str, key: Key, **more: Any
+) -> Experiment:
+    """An experiment of a file: its model is by default the word of that name, or itself."""
+    model = model or words.get('model', name)
+    return Experiment(name, model, label or name, key={'model': model, **key}, **more)
 
 
 def _command(*, config: str = '', flags: tuple[str, ...] = (), **more: Any) -> Command:
@@ -259,7 +228,7 @@ def _command(*, config: str = '', flags: tuple[str, ...] = (), **more: Any) -> C
     numbers = {size: number for number, size in enumerate(SIZES, 1)}
     return Command(
         configs={size: of(n, [config])[0] for size, n in numbers.items()} if config else {},
-        flags=tuple(flag for flag in flags if flag not in by_size),
+        flags=tuple(flag for flag in flags if flag and flag not in by_size),
         sized={size: of(n, by_size) for size, n in numbers.items()},
         **more,
     )
