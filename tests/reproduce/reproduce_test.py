@@ -16,7 +16,7 @@ import yaml
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.__main__ import PROGRAMS
-from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES
+from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES, recipe as recipe_lib
 from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
@@ -179,7 +179,7 @@ def test_one_engine_fills_every_row_without_one_under_its_own_name(size, lacking
     reproduce.main(flags)
     assert 'nllb' not in capsys.readouterr().out
     replaced = ['OPUS-MT', 'Google Trans.'][-lacking // 7 :]
-    recipe = CLIDSUM.with_stand_in(replaced, 'NLLB')
+    recipe = recipe_lib.read(benchmarks.CLIDSUM, replaced, 'NLLB')
     rows = table_of(recipe, 'table 3').experiments
     assert len(rows) == 25 - lacking + 7 and 'BART + NLLB' in rows and 'NLLB + mBART' in rows
     settings = Settings('R', size, engines={'NLLB': 'file:nllb.{lang}.tsv'})

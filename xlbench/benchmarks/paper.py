@@ -159,21 +159,12 @@ class PaperTable:
         text = _NAME.sub(lambda name: values[name[0]] or '-', key['score'])
         return text if self.leading_zero else re.sub(r'\b0\.', '.', text)
 
-    def with_stand_in(self, replaced: Sequence[str], name: str) -> 'PaperTable':
-        """A table in which one translator has the rows of others, under its own name.
-
-        Args:
-          replaced: the paper's translators; of their rows that become equal, the first stays.
-          name: the translator that stands in for them.
-        """
-        rows: dict[tuple[object, ...], Line] = {}
+    def renamed(self, change: Callable[[str], str]) -> 'PaperTable':
+        """The table with other names of systems; of rows that become equal, the first stays."""
+        rows: dict[str, Line] = {}
         for row in self.rows:
-            model, labels = row.key.get('model', ''), row.labels
-            for one in replaced:
-                model = model.replace(one, name)
-                labels = tuple(label.replace(one, name) for label in labels)
-            key = {**row.key, **({'model': model} if model else {})}
-            rows.setdefault(tuple(key.values()), Line(labels, key, row.section))
+            line = Line(mapped(row.labels, change), mapped(row.key, change), row.section)
+            rows.setdefault(str(line.key), line)
         return dataclasses.replace(self, rows=tuple(rows.values()))
 
     def decimals(self, score: str) -> int:
@@ -258,20 +249,24 @@ def copies(entry: Mapping[str, Any], axes: Axes) -> Iterator[tuple[dict[str, Any
     for combined in itertools.product(*rows):
         words = {name: word for row in combined for name, word in row.items()}
         words |= {name.upper(): word.upper() for name, word in words.items()}
-        yield _filled(left, words), words
+        yield mapped(left, functools.partial(_filled, words=words)), words
 
 
-def _filled(item: Any, words: Key) -> Any:
-    """Puts words in the place of their names in all texts; lists become tuples."""
+def _filled(text: str, words: Key) -> str:
+    before = ''
+    while text != before:  # A word may have names of others in it.
+        before, text = text, _Text(text).safe_substitute(words)
+    return text
+
+
+def mapped(item: Any, change: Callable[[str], str]) -> Any:
+    """Changes all texts of nested lists, which become tuples, and dictionaries."""
     if isinstance(item, str):
-        before = ''
-        while item != before:  # A word may have names of others in it.
-            before, item = item, _Text(item).safe_substitute(words)
-        return item
+        return change(item)
     if isinstance(item, list | tuple):
-        return tuple(_filled(part, words) for part in item)
+        return tuple(mapped(part, change) for part in item)
     if isinstance(item, dict):
-        return {name: _filled(part, words) for name, part in item.items()}
+        return {change(name): mapped(part, change) for name, part in item.items()}
     return item
 
 

@@ -14,6 +14,7 @@ the size `paper`; an argument that becomes empty is left out.
 """
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -110,9 +111,10 @@ class Recipe:
         benchmark: Benchmark,
         commands: Iterable[Command],
         experiments: Iterable[Experiment],
+        tables: Iterable[PaperTable] | None = None,
         **more: Mapping,
     ) -> 'Recipe':
-        """The recipe of a paper's tables.
+        """The recipe of a paper's tables, by default those of a benchmark.
 
         A table shows the experiments whose keys agree with that of a cell: they share entries, and
         have equal values there.
@@ -125,37 +127,11 @@ class Recipe:
             keys = [dict(cell) for cell in cells]
             return tuple(n for n, one in named.items() if any(_agree(one.key, k) for k in keys))
 
-        tables = (
+        whole = tuple(
             dataclasses.replace(table, experiments=table.experiments or shown(table))
-            for table in benchmark.paper_tables
+            for table in (benchmark.paper_tables if tables is None else tables)
         )
-        return cls(benchmark.name, {c.name: c for c in commands}, named, tuple(tables), **more)
-
-    def with_stand_in(self, replaced: Sequence[str], name: str) -> 'Recipe':
-        """Puts one translator in the place of others, under its own name.
-
-        Rows and commands that differ in these translators alone become one.
-
-        Args:
-          replaced: names of translators of the recipe.
-          name: the translator that replaces them.
-        """
-        words = [(old(one), old(name)) for one in replaced for old in (str, slug)]
-        tables = tuple(
-            dataclasses.replace(
-                table.with_stand_in(replaced, name), experiments=_renamed(table.experiments, words)
-            )
-            for table in self.tables
-        )
-        recipe = dataclasses.replace(
-            self,
-            tables=tables,
-            commands=_renamed(self.commands, words),
-            experiments=_renamed(self.experiments, words),
-            engines=_renamed(self.engines, words),
-        )
-        whom = ', '.join(self.stand_ins.get(one, one) for one in replaced)
-        return dataclasses.replace(recipe, stand_ins={**recipe.stand_ins, name: whom})
+        return cls(benchmark.name, {c.name: c for c in commands}, named, whole, **more)
 
 
 def _agree(first: Key, second: Key) -> bool:
@@ -168,32 +144,32 @@ def slug(name: str) -> str:
     return re.sub('[^a-z0-9]+', '_', name.lower()).strip('_')
 
 
-def _renamed(item, words: Sequence[tuple[str, str]]):
-    """Replaces words in all strings of an item, which may be nested; equal ones become one."""
-    if isinstance(item, str):
-        for old, new in words:
-            item = item.replace(old, new)
-        return item
-    if isinstance(item, tuple):
-        parts = [_renamed(part, words) for part in item]
-        return tuple(part for place, part in enumerate(parts) if part not in parts[:place])
-    if isinstance(item, Mapping):
-        return {_renamed(key, words): _renamed(value, words) for key, value in item.items()}
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        named = {f.name: _renamed(getattr(item, f.name), words) for f in dataclasses.fields(item)}
-        return type(item)(**named)
-    return item
-
-
 # ------------------------------------------------------------------------------------- the files
 
 _BY_SIZE = re.compile(r'\[([^][|]*)\|([^][|]*)\]')
 _SHOWN = {'model': '', 'label': '', 'key': {}, 'mixture': ''}  # Of an experiment, if not given.
 
 
-def read(benchmark: Benchmark) -> Recipe:
-    """The recipe of a benchmark, from the file of its paper."""
-    given = paper.declared(benchmark.name)
+def read(benchmark: Benchmark, replaced: Sequence[str] = (), stand_in: str = '') -> Recipe:
+    """The recipe of a benchmark, from the file of its paper.
+
+    Args:
+      benchmark: whose paper it is.
+      replaced: its translators whose place another one takes; rows and commands that differ in
+        these alone become one.
+      stand_in: name of the other one.
+    """
+    given, tables = paper.declared(benchmark.name), benchmark.paper_tables
+    stand_ins = given.get('stand_ins', {})
+    if replaced:
+        names = [(form(one), form(stand_in)) for one in replaced for form in (str, slug)]
+
+        def renamed(text: str) -> str:
+            return functools.reduce(lambda text, pair: text.replace(*pair), names, text)
+
+        whom = ', '.join(stand_ins.get(one, one) for one in replaced)
+        given, stand_ins = paper.mapped(given, renamed), {**stand_ins, stand_in: whom}
+        tables = tuple(table.renamed(renamed) for table in tables)
     axes, shown, commands = given['axes'], list[Experiment](), list[Command]()
     for entry in given['commands']:
         for one, words in paper.copies(_SHOWN | entry, axes):
@@ -206,8 +182,8 @@ def read(benchmark: Benchmark) -> Recipe:
         shown += [_experiment(words, **one) for one, words in paper.copies(_SHOWN | entry, axes)]
     models = list(dict.fromkeys(one.model for one in shown))
     shown.sort(key=lambda one: models.index(one.model))
-    more = {name: given[name] for name in ('engines', 'notes', 'stand_ins') if name in given}
-    return Recipe.of(benchmark, commands, shown, **more)
+    more = {name: given.get(name, {}) for name in ('engines', 'notes')}
+    return Recipe.of(benchmark, commands, shown, tables, stand_ins=stand_ins, **more)
 
 
 def _experiment(

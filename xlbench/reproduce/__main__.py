@@ -43,7 +43,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from xlbench.benchmarks import BENCHMARKS, RECIPES
+from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.reporting import printed
@@ -289,7 +289,8 @@ def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recip
         )
     if any(slug(others[0]) in slug(name) for name in recipe.experiments):
         raise UserError(f'--engine={others[0]} has the name of another system; choose a new name')
-    return recipe.with_stand_in(lacking, others[0]), engines
+    stood_in = recipe_lib.read(BENCHMARKS[recipe.benchmark], lacking, others[0])
+    return stood_in, engines
 
 
 def _rated(path: str) -> tuple[ratings.RatedText, ...]:
