@@ -19,24 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from xlbench import config as config_lib
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
-NAME, FORMAT = 'bundle.json', 1
+NAME, FORMAT = 'bundle.json', 2
 _ENDINGS = ('.json', '.jsonl', '.md', '.csv', '.npy')  # Nothing that is run.
 _PLAIN = re.compile(r'(?!\.)[\w .,+@=()-]{1,200}')  # A part of the name of a member.
 _PRIVATE = ('cwd', 'argv')  # Of a config.json: the machine's folders.
 _MEMBERS, _DEPTH, _BLOCK = 50_000, 8, 1 << 20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, NotImplementedError)
-
-
-class Hashes(msgspec.Struct):
-    """SHA-256 of a whole member, and of its keys or lines, by which a change is named."""
-
-    whole: str
-    parts: dict[str, str] = {}
 
 
 class ExperimentRuns(msgspec.Struct):
@@ -51,7 +43,7 @@ class Contents(msgspec.Struct, kw_only=True):
     """The content of bundle.json.
 
     Attributes:
-      format: 1.
+      format: 2.
       benchmark: whose table.
       table: its number.
       size: 'sample' or 'paper'.
@@ -59,7 +51,7 @@ class Contents(msgspec.Struct, kw_only=True):
       cost: the line of what they took.
       code: 'version', and 'hash' of the source; see `code`.
       experiments: of the systems, by name.
-      hashes: of all other members.
+      hashes: SHA-256 of all other members.
     """
 
     format: int
@@ -70,7 +62,7 @@ class Contents(msgspec.Struct, kw_only=True):
     cost: str
     code: dict[str, str]
     experiments: dict[str, ExperimentRuns]
-    hashes: dict[str, Hashes] = {}
+    hashes: dict[str, str] = {}
 
 
 def code() -> dict[str, str]:
@@ -107,7 +99,7 @@ def write(
             # Without a date: the same results give the same bytes.
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
             if name != NAME:
-                manifest.hashes[name] = hashes(name, data)
+                manifest.hashes[name] = sha(data)
 
         for name, text in texts.items():
             put(name, text.encode())
@@ -129,21 +121,8 @@ def _of_run(folder: pathlib.Path) -> Iterator[tuple[str, bytes]]:
         yield 'results.jsonl', (folder / 'results.jsonl').read_bytes()
 
 
-def hashes(name: str, data: bytes) -> Hashes:
-    """The hashes of a member: of a .json by its keys, of a .jsonl by its lines' ids."""
-    parts: dict[str, bytes] = {}
-    if name.endswith('.json'):
-        value = files.parse_json(data, dict, name)
-        for key, leaf in config_lib.leaves(value):
-            parts[key] = json.dumps(leaf, sort_keys=True, default=str).encode()
-    elif name.endswith('.jsonl'):
-        for number, line in enumerate(data.splitlines()):
-            row = files.parse_json(line, dict, f'{name}:{number + 1}')
-            parts[str(row.get('id', number))] = line
-    return Hashes(_sha(data), {key: _sha(part)[:16] for key, part in parts.items()})
-
-
-def _sha(data: bytes) -> str:
+def sha(data: bytes) -> str:
+    """The SHA-256 of a member."""
     return hashlib.sha256(data).hexdigest()
 
 
