@@ -16,20 +16,28 @@ from xlbench.reproduce.steps import Step
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 
-KINDS = ('slurm', 'jobset')
+KINDS = {'slurm': ('slurm.sbatch', 'sbatch'), 'jobset': ('gke_jobset.yaml', 'yaml')}
 _LAUNCH = pathlib.Path(xlbench.__file__).resolve().parents[1] / 'launch'
 _NAME_LENGTH = 25  # Of a JobSet; see launch/gke_jobset.yaml.
 
+# Of a level of either kind, and its steps.
 _SLURM = """\
 #!/usr/bin/env bash
-# {title}: {what}.
+# {title}.
 {directives}
 #SBATCH --array=0-{last}
 case $SLURM_ARRAY_TASK_ID in
-{cases}
+{steps}
 esac
 export XLBENCH_MODULE
 source {launcher}
+"""
+_JOBSET = """\
+# {title}. Apply a level when the JobSets of the one before are complete:
+#   envsubst '$IMAGE $NODES $DEVICE $DEVICES $VOLUME $RESTARTS' < {path} | kubectl apply -f -
+# launch/gke_jobset.yaml says what the variables are. At the end, this prints the table:
+#   {again}
+{steps}
 """
 _SUBMIT = """\
 #!/usr/bin/env bash
@@ -40,6 +48,10 @@ after=()
 {lines}
 printf '%s\\n' 'when they are finished, this prints the table:' {again}
 """
+# A step whose needs have failed says so itself; the others go on.
+_ARRAY = """\
+job=$(sbatch --parsable "${{after[@]}}" "$@" {path})
+after=(--dependency="afterany:$job")"""
 
 
 def levels(steps: Sequence[Step]) -> list[list[Step]]:
@@ -75,84 +87,49 @@ def write(
     """
     if not steps:
         raise UserError(f'all runs for {title} are finished; leave out --launch to print it')
-    written = (str(folder), again, *(text for step in steps for text in step.arguments))
-    for text in written:
+    for text in (str(folder), again, *(text for step in steps for text in step.arguments)):
         if not text.isprintable():
             raise UserError(f'--launch cannot write {errors.shortened(text)}: remove line breaks')
-    folder.mkdir(parents=True, exist_ok=True)
-    make = {'slurm': _slurm, 'jobset': _jobset}[kind]
-    return make(levels(steps), folder, title, again)
-
-
-def _launcher(name: str) -> pathlib.Path:
-    path = _LAUNCH / name
-    if not path.is_file():
+    name, ending = KINDS[kind]
+    launcher, by_level = _LAUNCH / name, levels(steps)
+    if not launcher.is_file():
         raise UserError(
-            f'{path} does not exist: the launch scripts are in a clone of the project, but not in '
-            'a wheel; run this from a clone'
+            f'{launcher} does not exist: the launch scripts are in a clone of the project, but not '
+            'in a wheel; run this from a clone'
         )
-    return path
-
-
-def _slurm(
-    by_level: Sequence[Sequence[Step]], folder: pathlib.Path, title: str, again: str
-) -> list[pathlib.Path]:
-    launcher = _launcher('slurm.sbatch')
-    text = launcher.read_text(encoding='utf-8')
-    directives = '\n'.join(re.findall(r'^#SBATCH .*$', text, re.M))
-    paths, lines = [], []
-    for level, steps in enumerate(by_level, 1):
-        cases = [
-            f'{number}) # {step.name}\n'
-            f'  XLBENCH_MODULE={step.module}\n'
-            f'  set -- {shlex.join(step.arguments)} ;;'
-            for number, step in enumerate(steps)
-        ]
-        path = folder / f'level-{level}.sbatch'
-        files.write(
-            path,
-            _SLURM.format(
-                title=title, what=f'level {level} of {len(by_level)}', directives=directives,
-                last=len(steps) - 1, cases='\n'.join(cases), launcher=shlex.quote(str(launcher)),
-            ),
-        )  # fmt: skip
-        paths.append(path)
-        # A step whose needs have failed says so itself; the others go on.
-        lines.append(f'job=$(sbatch --parsable "${{after[@]}}" "$@" {shlex.quote(str(path))})')
-        lines.append('after=(--dependency="afterany:$job")')
-    submit = folder / 'submit.sh'
-    count = sum(map(len, by_level))
-    files.write(
-        submit,
-        _SUBMIT.format(
-            title=title, count=count, levels=len(by_level), lines='\n'.join(lines),
-            again=shlex.quote(again),
-        ),
-    )
-    submit.chmod(0o755)
-    return [*paths, submit]
-
-
-def _jobset(
-    by_level: Sequence[Sequence[Step]], folder: pathlib.Path, title: str, again: str
-) -> list[pathlib.Path]:
-    template = _launcher('gke_jobset.yaml').read_text(encoding='utf-8')
-    body = '\n'.join(line for line in template.splitlines() if not line.startswith('#'))
-    variables = "'$IMAGE $NODES $DEVICE $DEVICES $VOLUME $RESTARTS'"
+    folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for level, steps in enumerate(by_level, 1):
-        path = folder / f'level-{level}.yaml'
-        head = (
-            f'# {title}: level {level} of {len(by_level)}. Apply a level when the JobSets of the '
-            'one before are complete:\n'
-            f'#   envsubst {variables} < {path} | kubectl apply -f -\n'
-            '# launch/gke_jobset.yaml says what the variables are. At the end, this prints the '
-            f'table:\n#   {again}\n'
-        )
-        documents = [f'# {step.name}\n{_filled(body, step)}' for step in steps]
-        files.write(path, head + '\n---\n'.join(documents) + '\n')
-        paths.append(path)
+    for number, of_level in enumerate(by_level, 1):
+        paths.append(folder / f'level-{number}.{ending}')
+        about = {'title': f'{title}: level {number} of {len(by_level)}', 'path': paths[-1]}
+        text = launcher.read_text(encoding='utf-8')
+        made = (_array if kind == 'slurm' else _jobsets)(of_level, text)
+        form = _SLURM if kind == 'slurm' else _JOBSET
+        quoted = shlex.quote(str(launcher))
+        files.write(paths[-1], form.format(**about, **made, launcher=quoted, again=again))
+    if kind == 'slurm':
+        lines = '\n'.join(_ARRAY.format(path=shlex.quote(str(path))) for path in paths)
+        about = {'title': title, 'count': len(steps), 'levels': len(by_level), 'lines': lines}
+        paths.append(folder / 'submit.sh')
+        files.write(paths[-1], _SUBMIT.format(**about, again=shlex.quote(again)))
+        paths[-1].chmod(0o755)
     return paths
+
+
+def _array(steps: Sequence[Step], launcher: str) -> dict[str, str | int]:
+    cases = (
+        f'{number}) # {step.name}\n'
+        f'  XLBENCH_MODULE={step.module}\n'
+        f'  set -- {shlex.join(step.arguments)} ;;'
+        for number, step in enumerate(steps)
+    )
+    directives = '\n'.join(re.findall(r'^#SBATCH .*$', launcher, re.M))
+    return {'steps': '\n'.join(cases), 'directives': directives, 'last': len(steps) - 1}
+
+
+def _jobsets(steps: Sequence[Step], launcher: str) -> dict[str, str]:
+    body = '\n'.join(line for line in launcher.splitlines() if not line.startswith('#'))
+    return {'steps': '\n---\n'.join(f'# {step.name}\n{_filled(body, step)}' for step in steps)}
 
 
 def _filled(body: str, step: Step) -> str:
