@@ -5,9 +5,9 @@ Reads the same form as tasks/mtg.py, below mtg2/ (another pattern: XLBENCH_MTG2_
   mtg2/summ/zh/train.src    a document
   mtg2/summ/zh/train.trg    its summary
 
-A folder mtg2/TASK/LANG/ with test.src makes a task and a language; xlbench/benchmarks/mtg.py looks
-for them below XLBENCH_DATA, by default below data. Without any, the names are those of all that was
-published: sg, qg, tg and summ in en, de, fr, es and zh.
+A folder mtg2/TASK/LANG/ with test.src makes one of the four tasks, and a language;
+xlbench/benchmarks/mtg.py looks for them below XLBENCH_DATA, by default below data. Without any, the
+names are those of all that was published: sg, qg, tg and summ in en, de, fr, es and zh.
 """
 
 from xlbench.benchmarks import MTG2

@@ -18,15 +18,12 @@ TFDS stores examples in the order of a hash of their keys. These are the numbers
 by which they get the order of the official files back.
 """
 
-import dataclasses
 import importlib.resources.abc
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import conllu
@@ -36,21 +33,15 @@ from xlbench.system.command_line import CommandLine, flag
 
 INFO = 'dataset_info.json'
 _VERSION = '1.0.0'  # Of both data sets.
+_Info = dict[str, Any]  # What is read of INFO is its `splits`, each with a name.
 
 
-@dataclasses.dataclass(frozen=True)
-class Hosted:
-    """The place of one split of a task in TFDS.
+class Hosted(NamedTuple):
+    """The place of one split of a task in TFDS."""
 
-    Attributes:
-      name: dataset and configuration.
-      split: its name there.
-      first: the key of the first sentence.
-    """
-
-    name: str
+    name: str  # Dataset and configuration.
     split: str
-    first: int
+    first: int  # The key of the first sentence.
 
 
 # Task -> dataset and configuration, and the key of the first sentence.
@@ -135,17 +126,7 @@ def _splits(folder: str) -> set[str]:
     path = os.path.join(folder, INFO)
     if not os.path.isfile(path):
         return set()
-    return {split.name for split in files_lib.read_json(path, _Info).splits}
-
-
-class _Split(msgspec.Struct):
-    name: str
-
-
-class _Info(msgspec.Struct):
-    """Fields that are read of a dataset_info.json."""
-
-    splits: list[_Split]
+    return {split['name'] for split in files_lib.read_json(path, _Info)['splits']}
 
 
 def _words(task: str, hosted: Hosted, folder: str) -> Iterator[Record | BadRecord | LeftOut]:

@@ -91,27 +91,12 @@ class Sample:
             # From here until the end the corpus is incomplete, and the list says so.
             if complete.pop(self.name, None):
                 _describe(root, complete)
-            _replace(folder, functools.partial(self.fill, seed=seed))
+            shutil.rmtree(folder, ignore_errors=True)
+            with locks.atomic_folder(folder) as new:
+                self.fill(str(new), seed)
+                write_text(os.path.join(new, _MARK), '')
         files.write(os.path.join(root, self.vocabulary), self.train(folder))
         _describe(root, complete | {self.name: about})
-
-
-def _replace(folder: str, fill: Callable[[str], None]) -> None:
-    """Puts a new folder in the place of an old one in a moment."""
-    root, name = os.path.split(folder)
-    temporary = os.path.join(root, f'.{name}.tmp')
-    shutil.rmtree(temporary, ignore_errors=True)  # What a process that was killed left here.
-    try:
-        new = os.path.join(temporary, 'new')
-        os.makedirs(new)
-        fill(new)
-        write_text(os.path.join(new, _MARK), '')
-        if os.path.exists(folder):
-            os.rename(folder, os.path.join(temporary, 'old'))
-        os.rename(new, folder)
-        files.sync_folder(root)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _corpora(root: str) -> dict[str, About]:

@@ -226,7 +226,7 @@ def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):
         if sample.write(str(tmp_path)):
             written.append(name)
 
-    (tmp_path / '.a.tmp' / 'new').mkdir(parents=True)  # Of a process that was killed.
+    (tmp_path / '.a.new.tmp').mkdir()  # Of a process that was killed.
     threads = [threading.Thread(target=write, args=(name,)) for name in 'aabbcc']
     for thread in threads:
         thread.start()

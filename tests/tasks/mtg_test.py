@@ -140,8 +140,8 @@ def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monk
     more = there('mtg2/summ/zh', 'mtg2/summ/en', 'mtg2/summ/no_language')
     assert more == (('summ',), ('en', 'zh'))
     # Languages are those that all tasks have.
-    assert there('mtg2/own/zh', 'mtg2/own/de', 'mtg2/qg/zh') == (('qg', 'summ', 'own'), ('zh',))
-    assert versions.version_2(str(tmp_path)).scenario('multi', 'own').train == ('mtg2_own_zh_zh',)
+    assert there('mtg2/tg/zh', 'mtg2/tg/de', 'mtg2/qg/zh') == (('qg', 'tg', 'summ'), ('zh',))
+    assert versions.version_2(str(tmp_path)).scenario('multi', 'tg').train == ('mtg2_tg_zh_zh',)
     monkeypatch.setenv('XLBENCH_MTG2_FILES', 'x/{lang}/{task}.{lang}.{split}.{side}')
     (tmp_path / 'x' / 'ja').mkdir(parents=True)
     (tmp_path / 'x' / 'ja' / 'qg.ja.test.src').write_text('')

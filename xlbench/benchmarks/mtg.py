@@ -1,14 +1,11 @@
 """MTG: story endings, questions and titles in four languages (arXiv:2108.07140).
 
 Version 2 of the data adds Chinese and summaries. Its tasks and languages are those that the data
-root has files of, so that a part of it, or more of the same form, is a benchmark as well; its tasks
+root has files of, so that a part of it, or further languages, make a benchmark as well. Its tasks
 are called mtg2_qg_en_zh and so on.
 """
 
-import glob
 import os
-import re
-from collections.abc import Collection
 
 from xlbench.benchmarks import languages, paper
 from xlbench.benchmarks.paper import PaperTable
@@ -75,49 +72,34 @@ def version_2(root: str) -> ParallelBenchmark:
     Args:
       root: the data root.
     """
-    tasks, langs = _there(root, file_pattern('mtg2'))
+    known = (*_LANGUAGES, *sorted(languages.LANGUAGES.keys() - set(_LANGUAGES)))
+    there = {task: {lang for lang in known if _is_there(root, task, lang)} for task in _TASK_TITLES}
+    tasks = tuple(task for task in there if there[task])
+    langs = tuple(lang for lang in known if tasks and all(lang in there[task] for task in tasks))
+    if not langs:
+        tasks, langs = tuple(_TASK_TITLES), _LANGUAGES
     return ParallelBenchmark(
         name='mtg2',
-        tasks=tasks or tuple(_TASK_TITLES),
-        languages=langs or _LANGUAGES,
-        task_titles={task: _TASK_TITLES.get(task, task) for task in tasks or _TASK_TITLES},
+        tasks=tasks,
+        languages=langs,
+        task_titles={task: _TASK_TITLES[task] for task in tasks},
         scores=MTG.scores,
         title='MTG, version 2',
         arxiv=MTG.arxiv,
         # English is what zero-shot transfer is trained in, unless the files lack it.
-        pivot=(langs or _LANGUAGES)[0],
+        pivot=langs[0],
         paper_checkpoints=_CHECKPOINTS,
         fractions=MTG.fractions,
         declare_tables=_tables,
     )
 
 
-def _there(root: str, pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tasks with test files, and the languages that all of them have; known ones first."""
-    fields = {'task': '*', 'lang': '*', 'split': 'test', 'side': 'src'}
-    groups = {'task': '(?P<task>[a-z0-9]+)', 'lang': '(?P<lang>[a-z]+)'}
+def _is_there(root: str, task: str, lang: str) -> bool:
     try:
-        paths = glob.glob(os.path.join(glob.escape(root), pattern.format(**fields)))
-        shape = os.path.join(re.escape(root), re.escape(pattern))
+        name = file_pattern('mtg2').format(task=task, lang=lang, split='test', side='src')
     except (KeyError, IndexError, ValueError, AttributeError):
-        return (), ()  # Whoever reads the files says that it is no pattern.
-    for name, text in (fields | groups).items():
-        place, again = rf'\{{{name}\}}', f'(?P={name})' if name in groups else text
-        shape = shape.replace(place, text, 1).replace(place, again)
-    by_task: dict[str, set[str]] = {}
-    for path in paths:
-        match = re.fullmatch(shape, path)
-        if match and match['lang'] in languages.LANGUAGES:
-            by_task.setdefault(match['task'], set()).add(match['lang'])
-    shared = set.intersection(*by_task.values()) if by_task else set[str]()
-    if not shared:
-        return (), ()
-    return _in_order(by_task, tuple(_TASK_TITLES)), _in_order(shared, _LANGUAGES)
-
-
-def _in_order(names: Collection[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Known names in their order, then others by the alphabet."""
-    return (*(name for name in known if name in names), *sorted(set(names) - set(known)))
+        return False  # Whoever reads the files says that it is no pattern.
+    return os.path.exists(os.path.join(root, name))
 
 
 MTG2 = version_2(os.environ.get('XLBENCH_DATA') or 'data')
