@@ -70,6 +70,7 @@ def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
             config = config_of(step.arguments)
             assert config_lib.is_sweep(config) == (step.command.program == 'fewshot')
             assert workdirs.setdefault(step.folder, step.name) == step.name
+    assert '$' not in repr(recipe)  # All words of its file are known.
     # All that is listed is needed by a table, and all that a table has is listed.
     shown = {name for table in recipe.tables for name in table.experiments}
     assert shown == set(recipe.experiments)
