@@ -13,7 +13,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (3546, 26),
+    'benchmarks': (2575, 25),
     'chains': (591, 4),
     'config': (1969, 9),
     'configs': (2104, 20),
@@ -23,7 +23,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'evaluators': (1553, 7),
     'fewshot': (5877, 24),
     'huggingface': (3883, 22),
-    'inference': (3530, 15),
+    'inference': (3509, 15),
     'interactive': (636, 4),
     'jobs': (525, 5),
     'judgement': (1547, 9),
@@ -35,12 +35,12 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1566, 8),
     'programs': (3226, 18),
     'prompting': (614, 4),
-    'reporting': (6490, 35),
-    'reproduce': (3004, 12),
+    'reporting': (6462, 35),
+    'reproduce': (2718, 12),
     'retrieval': (687, 5),
     'settings': (1078, 7),
     'system': (2614, 13),
-    'tasks': (6624, 45),
+    'tasks': (6467, 45),
     'tests': (56347, 259),
     'tools': (6377, 37),
     'tracking': (710, 6),

@@ -38,7 +38,7 @@ def recipe_of(benchmark):
     """A training for the first model of its paper."""
     model, *_ = benchmark.paper_models
     key = {'model': model, 'scenario': 'multi'}
-    return Recipe.of(benchmark, [Command('a')], [Experiment('run', model, model, ('a',), key)])
+    return Recipe.of(benchmark, [Command('a')], [Experiment('run', model, ('a',), key)])
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
         section = section_of(folder)
         assert (section.title, section.data) == ('sib, Topics (arXiv:2309.07445)', data)
     key = {'model': 'XLM-R', 'scenario': 'zero_shot'}
-    recipe = Recipe.of(benchmark, [Command('a')], [Experiment('a', 'XLM-R', 'XLM-R', ('a',), key)])
+    recipe = Recipe.of(benchmark, [Command('a')], [Experiment('a', 'XLM-R', ('a',), key)])
     (table,) = recipe.tables
     for file in (tmp_path / 'other').rglob('metrics.json'):
         file.write_text(file.read_text().replace('"rouge_l": 35.0', '"accuracy": 35.0'))

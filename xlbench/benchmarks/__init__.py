@@ -7,9 +7,9 @@ Every name of a task or a mixture comes from here, in both directions:
   parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
 
 A further benchmark is one more file, which declares it; a file in papers/ has the tables of its
-paper and what makes them, and a CSV in paper_scores/ the printed numbers. What kinds of benchmarks share stands in
-benchmark.py, parallel.py (each example in each language, or in a pair), monolingual.py (each in
-one), replies.py, fewshot.py and clidsum.py. Modules of their own:
+paper and what makes them, and a CSV in paper_scores/ the printed numbers. What kinds of benchmarks
+share stands in benchmark.py, parallel.py (each example in each language, or in a pair),
+monolingual.py (each in one), replies.py, fewshot.py and clidsum.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported

@@ -8,7 +8,7 @@ The flags of a command may hold placeholders, which are filled when all folders 
   {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
 
 papers/BENCHMARK.toml has those of a benchmark. An entry of `commands` has the fields of `Command`,
-with one `config`; an entry of `experiments` those of `Experiment`. A command with a `label` is an
+with one `config`; an entry of `experiments` those of `Experiment`. A command with a `key` is an
 experiment, too, by the same name. `each` is as in `paper`. [A|B] is A at the size `sample` and B at
 the size `paper`; an argument that becomes empty is left out.
 """
@@ -65,7 +65,6 @@ class Experiment:
     Attributes:
       name: of the experiment.
       model: the paper's model, or what else --models chooses by.
-      label: what its row or column is called.
       commands: those whose results it has.
       key: of which results of the paper it is, such as {'scenario': 'multi', 'task': 'qg'}: the
         tables with cells of such a key show it.
@@ -76,7 +75,6 @@ class Experiment:
 
     name: str
     model: str
-    label: str
     commands: tuple[str, ...]
     key: Key = dataclasses.field(default_factory=dict)
     mixture: str = ''
@@ -147,7 +145,7 @@ def slug(name: str) -> str:
 # ------------------------------------------------------------------------------------- the files
 
 _BY_SIZE = re.compile(r'\[([^][|]*)\|([^][|]*)\]')
-_SHOWN = {'model': '', 'label': '', 'key': {}, 'mixture': ''}  # Of an experiment, if not given.
+_SHOWN = {'model': '', 'key': {}, 'mixture': ''}  # Of an experiment, if not given.
 
 
 def read(benchmark: Benchmark, replaced: Sequence[str] = (), stand_in: str = '') -> Recipe:
@@ -175,7 +173,7 @@ def read(benchmark: Benchmark, replaced: Sequence[str] = (), stand_in: str = '')
         for one, words in paper.copies(_SHOWN | entry, axes):
             about = {name: one.pop(name) for name in _SHOWN}
             commands.append(_command(**one))
-            if about['label']:
+            if about['key']:
                 name = one['name']
                 shown.append(_experiment(words, name=name, commands=(name,), **about))
     for entry in given.get('experiments', ()):
@@ -186,12 +184,10 @@ def read(benchmark: Benchmark, replaced: Sequence[str] = (), stand_in: str = '')
     return Recipe.of(benchmark, commands, shown, tables, stand_ins=stand_ins, **more)
 
 
-def _experiment(
-    words: Key, *, name: str, model: str, label: str, key: Key, **more: Any
-) -> Experiment:
+def _experiment(words: Key, *, name: str, model: str, key: Key, **more: Any) -> Experiment:
     """An experiment of a file: its model is by default the word of that name, or itself."""
     model = model or words.get('model', name)
-    return Experiment(name, model, label or name, key={'model': model, **key}, **more)
+    return Experiment(name, model, key={'model': model, **key}, **more)
 
 
 def _command(*, config: str = '', flags: tuple[str, ...] = (), **more: Any) -> Command:

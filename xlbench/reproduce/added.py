@@ -43,12 +43,12 @@ class AddedSystem(NamedTuple):
 
     @property
     def is_prompted(self) -> bool:
-        """Whether it is a language model that is asked."""
+        """True of a language model that is asked."""
         return self.source.startswith(_PROMPT)
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is predictions."""
+        """True of a folder of predictions."""
         return not self.is_prompted and pathlib.Path(self.source).is_dir()
 
     @property
@@ -131,9 +131,7 @@ def _trained(
         names = tuple(map(add, experiment.commands))
         new = f'{system.folder}-{experiment.name}'
         made.append(
-            dataclasses.replace(
-                experiment, name=new, model=system.name, label=system.name, commands=names, key=key
-            )
+            dataclasses.replace(experiment, name=new, model=system.name, commands=names, key=key)
         )
     return list(commands.values()), made
 
@@ -221,7 +219,7 @@ def _prompted(
         )  # fmt: skip
         name, model = f'{system.folder}-{experiment.name}', system.name
         key = {**experiment.key, 'model': model}
-        experiments.append(Experiment(name, model, model, (made.name,), key, experiment.mixture))
+        experiments.append(Experiment(name, model, (made.name,), key, experiment.mixture))
         commands.append(made)
     return commands, experiments
 
@@ -262,4 +260,4 @@ def _scored(
 def _of_texts(system: AddedSystem, scenario: str, commands: Sequence[str]) -> Experiment:
     key = {'model': system.name} | ({'scenario': scenario} if scenario else {})
     name = '-'.join(filter(None, (system.folder, scenario)))
-    return Experiment(name, system.name, system.name, tuple(commands), key)
+    return Experiment(name, system.name, tuple(commands), key)

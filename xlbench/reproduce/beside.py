@@ -43,7 +43,7 @@ def shown(
     names = [name for name in names if name not in released]
     if recipe.benchmark == 'fewshot':
         return _of_sweeps(recipe, table, names, made, own)
-    runs, _, places = showing.read(recipe, table, {**own, **made})
+    runs, places = showing.read(recipe, table, {**own, **made})
     systems, said, _ = showing.systems_of(table, list(runs.values()), places)
     tables = list(differences(table, names, systems, released))
     said = (*said, *notes(table, released, systems, names))

@@ -225,7 +225,7 @@ def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     made, experiments = {}, dict(recipe.experiments)
     for name, of in manifest.experiments.items():
         model = of.key.get('model', '')
-        experiments[name] = Experiment(name, model, model, (), of.key, of.mixture)
+        experiments[name] = Experiment(name, model, (), of.key, of.mixture)
         known = files.names(folder / 'runs')
         made[name] = [folder / 'runs' / run for run in of.runs if run in known]
     recipe = dataclasses.replace(recipe, experiments=experiments)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT, MRS
 from xlbench.benchmarks.paper import Head, Key, Line, PaperTable
-from xlbench.benchmarks.recipe import Experiment, Recipe
+from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot import report as fewshot_report
 from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -25,7 +25,6 @@ from xlbench.reporting.paper_tables import making
 from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.printed import Sheet
 from xlbench.reporting.results import Result, Run
-from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Table
 from xlbench.system.errors import UserError
@@ -88,7 +87,7 @@ def shown(
     if recipe.benchmark == 'fewshot':
         return _of_sweeps(table, made, output)
     benchmark = benchmarks.get(recipe.benchmark)
-    runs, labels, places = read(recipe, table, made)
+    runs, places = read(recipe, table, made)
     if not runs:
         return Shown()
     if table.is_judged and table.shows != 'ratings':
@@ -103,19 +102,21 @@ def shown(
         section = making.section(material, [table])
         drawn = making.write_figures(section.figures, output)
         return Shown(section.besides, tuple(drawn), sheets)
-    return Shown(tuple(_reported(table, list(runs.values()), labels)), sheets=sheets)
+    if sheets:
+        return Shown(sheets=sheets)
+    sections = sections_lib.sections(list(runs.values()), variants=table.variants)
+    return Shown(tuple(itertools.chain.from_iterable(map(layout.tables, sections))))
 
 
 def read(
     recipe: Recipe, table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]]
-) -> tuple[dict[_Key, Run], dict[_Key, str], dict[_Key, Key]]:
-    """The runs of experiments; see `shown`. Each has a label, and the key of its experiment."""
+) -> tuple[dict[_Key, Run], dict[_Key, Key]]:
+    """The runs of experiments, see `shown`, and the key of the experiment of each."""
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
-    labels: dict[_Key, str] = {}
     places: dict[_Key, Key] = {}
-    experiments = [recipe.experiments[name] for name in made]
-    for experiment, folders in zip(experiments, made.values(), strict=True):
+    for name, folders in made.items():
+        experiment = recipe.experiments[name]
         for folder in folders:
             run = results.read_run(folder)
             if benchmark.paper_checkpoints:
@@ -123,9 +124,8 @@ def read(
             run = as_scenario(run, experiment.mixture) if experiment.mixture else run
             run = without_seeds(run) if table.variants else run
             runs[_key(run)] = run
-            labels[_key(run)] = _label(experiment, experiments)
             places[_key(run)] = experiment.key
-    return runs, labels, places
+    return runs, places
 
 
 def _sheets(
@@ -262,19 +262,6 @@ def _judged(
     return Shown(sheets=(sheet,))
 
 
-def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) -> list[Table]:
-    """The tables of a report in which runs of one label are one row."""
-    tables: list[Table] = []
-    for section in sections_lib.sections(runs, variants=table.variants):
-        if not section.tables:
-            section = merged(section, labels)
-        of_section = layout.tables(section)
-        if table.shows == 'page':
-            of_section = [one for one in of_section if one.title == table.short]
-        tables += of_section
-    return tables
-
-
 def as_model(run: Run, model: str) -> Run:
     """A run under the name of the paper's model whose place it takes in the sample.
 
@@ -336,28 +323,6 @@ def without_seeds(run: Run) -> Run:
 def _key(run: Run) -> _Key:
     """Tells runs apart, and one that is shown in two scenarios from itself."""
     return run.workdir, run.config_hash
-
-
-def _label(experiment: Experiment, beside: Sequence[Experiment]) -> str:
-    """Returns what a row is called: the model alone where the table has one setting of each."""
-    labels, models = ({getattr(one, kind) for one in beside} for kind in ('label', 'model'))
-    return experiment.model if len(labels) == len(models) else experiment.label
-
-
-def merged(section: Section, labels: Mapping[_Key, str]) -> Section:
-    """A section in which runs of one label are one row.
-
-    Args:
-      section: its systems are runs, baselines, and the paper's.
-      labels: of the runs, by `_key`; others stay as they are.
-    """
-    groups: dict[str, list[System]] = {}
-    others = []
-    for system in section.systems:
-        label = labels.get(_key(system.picks[0].run)) if system.picks else None
-        groups.setdefault(label, []).append(system) if label else others.append(system)
-    rows = [_one(label, members) for label, members in groups.items()]
-    return dataclasses.replace(section, systems=(*rows, *others))
 
 
 def _one(label: str, systems: Sequence[System]) -> System:
