@@ -28,7 +28,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'jobs': (525, 5),
     'judgement': (1547, 9),
     'metrics': (4817, 28),
-    'models': (6175, 33),
+    'models': (6174, 33),
     'parallel': (966, 7),
     'pipeline': (3463, 14),
     'plan': (1561, 7),
@@ -41,7 +41,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'settings': (1078, 7),
     'system': (2614, 13),
     'tasks': (6467, 45),
-    'tests': (56347, 259),
+    'tests': (56326, 259),
     'tools': (6377, 37),
     'tracking': (710, 6),
     'training': (4656, 28),
@@ -50,6 +50,15 @@ BUDGETS: dict[str, tuple[int, int]] = {
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
 MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}
+# Programs that equal models share, see CHANGELOG.md.
+BUDGETS |= {
+    'evaluators': (1562, 7),
+    'inference': (3526, 15),
+    'parallel': (988, 8),
+    'retrieval': (690, 5),
+    'settings': (1081, 7),
+    'training': (4721, 28),
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_every_task_works_with_seqio(root):
     names = MRS.task_names()
     assert len(names) == 30
     converter = seqio.EncDecFeatureConverter(pack=False)
-    for number, name in enumerate(sorted(names)[::3]):  # Both views, every split.
+    for number, name in enumerate(sorted(names)[::4]):  # Both views, every split.
         task = pipeline.get(name)
         assert set(task.splits) == {
             'train', 'validation', 'test', 'mt_train', 'mt_validation', 'gmr_validation',

@@ -27,7 +27,7 @@ class Linear(nn.Module):
         return (x @ kernel)[:, 0] + offset
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Squares:
     """The weighted sum of squared errors; notes which logical rules it was traced under."""
 

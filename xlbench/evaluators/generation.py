@@ -1,7 +1,6 @@
 """Evaluates generation: the loss of the references, and the scores of the decoded texts."""
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
+from xlbench.parallel import programs
 from xlbench.settings.decoding import make
 from xlbench.system.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
@@ -151,31 +151,12 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
                 base.check_metrics(task, self._options.num_return, _SCORES, True)
         # Apart, because few programs then have both widths of a batch: losses need the targets',
         # and texts are as long as they are.
-        self._encode = jax.jit(functools.partial(decoding_lib.encode, model))
-        self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
+        self._encode = programs.shared(decoding_lib.encode, model)
+        self._row_losses = programs.shared(type(objective).row_losses, objective, model)
         known = features.Conventions.of(prepared[0].manifest)
-
-        def decode_batch(
-            layout: decoding_lib.Layout,
-            params: Params,
-            batch: dict[str, jax.Array],
-            copies: Sequence[jax.Array] | None,
-        ) -> decoding_lib.Decoded:
-            start, first = known.begin(batch.pop('forced_first', None), objective.view)
-            return decoding_lib.decode(
-                model,
-                params,
-                batch,
-                self._options,
-                start_id=start,
-                eos_id=known.eos_id,
-                pad_id=known.pad_id,
-                forced_first=first,
-                layout=layout,
-                copies=copies,
-            )
-
-        self._decode_batch = jax.jit(decode_batch, static_argnums=0)
+        self._decode_batch = programs.shared(
+            _decode_batch, model, self._options, known, objective.view, static_argnums=0
+        )
 
     def has_texts(self, task: base.Task) -> bool:
         """Returns whether the task is decoded."""
@@ -311,6 +292,31 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
                 for text, score, log_probability in zip(texts, *values, strict=True)
             ]
         }
+
+
+def _decode_batch(
+    model: nn.Module,
+    options: decoding_lib.Options,
+    known: features.Conventions,
+    view: str,
+    layout: decoding_lib.Layout,
+    params: Params,
+    batch: dict[str, jax.Array],
+    copies: Sequence[jax.Array] | None,
+) -> decoding_lib.Decoded:
+    start, first = known.begin(batch.pop('forced_first', None), view)
+    return decoding_lib.decode(
+        model,
+        params,
+        batch,
+        options,
+        start_id=start,
+        eos_id=known.eos_id,
+        pad_id=known.pad_id,
+        forced_first=first,
+        layout=layout,
+        copies=copies,
+    )
 
 
 def options(

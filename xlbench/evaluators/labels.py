@@ -20,6 +20,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
 from xlbench.metrics import tagging
+from xlbench.parallel import programs
 from xlbench.system.files import Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
@@ -59,15 +60,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self.tasks = base.tasks_of(prepared, objective.view, mesh, options)
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)
-
-        def predict(params: Params, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
-            rows = objective.row_losses(model, params, batch)
-            if rows['predicted'].ndim == 2:  # As wide for every batch, so that they can be joined.
-                missing = self._limit - rows['predicted'].shape[1]
-                rows['predicted'] = jnp.pad(rows['predicted'], ((0, 0), (0, missing)))
-            return rows
-
-        self._predict = jax.jit(predict)
+        self._predict = programs.shared(_predict, objective, model, self._limit)
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The loss and the likeliest labels of each example."""
@@ -125,3 +118,13 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
             tagging.CUT if tag in tagging.UNSCORED else word
             for tag, word in zip(tags, words, strict=True)
         )
+
+
+def _predict(
+    objective: Objective, model: nn.Module, limit: int, params: Params, batch: dict[str, jax.Array]
+) -> dict[str, jax.Array]:
+    rows = objective.row_losses(model, params, batch)
+    if rows['predicted'].ndim == 2:  # As wide for every batch, so that they can be joined.
+        missing = limit - rows['predicted'].shape[1]
+        rows['predicted'] = jnp.pad(rows['predicted'], ((0, 0), (0, missing)))
+    return rows

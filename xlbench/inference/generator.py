@@ -1,11 +1,11 @@
 """A trained model that answers texts with texts; `predict.load` returns it in Python."""
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
+import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
@@ -21,6 +21,7 @@ from xlbench.inference.answering import (
     Reranker,
     check_list,
 )
+from xlbench.parallel import programs
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.trees import Params
@@ -40,6 +41,34 @@ class _Mark(NamedTuple):
     ids: np.ndarray  # Before the input's ids.
     target: np.ndarray  # Before the answer's.
     forced_first: int | None  # The id that the answer has to begin with.
+
+
+def _decode(
+    model: nn.Module,
+    options: decoding.Options,
+    ids: features.Conventions,
+    view: str,
+    layout: decoding.Layout,
+    params: Params,
+    batch: dict[str, jax.Array],
+    rng: jax.Array,
+    copies: Sequence[jax.Array] | None,
+) -> decoding.Decoded:
+    first = batch.pop('forced_first', None)
+    start, forced_first = ids.begin(first, view)
+    return decoding.decode(
+        model,
+        params,
+        batch,
+        options,
+        start_id=start,
+        eos_id=ids.eos_id,
+        pad_id=ids.pad_id,
+        forced_first=forced_first,
+        rng=rng,
+        layout=layout,
+        copies=copies,
+    )
 
 
 class Model(Answerer[Example, list[Prediction]]):
@@ -62,7 +91,8 @@ class Model(Answerer[Example, list[Prediction]]):
             tokenizer.answer_mark(),
             tokenizer.segment_marks(),
         )
-        self._row_losses = jax.jit(functools.partial(opened.objective.row_losses, opened.model))
+        objective, model = opened.objective, opened.model
+        self._row_losses = programs.shared(type(objective).row_losses, objective, model)
         self._programs: dict[decoding.Options, _Decode] = {}
         self._marks: dict[tuple[str | None, str | None], _Mark] = {}
 
@@ -262,32 +292,11 @@ class Model(Answerer[Example, list[Prediction]]):
         return self.batches.run(self._programs[kind], self._params, arrays, key, copies)
 
     def _program(self, options: decoding.Options) -> _Decode:
-        ids = self._conventions
+        # Whose vocabulary it is decides nothing.
+        ids = dataclasses.replace(self._conventions, vocabulary='')
         layout = decoding.layout_of(self._model, self._params)
-
-        def decode(
-            params: Params,
-            batch: dict[str, jax.Array],
-            rng: jax.Array,
-            copies: Sequence[jax.Array] | None,
-        ) -> decoding.Decoded:
-            first = batch.pop('forced_first', None)
-            start, forced_first = ids.begin(first, self._opened.objective.view)
-            return decoding.decode(
-                self._model,
-                params,
-                batch,
-                options,
-                start_id=start,
-                eos_id=ids.eos_id,
-                pad_id=ids.pad_id,
-                forced_first=forced_first,
-                rng=rng,
-                layout=layout,
-                copies=copies,
-            )
-
-        return jax.jit(decode)
+        view = self._opened.objective.view
+        return programs.shared(_decode, self._model, options, ids, view, layout)
 
     def _finish(self, size: int, begun: _Begun, num_return: int) -> list[list[Prediction]]:
         answers = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]

@@ -5,9 +5,10 @@ answers to a task's examples as its evaluation.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
@@ -22,7 +23,9 @@ from xlbench.inference.answering import (
     check_list,
 )
 from xlbench.metrics.tagging import CUT
+from xlbench.parallel import programs
 from xlbench.system.errors import UserError, unknown
+from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 
 Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.
@@ -52,12 +55,7 @@ class _Labeller(Answerer[Texts, Answer]):
         self._conventions = features.Conventions.of_tokenizer(
             opened.tokenizer, opened.model.config.vocab_size
         )
-        model, objective = opened.model, opened.objective
-
-        def probabilities(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-            return jax.nn.softmax(objective.logits(model, params, batch), axis=-1)
-
-        self._probabilities = jax.jit(probabilities)
+        self._probabilities = programs.shared(_probabilities, opened.objective, opened.model)
 
     def example(self, value: str | Sequence[str]) -> Texts:
         """Checks and returns one input of a user.
@@ -288,3 +286,10 @@ def _check_text(text: object, which: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(f'{which} has half a character (a lone surrogate)') from None
+
+
+def _probabilities(
+    objective: Objective, model: nn.Module, params: Params, batch: Mapping[str, jax.Array]
+) -> jax.Array:
+    apply: Callable[..., jax.Array] = objective.logits
+    return jax.nn.softmax(apply(model, params, batch), axis=-1)

@@ -1,8 +1,8 @@
 """A trained model without an encoder, which also scores texts token by token."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from xlbench.data import features
 from xlbench.inference.answering import Example, LoadedModel, check_list
 from xlbench.inference.generator import Model
+from xlbench.parallel import programs
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.trees import Params
@@ -36,8 +37,10 @@ class LanguageModel(Model):
         self.tokenizer = opened.tokenizer
         self.max_positions: int = opened.model.config.max_positions
         objective, model = opened.objective, opened.model
-        self._token_losses: Program = jax.jit(functools.partial(objective.token_losses, model))
-        self._states: Program = jax.jit(self._states_at)
+        self._token_losses: Program = programs.shared(
+            type(objective).token_losses, objective, model
+        )
+        self._states: Program = programs.shared(_states_at, model)
         whole = dict(batch_size=self.batch_size, max_length=self.max_positions)
         self._whole_texts = LengthBatches(mesh, **whole)
 
@@ -129,9 +132,9 @@ class LanguageModel(Model):
                 states[i] = of_row[: len(places[i])]
         return states
 
-    def _states_at(self, params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-        """The states [rows, places, emb_dim] at batch['places']."""
-        states = self._model.apply(
-            {'params': params}, batch['tokens'], batch['segments'], method='states'
-        )
-        return jnp.take_along_axis(states, batch['places'][..., None], axis=1)
+
+def _states_at(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+    """The states [rows, places, emb_dim] at batch['places']."""
+    apply: Callable[..., jax.Array] = model.apply
+    states = apply({'params': params}, batch['tokens'], batch['segments'], method='states')
+    return jnp.take_along_axis(states, batch['places'][..., None], axis=1)

@@ -52,7 +52,6 @@ class DualEncoderConfig(bert.BertConfig):
                     f'config.model.{side}_prompt together with config.model.from, which finds the '
                     'ids of the prefix'
                 )
-            object.__setattr__(self, f'{side}_prefix', tuple(ids))  # JSON has lists.
         if self.pooling == 'pooler' and not self.has_pooler:
             raise errors.UserError(
                 "pooling='pooler' needs has_pooler=True; otherwise pool by 'mean' or 'first'"

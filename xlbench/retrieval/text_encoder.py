@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.parallel import partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.progress import Progress
@@ -54,13 +54,9 @@ class TextEncoder:
         self._batches = LengthBatches(
             mesh, batch_size=batch_size, max_length=max_length, widths=QUARTERS
         )
-
-        def encode(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-            apply: Callable[..., Any] = model.apply
-            return apply({'params': params}, **batch, method=f'encode_{side}')
-
         # Every process has all results, and no other program has to gather them.
-        self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
+        whole = partitioning.replicated(mesh)
+        self._encode = programs.shared(_encode, model, side, out_shardings=whole)
 
     def __call__(
         self,
@@ -121,3 +117,10 @@ class TextEncoder:
         share, shares = partitioning.row_share(self._mesh)
         part = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
         return {'tokens': tokens[part], 'segment_ids': segment_ids[part]}
+
+
+def _encode(
+    model: nn.Module, side: str, params: Params, batch: Mapping[str, jax.Array]
+) -> jax.Array:
+    apply: Callable[..., Any] = model.apply
+    return apply({'params': params}, **batch, method=f'encode_{side}')

@@ -47,7 +47,10 @@ class Block:
 
     def __post_init__(self) -> None:
         for key, field in fields_of(type(self)).items():
-            check(field.type, getattr(self, key), f'{self.where}.{key}' if self.where else key)
+            value = getattr(self, key)
+            check(field.type, value, f'{self.where}.{key}' if self.where else key)
+            if isinstance(value, list):  # Of a file; equal blocks are hashed alike.
+                object.__setattr__(self, key, tuple(value))
 
 
 def fields_of(block: type) -> Fields:

@@ -25,7 +25,7 @@ from xlbench.system.files import Json, Setting
 from xlbench.system.progress import Progress
 from xlbench.training import train_step
 from xlbench.training.objectives.contract import Objective
-from xlbench.training.rows import Rows
+from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.trees import Mask, Params, Shapes, Shardings
 
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
@@ -230,7 +230,7 @@ def trained_vocab_rows(
       vocabulary: of the run.
     """
     if config.get('embedding_rows') != 'occurring':
-        return Rows()
+        return ALL_ROWS
     family = config.model.family
     flat_mask = traverse_util.flatten_dict(mask, sep='/')
     flat = traverse_util.flatten_dict(shapes, sep='/')
@@ -239,7 +239,7 @@ def trained_vocab_rows(
     tables = [f'{encoder}token_embedder/embedding' for encoder in encoders]
     sizes = {name: flat[name].shape[0] for name in tables if flat_mask.get(name)}
     if not sizes:
-        return Rows()
+        return ALL_ROWS
     tasks = {
         (task.name, task.split): task
         for stage in config.stages.values()

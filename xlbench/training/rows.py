@@ -21,7 +21,7 @@ from xlbench.models.embeddings import PLACES
 _MULTIPLE = 128  # Rows are taken in multiples of it, so that a mesh may cut them.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of some tables that are trained.
 

@@ -1,10 +1,14 @@
 """The train step of a stage: its state and its optimizer, compiled, and checked to fit."""
 
 import contextlib
+import functools
 from collections.abc import Iterator
+from typing import Any
 
+import flax.linen as nn
 import jax
 import optax
+from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench.data import batches as batches_lib
@@ -13,6 +17,7 @@ from xlbench.parallel.watchdog import Watch
 from xlbench.system import logs
 from xlbench.training import memory, messages, optimizers, train_step as train_step_lib
 from xlbench.training.experiment import Experiment
+from xlbench.training.objectives.contract import Objective
 from xlbench.training.rows import Rows
 from xlbench.training.train_step import TrainState, TrainStep
 from xlbench.trees import Params
@@ -23,8 +28,30 @@ def optimizer(
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """The optimizer of a stage, and its learning rate by step."""
     block = config.stages[stage]
-    tx, schedule = optimizers.build(**block.optimizer, num_steps=block.num_steps)
-    return (train_step_lib.skip_nonfinite(tx) if config.nonfinite.skip else tx), schedule
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in block.optimizer.items()}
+    return _optimizer(bool(config.nonfinite.skip), num_steps=block.num_steps, **options)
+
+
+@functools.lru_cache(8)
+def _optimizer(
+    skips: bool, **options: Any
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+    tx, schedule = optimizers.build(**options)
+    return (train_step_lib.skip_nonfinite(tx) if skips else tx), schedule
+
+
+@functools.lru_cache(4)
+def _step(
+    model: nn.Module,
+    objective: Objective,
+    tx: optax.GradientTransformation,
+    schedule: optax.Schedule,
+    mask: tuple[tuple[str, bool], ...],
+    **options: Any,
+) -> train_step_lib.StepFunction:
+    """For equal stages of several runs it is the same function, and is traced and compiled once."""
+    trained = traverse_util.unflatten_dict(dict(mask), sep='/')
+    return train_step_lib.make_train_step(model, objective, tx, schedule, trained, **options)
 
 
 class StageSteps:
@@ -54,17 +81,17 @@ class StageSteps:
     def step(self, stage: str, first_step: int) -> TrainStep:
         """The step of a stage that begins after first_step."""
         of, (tx, schedule) = self._experiment, optimizer(self._config, stage)
-        step = train_step_lib.make_train_step(
+        step = _step(
             of.model,
             of.objective,
             tx,
             schedule,
-            of.mask,
+            tuple(traverse_util.flatten_dict(of.mask, sep='/').items()),
             first_step=first_step,
             accumulate=self._config.accumulate,
             rows=self._rows,
             lora=of.lora,
-            adapters=of.adapters(self._config.stages[stage]),
+            adapters=tuple(of.adapters(self._config.stages[stage])),
         )
         return TrainStep(step, self._rng, compiling=self._compiling, on_compile=self._compiled)
 

@@ -426,10 +426,7 @@ class Initialiser:
     """
 
     def __init__(self, model: nn.Module, objective: Objective, mesh: Mesh, lora: Lora | None):
-        def init(rng: jax.Array) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
-            params = model.init(rng, *objective.example_inputs())['params']
-            return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
-
+        init = _initialisation(model, objective, lora)
         rng = jax.eval_shape(jax.random.key, 0)
         boxed = jax.jit(init).eval_shape(rng)
         self.shapes: Shapes = nn.unbox(boxed)
@@ -453,3 +450,16 @@ class Initialiser:
         """Fresh parameters, on the devices."""
         compiled, self._compiling = self._compiling, None
         return nn.unbox((compiled.result() if compiled else self._program)(rng))
+
+
+@functools.lru_cache(8)
+def _initialisation(
+    model: nn.Module, objective: Objective, lora: Lora | None
+) -> Callable[[jax.Array], Tree[nn.meta.AxisMetadata[jax.Array]]]:
+    """For equal models it is the same function, so that jax need not trace it again."""
+
+    def init(rng: jax.Array) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
+        params = model.init(rng, *objective.example_inputs())['params']
+        return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
+
+    return init

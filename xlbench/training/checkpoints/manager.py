@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 _CLOSE_SECONDS = 5
 
 
+@jax.jit
+def _copied(state: TrainState) -> TrainState:
+    """All arrays by one program, where each would be dispatched to each device."""
+    return jax.tree.map(jnp.copy, state)
+
+
 class Checkpoints:
     """The checkpoints of one workdir.
 
@@ -170,7 +176,7 @@ class Checkpoints:
         if jax.default_backend() == 'cpu':
             # On a CPU the writer would see the arrays themselves, and the next step reuses their
             # memory; accelerators are copied to the host before `save` returns.
-            state = jax.tree.map(jnp.copy, state)
+            state = _copied(state)
         with self._writing():
             # The thread that saves writes them when the files of the state are there.
             self._noted = copy.deepcopy(progress), sums.of(state)

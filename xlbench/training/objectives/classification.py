@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.settings.ranges import Block, Meta
-from xlbench.training.objectives.contract import Batch
+from xlbench.training.objectives.contract import Batch, ByOptions
 from xlbench.trees import Params
 
 
@@ -25,7 +25,7 @@ class Options(Block):
     label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
 
-class Classification:
+class Classification(ByOptions):
     """A label for each text, by maximum likelihood, in nats per text.
 
     A model that knows several types of tokens is told which text of a pair a token is of.

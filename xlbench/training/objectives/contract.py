@@ -6,9 +6,28 @@ from typing import ClassVar, Protocol
 import flax.linen as nn
 import jax
 
+from xlbench.settings.ranges import Block
 from xlbench.trees import Params
 
 Batch = Mapping[str, jax.Array]
+
+
+class ByOptions:
+    """Objectives of one class with equal options are equal, and share what is compiled for them.
+
+    Attributes:
+      options: the block config.objective.
+    """
+
+    options: Block
+
+    def __eq__(self, other: object) -> bool:
+        """Returns True for an objective of the same class and options."""
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        """Returns the same number for equal ones."""
+        return hash((type(self), self.options))
 
 
 class Objective(Protocol):
@@ -34,6 +53,9 @@ class Objective(Protocol):
     writes_text: ClassVar[bool]
     accumulates: ClassVar[bool]
     text_baselines: ClassVar[bool]
+
+    def __hash__(self) -> int:
+        """Returns the same for equal ones: they share what is compiled for one."""
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""

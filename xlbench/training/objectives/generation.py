@@ -12,7 +12,7 @@ from xlbench.parallel import partitioning
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch
+from xlbench.training.objectives.contract import Batch, ByOptions
 from xlbench.trees import Params
 
 
@@ -70,7 +70,7 @@ class Options(Block):
     decoder_start: Literal['family', 'language'] = 'family'
 
 
-class Generation:
+class Generation(ByOptions):
     """Encoder-decoder maximum likelihood of the targets, in nats per target token.
 
     Args:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from xlbench.parallel import partitioning
 from xlbench.settings.ranges import Block, Meta
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch
+from xlbench.training.objectives.contract import Batch, ByOptions
 from xlbench.trees import Params
 
 
@@ -36,7 +36,7 @@ class Options(Block):
     chunk_rows: Annotated[int, Meta(ge=0, le=2**24)] = 0
 
 
-class Retrieval:
+class Retrieval(ByOptions):
     """A dual encoder that finds each message's reply among all replies of the batch.
 
     The candidates are the replies of the whole batch, on however many devices it lies: the devices
