@@ -31,10 +31,15 @@ REFERENCES = [
 ]
 # bert-score 0.3.13 with the weights of all-MiniLM-L6-v2: precision, recall, F1.
 OF_PACKAGE = {
-    6: (
+    (6, False): (
         [0.7443955, 0.8015757, 0.0, 0.7651981, 1.0],
         [0.7124118, 0.7925738, 0.0, 0.6582742, 1.0],
         [0.7280526, 0.7970493, 0.0, 0.7077203, 1.0],
+    ),
+    (3, True): (
+        [0.6926339, 0.6482904, 0.0, 0.7521305, 1.0],
+        [0.6558391, 0.702077, 0.0, 0.6842481, 1.0],
+        [0.6737345, 0.6741126, 0.0, 0.7165852, 1.0],
     ),
 }
 
@@ -51,18 +56,19 @@ def tiny(tmp_path_factory):
     return encoder_folders.write(folder, 'bert-uncased', max_positions=40)
 
 
-@pytest.mark.parametrize('layer', OF_PACKAGE)
-def test_equals_the_package(minilm, layer, monkeypatch):
+@pytest.mark.parametrize(('layer', 'idf'), OF_PACKAGE)
+def test_equals_the_package(minilm, layer, idf, monkeypatch):
     monkeypatch.setitem(token_vectors._BATCH_TOKENS, 'cpu', 128)  # For each of eight devices.
-    metric = BertScore(model=minilm, layer=layer)
+    metric = BertScore(model=minilm, layer=layer, idf=idf)
     values = metric.values(REFERENCES, CANDIDATES)
-    for column, expected in zip(values, OF_PACKAGE[layer], strict=True):
+    for column, expected in zip(values, OF_PACKAGE[layer, idf], strict=True):
         np.testing.assert_allclose(column, expected, rtol=0, atol=ABS)
     scores, rows = metric.with_examples(REFERENCES, CANDIDATES)
-    f1 = OF_PACKAGE[layer][2]
+    f1 = OF_PACKAGE[layer, idf][2]
     assert scores['bertscore'] == pytest.approx(100 * np.mean(f1), abs=100 * ABS)
     assert rows[1]['bertscore'] == pytest.approx(100 * f1[1], abs=100 * ABS)
-    assert metric.signature.startswith(f'all-minilm-l6-v2_L{layer}_no-idf_version=0.3.12(')
+    kind = 'idf' if idf else 'no-idf'
+    assert metric.signature.startswith(f'all-minilm-l6-v2_L{layer}_{kind}_version=0.3.12(')
 
 
 def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
@@ -125,6 +131,26 @@ def test_several_references_count_apart(tiny):
         assert best == max(one, two)
 
 
+def test_idf_of_one_reference_is_undefined(tiny):
+    with pytest.warns(UserWarning, match='undefined'):
+        values = BertScore(model=tiny, layer=1, idf=True).values(['the cat'], ['the cat b'])
+    assert np.isnan(values.recall[0]) and values.f1[0] == 0
+
+
+def test_rescaled(tiny, tmp_path):
+    path = tmp_path / 'own.tsv'
+    path.write_text('LAYER,P,R,F\n0,0.1,0.1,0.1\n1,0.5,0.25,0.2\n')
+    plain = np.array(BertScore(model=tiny, layer=1).values(['the cat'], ['a cat b']))
+    metric = BertScore(model=tiny, layer=1, baseline=str(path))
+    scaled = np.array(metric.values(['the cat'], ['a cat b']))
+    base = np.array([[0.5], [0.25], [0.2]])
+    np.testing.assert_allclose(scaled, (plain - base) / (1 - base), rtol=1e-6)
+    assert '-custom-rescaled' in metric.signature
+    path.write_text('LAYER,P,R,F\n0,0.1,0.1,0.1\n')
+    with pytest.raises(errors.UserError, match='no baseline of layer 1'):
+        metric.values(['a'], ['a'])
+
+
 def test_what_is_missing_is_said_before_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv('HF_HOME', str(tmp_path))
     [line] = BertScore('de').missing()
@@ -139,7 +165,7 @@ def test_what_is_missing_is_said_before_a_run(tmp_path, monkeypatch):
 def test_models_of_languages():
     assert BertScore('en').signature.startswith('roberta-large_L17_no-idf_')
     assert BertScore('ja').signature.startswith('bert-base-multilingual-cased_L9_')
-    assert BertScore('zh').signature.startswith('bert-base-chinese_L8_')
+    assert BertScore('zh', rescale=True).signature.startswith('bert-base-chinese_L8_')
 
 
 def test_one_key_of_a_config_adds_it_to_each_task(tiny):

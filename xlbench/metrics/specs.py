@@ -29,19 +29,14 @@ from typing import TypeVar
 from xlbench.benchmarks import task_files
 from xlbench.metrics.contract import Metric, Spec
 from xlbench.system import errors
-from xlbench.system.files import Json
 
 _Base = TypeVar('_Base')
 _PACKAGE = 'xlbench.metrics'
 _SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')
-# Settings that metrics had, at the only values that are left.
-_FORMER: dict[str, dict[str, Json]] = {
-    'BertScore': dict(idf=False, rescale=False, baseline=''),
-    'Meteor': dict(
-        task='', parameters=[], weights=[], beam=40, characters=False, paraphrases='',
-        function_words='',
-    ),
-}  # fmt: skip
+# Settings that METEOR had, at the only values that are left.
+_FORMER = dict(
+    task='', parameters=[], weights=[], beam=40, characters=False, paraphrases='', function_words=''
+)
 _HINT = (
     'a metric is a function (targets, predictions) -> {name: number} that has a name at the top '
     'of its file, a functools.partial of one with arguments given by name, or an instance of a '
@@ -98,8 +93,8 @@ def from_spec(spec: Spec) -> Metric:
     if not isinstance(kwargs, dict) or not all(isinstance(name, str) for name in kwargs):
         raise errors.UserError(f'metric {path!r} does not take these arguments: {kwargs!r}')
     found, place = defined(path, 'metric'), path.partition(':')[0]
-    former = _FORMER.get(found.__name__, {}) if _in_package(place) else {}
-    kwargs = {name: value for name, value in kwargs.items() if former.get(name, ...) != value}
+    if found.__name__ == 'Meteor' and _in_package(place):
+        kwargs = {name: value for name, value in kwargs.items() if _FORMER.get(name, ...) != value}
     is_class = isinstance(found, type) and dataclasses.is_dataclass(found)
     if not is_class and (not isinstance(found, types.FunctionType) or _in_package(place)):
         raise errors.UserError(f'{path!r} is not a metric; {_HINT}')

@@ -4,12 +4,15 @@ Each token of a text is compared with the most similar one of the other text, by
 vectors in some layer of an encoder. The vectors come from our own encoders.
 """
 
+import collections
+import csv
 import dataclasses
 import functools
+import importlib.util
 import math
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,6 +45,7 @@ _LAYERS = {
 # krystalan/ClidSum: evaluation, `--num_layers 8`.
 _CLIDSUM = {'zh': 'hfl/chinese-bert-wwm-ext', 'de': 'dbmdz/bert-base-german-uncased'}
 _SIZES = {'roberta-large': '1.4 GB', _MULTILINGUAL: '0.7 GB'}
+_PACKAGE = 'bert_score'
 # The package's version, which its hash has wrong, and the transformers whose numbers are ours.
 _VERSIONS = 'version=0.3.12(hug_trans=none)', 'equals:bert-score-0.3.13+transformers-4.46.3'
 
@@ -56,14 +60,18 @@ class Prf(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BertScore(contract.OfTexts):
-    """BERTScore, 0 to 100, not rescaled: precision, recall and F1, means over texts.
+    """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
 
     A target may be several references; the best precision, recall and F1 count, each for itself.
 
     Attributes:
-      lang: ISO code of the texts, or en-sci; it decides the model.
+      lang: ISO code of the texts, or en-sci; it decides the model and the baseline.
       model: a folder, or a name of the Hugging Face hub; '' is the package's for the language.
       layer: of which the vectors are; 0 are the embeddings, -1 the package's for the model.
+      idf: whether rare tokens of the references weigh more.
+      rescale: whether the baseline of the language and model becomes 0; it is a file of the
+        package bert-score, if `baseline` names none.
+      baseline: a table with a row a layer: layer, precision, recall, F1.
       lowercase: whether texts are lower-cased, as ClidSum does.
       batch_size: the package's, 64 by default, which decides a few scores: in a batch it pads
         with similarities of 0, so that a token that is unlike all others counts as 0 and not
@@ -74,6 +82,9 @@ class BertScore(contract.OfTexts):
     lang: str = ''
     model: str = ''
     layer: int = -1
+    idf: bool = False
+    rescale: bool = False
+    baseline: str = ''
     lowercase: bool = False
     batch_size: int = 64
 
@@ -88,6 +99,8 @@ class BertScore(contract.OfTexts):
             )
         if self.batch_size < 1:
             raise errors.UserError(f'batch_size={self.batch_size}; 1 or more is allowed')
+        if self.rescale and not self.baseline and not self.lang:
+            raise errors.UserError('the baselines of BERTScore are of a language; set lang, too')
 
     @classmethod
     def clidsum(cls, lang: str) -> 'BertScore':
@@ -122,13 +135,29 @@ class BertScore(contract.OfTexts):
         """Gives bert_score's hash, the versions it equals, and the changes made to texts."""
         name = f'{pathlib.PurePath(self._model).name if self._is_folder else self._model}'
         version, equals = _VERSIONS
-        parts = f'{name}_L{self._layer}_no-idf_{version}'
+        parts = f'{name}_L{self._layer}_{"idf" if self.idf else "no-idf"}_{version}'
+        if self.rescale or self.baseline:
+            parts += '-custom-rescaled' if self.baseline else '-rescaled'
         case = 'lc' if self.lowercase else 'mixed'
         return f'{parts}|case:{case}|batch:{self.batch_size}|{equals}|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
         """Lists missing files, a line each, with the command to type."""
-        return weights.missing('BERTScore', self._model, _SIZES.get(self._model, '0.4 GB'))
+        lines = weights.missing('BERTScore', self._model, _SIZES.get(self._model, '0.4 GB'))
+        if (self.rescale or self.baseline) and not self._baseline_file.is_file():
+            if self.baseline:
+                lines.append(f'BERTScore: there is no baseline file {self.baseline}')
+            elif importlib.util.find_spec(_PACKAGE) is None:
+                lines.append(
+                    'BERTScore needs the table of baselines of bert-score: pip install --no-deps '
+                    'bert-score==0.3.13; or name one with baseline'
+                )
+            else:
+                lines.append(
+                    f'bert-score has no baseline of {self._model} for {self.lang}; name a file '
+                    'with baseline, or leave rescale out'
+                )
+        return lines
 
     def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
         """Means over the texts and those of each; no F1 is computed from other means."""
@@ -146,7 +175,7 @@ class BertScore(contract.OfTexts):
         owners = [i for i, row in enumerate(rows) for _ in row]
         references = encoder.ids(self._texts([text for row in rows for text in row]))
         candidates = encoder.ids(self._texts(predictions))
-        special = np.array(encoder.special)  # Which weigh nothing.
+        scale = _weights(references if self.idf else None, encoder.special)
         found = np.full((3, len(rows)), -math.inf)
         padded = (
             self._padded([candidates[i] for i in owners]),
@@ -156,17 +185,20 @@ class BertScore(contract.OfTexts):
         for place, vectors, other_vectors in encoder.pairs(jobs):
             candidate, reference = jobs[place]
             floors = [0.0 if side[place] else -1.0 for side in padded]
-            counts = (np.float32(~np.isin(ids, special)) for ids in (candidate, reference))
-            one = _match(vectors, other_vectors, *counts, floors)
+            one = _match(vectors, other_vectors, scale(candidate), scale(reference), floors)
             best = found[:, owners[place]]
             np.fmax(best, one, out=best, where=~np.isnan(one))
             if np.isnan(one).any():
                 best[np.isnan(one) & np.isinf(best)] = math.nan
         if np.isnan(found).any():
             warnings.warn(
-                'BERTScore is undefined for some texts, which have special tokens alone',
+                'BERTScore is undefined for some texts: with idf, no token of theirs weighs '
+                'anything, as where there is one reference in all',
                 stacklevel=2,
             )
+        if self.rescale or self.baseline:
+            base = self._read_baseline()[:, None]
+            found = (found - base) / (1 - base)
         return Prf(*found)
 
     def _padded(self, texts: Sequence[np.ndarray]) -> list[bool]:
@@ -189,6 +221,51 @@ class BertScore(contract.OfTexts):
 
     def _texts(self, texts: Sequence[str]) -> list[str]:
         return [text.lower() for text in texts] if self.lowercase else list(texts)
+
+    @property
+    def _baseline_file(self) -> pathlib.Path:
+        if self.baseline:
+            return pathlib.Path(self.baseline).expanduser()
+        spec = importlib.util.find_spec(_PACKAGE)
+        [folder] = (spec.submodule_search_locations if spec else None) or ['']
+        return pathlib.Path(folder) / 'rescale_baseline' / self.lang / f'{self._model}.tsv'
+
+    def _read_baseline(self) -> np.ndarray:
+        """[3]: the row of the layer."""
+        path = self._baseline_file
+        try:
+            with open(path, encoding='utf-8', newline='') as file:
+                _, *rows = csv.reader(file, delimiter='\t' if path.suffix == '.tsv' else ',')
+                if rows and len(rows[0]) == 1:  # The package's tables have commas, too.
+                    rows = [row[0].split(',') for row in rows]
+            table = {int(float(row[0])): np.array([*map(float, row[1:4])]) for row in rows}
+            base = table[self._layer]
+        except (OSError, ValueError, KeyError, IndexError, csv.Error) as error:
+            raise errors.UserError(
+                f'{path} has no baseline of layer {self._layer}: a header, then a line a layer '
+                f'with layer, precision, recall and F1 ({error})'
+            ) from None
+        if base.shape != (3,) or not np.isfinite(base).all() or (base >= 1).any():
+            raise errors.UserError(f'{path}: the baseline of layer {self._layer} is not below 1')
+        return base
+
+
+def _weights(
+    references: Sequence[np.ndarray] | None, special: Sequence[int]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Ids of a text [length] -> the weights of its tokens [length]: 1 or idf; 0 for special ones.
+
+    Args:
+      references: ids, of which idf is counted; None weighs all alike.
+      special: ids that weigh nothing; with idf they are in every reference, or count as others.
+    """
+    if references is None:
+        return lambda ids: (~np.isin(ids, np.array(special))).astype(np.float32)
+    count = len(references)
+    seen = collections.Counter(i for ids in references for i in set(ids.tolist()))
+    idf = {i: math.log((count + 1) / (n + 1)) for i, n in seen.items()}
+    unseen = math.log(count + 1)
+    return lambda ids: np.array([idf.get(i, unseen) for i in ids.tolist()], np.float32)
 
 
 def _match(
