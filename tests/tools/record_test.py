@@ -1,4 +1,4 @@
-"""The record of `make speed`: merging, the table, and the page that shows it."""
+"""The record of `make speed`: merging, the table, what changed, and the page that shows it."""
 
 import json
 import pathlib
@@ -78,6 +78,14 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
         a_record(
             a_run('a', [comparison([2, 2, 2], note='bound|by memory')], date='2026-11-22 10:00'),
             a_run('b', [interleaved.value('memory of a step', 12_345.6, 'MB')], load=0.125),
+            a_run(
+                'grown',
+                [
+                    interleaved.grown('a step', 'layers', layers, number, unit)
+                    for layers in (1, 1_000)
+                    for unit, number in (('tokens/s', 20_000 / layers), ('MiB', 8 + layers))
+                ],
+            ),
             a_run('c', left_out='torch missing'),
         )
     )
@@ -89,7 +97,7 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     )
     assert record.name_of(other['machine']) == 'another-cpu-family-7.json'
     both = record.table([one, other])
-    assert both.splitlines()[:8] == [
+    assert both.splitlines()[:11] == [
         '| work | against | Some CPU | Another CPU (family 7) | note | run |',
         '| --- | --- | ---: | ---: | --- | --- |',
         '| a step | PyTorch | 2.00 | 3.00 | bound\\|by memory | `a` |',
@@ -98,6 +106,9 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
         '| --- | ---: | ---: | --- |',
         '| memory of a step | 12,346 MB | | `b` |',
         '| time of a step | | 0.5 s | `b` |',
+        '',
+        '| figures as a size grows | unit | size | Some CPU | Another CPU (family 7) | run |',
+        '| --- | --- | --- | --- | --- | --- |',
     ]
     assert '- `d` was left out on Another CPU (family 7): no time' in both
     assert both.count('Measured on 2026-11-2') == 2
@@ -111,6 +122,11 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
         '| --- | ---: | --- |',
         '| memory of a step | 12,346 MB | `b` |',
         '',
+        '| figures as a size grows | unit | size | Some CPU | run |',
+        '| --- | --- | --- | --- | --- |',
+        '| a step | tokens/s | layers | 1: 20,000; 1,000: 20 | `grown` |',
+        '| a step | MiB | layers | 1: 9; 1,000: 1,008 | `grown` |',
+        '',
         '- `c` was left out: torch missing',
         '',
         'Measured on 2026-11-22 to 2026-11-23 on Some CPU, 2 cores, 24 GB, Linux, with jax 0.10.2. '
@@ -122,6 +138,33 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     assert record.replace_section(page, text) == page
     with pytest.raises(SystemExit, match='no lines'):
         record.replace_section('# Page\n', text)
+
+
+def test_only_changes_beyond_noise_are_told():
+    def values(memory, time):
+        return [interleaved.value('memory', memory, 'GB'), interleaved.value('time', time, 's')]
+
+    noisy = [1.6, 2.0, 2.6]
+    old = a_record(
+        a_run('same', [comparison([2.0, 2.02, 1.98])]),
+        a_run('noisy', [comparison(noisy)]),
+        a_run('slower', [comparison([2.0, 2.02, 1.98])]),
+        a_run('values', values(10, 10)),
+        a_run('gone', [interleaved.value('memory', 1, 'GB')]),
+    )
+    new = a_record(
+        a_run('same', [comparison([2.05, 2.06, 2.04])]),
+        a_run('noisy', [comparison([x * 1.1 for x in noisy])]),
+        a_run('slower', [comparison([1.5, 1.52, 1.48])]),
+        a_run('values', values(10.5, 5)),
+        a_run('new', [comparison([1, 1, 1])]),
+    )
+    assert record.changes(old, new) == [
+        'gone: gone: memory',
+        'slower: a step, against PyTorch: 2 -> 1.5',
+        'values: time: 10 -> 5',
+        'new: new: a step, against PyTorch',
+    ]
 
 
 def test_the_machine_says_what_it_is():
@@ -174,8 +217,8 @@ def test_the_page_shows_the_record():
 
 
 def test_commands_are_listed():
-    command = [sys.executable, str(SPEED), '--list', '--only=beam_search_32k,fewshot']
+    command = [sys.executable, str(SPEED), '--list', '--only=beam_search_32k,growth_model']
     answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert 'beam_search_32k      tools/speed/beam_search.py --vocab_size=32128' in answer
-    assert 'fewshot_loop         tools/speed/fewshot.py --method=loop' in answer  # All of a script.
+    assert 'growth_rows          tools/speed/growth_model.py rows' in answer  # All of a script.
     assert 'beam_search  ' not in answer

@@ -3,7 +3,7 @@
     make speed                            # all of them, over an hour; writes into docs/speed/
     python tools/speed --list
     python tools/speed --only=search,beam_search_32k
-    python tools/speed --only=search --output=/tmp/new.json
+    python tools/speed --only=search --output=/tmp/new.json --against=docs/speed/PROCESSOR.json
 
 The machine should have nothing else to do: the cores that are at work are counted before each
 script, and the record says how many there were. PyTorch and the other libraries that we compare
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument('--only', default='', metavar='NAMES', help='runs or scripts, with commas')
     own = RECORDS / record.name_of(machine.facts())
     parser.add_argument('--output', type=pathlib.Path, default=own, metavar='FILE')
+    parser.add_argument('--against', type=pathlib.Path, metavar='FILE', help='an older record')
     python = os.environ.get(catalog.VARIABLE, '')
     parser.add_argument('--torch_python', default=python, metavar='FILE')
     parser.add_argument('--list', action='store_true', help='print the commands, and run nothing')
@@ -49,6 +50,9 @@ def main() -> None:
         print('\n'.join(f'{script.name:<20} {script.line()}' for script in scripts))
         return
     order = [script.name for script in catalog.SCRIPTS]
+    before = record.load(args.against) if args.against else None
+    if args.against and not before:
+        parser.error(f'{args.against} does not exist')
     kept: record.Record = record.load(args.output) or {'machine': machine.facts(), 'runs': []}
     if not args.table:
         record.merge(kept, {'machine': machine.facts(), 'runs': []}, order)  # Same machine?
@@ -64,6 +68,9 @@ def main() -> None:
         text = record.table([record.load(path) for path in sorted(RECORDS.glob('*.json'))])
         page = record.replace_section(PAGE.read_text(encoding='utf-8'), text)
         PAGE.write_text(page, encoding='utf-8')
+    if before:
+        lines = record.changes(before, kept)
+        print('\n' + '\n'.join(lines or [f'nothing changed beyond noise against {args.against}']))
 
 
 if __name__ == '__main__':

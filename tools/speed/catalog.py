@@ -59,12 +59,13 @@ def _torch(name: str, command: str, *more: str, limit: int = 900) -> Script:
     return Script(name, command, ('torch', *more), '--torch_python', limit)
 
 
-# Cases of memory.py.
+# Cases of memory.py, and axes of growth_model.py.
 MEMORY = {
     'small': 'small:adamw:none,small:adafactor:none',
     'base': 'base:adafactor:none',
     'large': 'large:adafactor:none',
 }
+GROWING = ('emb_dim', 'layers', 'rows', 'length', 'vocabulary', 'buckets', 'devices')
 SCRIPTS = (
     _torch('train_step', 'train_step --rounds=5', 'transformers'),
     _torch('train_step_32k', 'train_step --rounds=5 --vocab_size=32128', 'transformers'),
@@ -102,7 +103,9 @@ SCRIPTS = (
     Script('start', 'start'),
     Script('search', 'search', option='--faiss_python'),  # Without faiss it has another peer.
     _torch('preparation', 'preparation', 'datasets', 'transformers'),
+    *(Script(f'growth_{axis}', f'growth_model {axis}') for axis in GROWING),
     Script('growth_data', 'growth_data --examples=1000,100000,10000000'),
+    Script('growth_dumps', 'growth_dumps --comments=10000,100000'),
     Script('answers', 'answers --rounds=3'),
     Script('processes', 'processes --processes=2 --rounds=3'),
 )

@@ -172,18 +172,13 @@ def sizes(text: str) -> list[int]:
 
 
 def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
-    """A row of each work at its largest size, whose note has the others; printed as they come."""
+    """The rows of all sizes, printed as they come."""
     write_shard_file(args.folder)
-    made: dict[tuple[str, str, str], list[str]] = {}
-    rows = {}
+    made = []
 
     def add(work: str, counted: str, size: int, number: float, unit: str) -> None:
-        print(f'{work}, {size:,} {counted}: {number:.4g} {unit}', flush=True)
-        smaller = made.setdefault((work, counted, unit), [])
-        rows[work, counted, unit] = interleaved.value(
-            f'{work}, {size:,} {counted}', number, unit, '; '.join(smaller)
-        )
-        smaller.append(f'{size:,}: {number:.3g} {unit}')
+        made.append(interleaved.grown(work, counted, size, number, unit))
+        print(f'{made[-1]["work"]}: {number:.4g} {unit}', flush=True)
 
     for size in sizes(args.examples):
         write_set(args.folder, f'examples_{size}', size)
@@ -202,7 +197,7 @@ def measure_all(args: argparse.Namespace) -> list[interleaved.Value]:
         add('plan and stack a sweep', 'buckets', size, 1000 * seen['stacked'], 'ms')
         add('write all results of a sweep', 'buckets', size, 1000 * seen['added'], 'ms')
         add('read all results of a sweep', 'buckets', size, 1000 * seen['read'], 'ms')
-    return list(rows.values())
+    return made
 
 
 def main() -> None:

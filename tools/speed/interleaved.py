@@ -32,7 +32,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 # glibc's: no block is a mapping of its own, and no free one goes back to the operating system.
 KEEP_MEMORY = {name: str(1 << 40) for name in ('MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_')}
@@ -56,6 +56,14 @@ class Row(Ratios):
     note: str
 
 
+class Series(TypedDict):
+    """Which figures without a peer belong together: those of one work as one size of it grows."""
+
+    work: str
+    size: str  # What grows: 'layers', say.
+    at: int
+
+
 class Value(TypedDict):
     """One figure without a peer."""
 
@@ -63,6 +71,7 @@ class Value(TypedDict):
     value: float
     unit: str
     note: str
+    series: NotRequired[Series]
 
 
 def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentParser:
@@ -237,6 +246,21 @@ def rows(
 def value(work: str, number: float, unit: str, note: str = '') -> Value:
     """A row for a figure without a peer."""
     return {'work': work, 'value': number, 'unit': unit, 'note': note}
+
+
+def grown(work: str, size: str, at: int, number: float, unit: str) -> Value:
+    """A row of a series: the table has one line for all sizes.
+
+    Args:
+      work: what was done.
+      size: what grows: 'layers', say.
+      at: how many of them there are.
+      number: the figure.
+      unit: of the figure.
+    """
+    row = value(f'{work}, {unit}, {size} {at:,}', number, unit)
+    row['series'] = {'work': work, 'size': size, 'at': at}
+    return row
 
 
 def write(file: str, made: Sequence[Row | Value]) -> None:

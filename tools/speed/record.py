@@ -1,9 +1,10 @@
-"""The records of figures, a file for each processor: merged, shown as a table."""
+"""The records of figures, a file for each processor: merged, shown as a table, compared."""
 
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 import interleaved
@@ -11,6 +12,9 @@ import machine
 
 BEGIN = '<!-- speed: from here to the next such line `make speed` writes -->'
 END = '<!-- speed: end -->'
+# Medians of two runs of the same program on an idle machine differ by this much.
+NOISE = 0.05
+NOISE_WITHOUT_ROUNDS = 0.1
 
 Figure = interleaved.Row | interleaved.Value
 
@@ -84,15 +88,19 @@ def facts_line(record: Record) -> str:
 def table(records: Sequence[Record]) -> str:
     """All figures as Markdown, with a column for each processor.
 
-    Comparisons (ratios of median times), figures without a peer, and what is missing.
+    Comparisons (ratios of median times), figures without a peer, series, and what is missing.
     """
-    ratios, values = _Grid(len(records)), _Grid(len(records))
+    ratios, values, series = _Grid(len(records)), _Grid(len(records)), _Grid(len(records))
     missing = []
     for place, record in enumerate(records):
         for run in record['runs']:
             name = f'`{run["name"]}`'
             for row in run['rows']:
-                if 'value' in row:
+                if 'series' in row:
+                    key = (row['series']['work'], row['unit'], row['series']['size'])
+                    point = f'{row["series"]["at"]:,}: {_number(row["value"])}'
+                    series.add(key, place, point, '', name)
+                elif 'value' in row:
                     value = f'{_number(row["value"])} {row["unit"]}'
                     values.add((row['work'],), place, value, row['note'], name)
                 else:
@@ -103,8 +111,12 @@ def table(records: Sequence[Record]) -> str:
                 missing.append(f'- {name} was left out{where}: {run["left_out"]}')
     processors = [record['machine']['cpu'] for record in records]
     parts = [
-        _markdown((*heads, *processors, 'note', 'run'), grid.rows(), len(heads), len(records))
-        for grid, heads in ((ratios, ('work', 'against')), (values, ('figures without a peer',)))
+        _markdown((*heads, *processors, 'note', 'run'), grid.rows(), len(heads), right)
+        for grid, heads, right in (
+            (ratios, ('work', 'against'), len(records)),
+            (values, ('figures without a peer',), len(records)),
+            (series, ('figures as a size grows', 'unit', 'size'), 0),
+        )
         if grid.cells
     ]
     if missing:
@@ -134,16 +146,16 @@ class _Grid:
 
 
 def _markdown(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], first: int, numbers: int
+    heads: Sequence[str], rows: Sequence[Sequence[str]], first: int, right: int
 ) -> str:
-    """A table whose columns from `first` on, so many as `numbers` says, are numbers.
+    """A table whose columns from `first` on are numbers, so many of them as `right` says.
 
     The column of notes is left out where no row has one.
     """
     kept = [i for i, head in enumerate(heads) if head != 'note' or any(row[i] for row in rows)]
     lines = [
         [heads[i] for i in kept],
-        ['---:' if first <= i < first + numbers else '---' for i in kept],
+        ['---:' if first <= i < first + right else '---' for i in kept],
         *([row[i].replace('|', '\\|') for i in kept] for row in rows),
     ]
     return '\n'.join(f'| {" | ".join(line)} |'.replace('|  |', '| |') for line in lines)
@@ -190,3 +202,56 @@ def replace_section(page: str, text: str) -> str:
 def section(page: str) -> str:
     """What stands between the two marks of a page."""
     return page.partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def changes(old: Record, new: Record) -> list[str]:
+    """A line for every figure that changed beyond noise, appeared or went.
+
+    Comparisons changed if their paired ratios differ by more than NOISE and the middle halves of
+    the ratios of their rounds do not overlap; figures without rounds, by NOISE_WITHOUT_ROUNDS.
+    """
+    before, after = dict(_figures(old)), dict(_figures(new))
+    lines = [f'gone: {_words(key)}' for key in before if key not in after]
+    for key, row in after.items():
+        if key not in before:
+            lines.append(f'new: {_words(key)}')
+        elif text := _change(before[key], row):
+            lines.append(f'{_words(key)}: {text}')
+    return lines
+
+
+def _figures(record: Record) -> Iterator[tuple[tuple[str, str, str], Figure]]:
+    """(what identifies a figure, the figure) of all runs that were not left out."""
+    for run in record['runs']:
+        for row in run['rows']:
+            yield (run['name'], row['work'], row.get('against', '')), row
+
+
+def _words(key: tuple[str, str, str]) -> str:
+    """A figure's name."""
+    run, work, against = key
+    return f'{run}: {work}' + (f', against {against}' if against else '')
+
+
+def _change(old: Figure, new: Figure) -> str:
+    """Words for a change beyond noise, or ''."""
+    name, noise = ('value', NOISE_WITHOUT_ROUNDS) if 'value' in new else ('paired', NOISE)
+    if name not in old:
+        return 'was measured otherwise'
+    if abs(new[name] - old[name]) <= noise * abs(old[name]):
+        return ''
+    if name == 'paired':
+        (old_low, old_high), (new_low, new_high) = _middle_half(old), _middle_half(new)
+        if old_low <= new_high and new_low <= old_high:
+            return ''
+    return f'{_number(old[name])} -> {_number(new[name])}'
+
+
+def _middle_half(row: interleaved.Row) -> tuple[float, float]:
+    """The quartiles of the ratios of all rounds."""
+    theirs, ours = row['seconds'].values()
+    ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+    if len(ratios) < 2:
+        return ratios[0], ratios[0]
+    low, _, high = statistics.quantiles(ratios, n=4, method='inclusive')
+    return low, high
