@@ -13,7 +13,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in CHANGELOG.md.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (2575, 25),
+    'benchmarks': (2556, 25),
     'chains': (591, 4),
     'config': (1969, 9),
     'configs': (2104, 20),
@@ -24,9 +24,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'fewshot': (5877, 24),
     'huggingface': (3883, 22),
     'inference': (3526, 15),
-    'interactive': (636, 4),
+    'interactive': (560, 4),
     'jobs': (525, 5),
-    'judgement': (1547, 9),
+    'judgement': (1455, 9),
     'metrics': (4889, 28),
     'models': (6174, 33),
     'parallel': (988, 8),
@@ -35,7 +35,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1566, 8),
     'programs': (3226, 18),
     'prompting': (614, 4),
-    'reporting': (6462, 35),
+    'reporting': (6014, 33),
     'reproduce': (2718, 12),
     'retrieval': (690, 5),
     'settings': (1081, 7),
@@ -43,10 +43,10 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tasks': (6467, 45),
     'tests': (56386, 259),
     'tools': (6782, 39),
-    'tracking': (710, 6),
+    'tracking': (571, 6),
     'training': (4721, 28),
     'translation': (1463, 11),
-    'zoo': (508, 4),
+    'zoo': (415, 4),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
 MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}

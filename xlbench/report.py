@@ -17,7 +17,7 @@ shown beside it, too.
 
 report.html is one file that loads nothing: the answer at the top, tables that can be sorted and
 saved, plots, and the texts of all systems side by side. --plots also writes its plots into the
-folder, as SVG, PNG and PDF: mtg_test_ranking.pdf and so on.
+folder, as SVG, PNG and PDF: mtg_test_curve_1.pdf and so on.
 
 A run with several stages is shown after its last stage; --step=stage1 shows it after stage1, with
 the test scores of that stage's best checkpoint.
@@ -120,9 +120,11 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         )
     scored = (places for run in runs for places in run.evaluations.values())
     names = {task.partition('_')[0] for places in scored for task, _ in places}
-    named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.paper_tables]
+    named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and making.made(b)]
     if not named:
-        raise errors.UserError('the runs are of no benchmark whose paper has tables of such runs')
+        raise errors.UserError(
+            'reports make no table of the papers of these runs; see python -m xlbench.reproduce'
+        )
     paths = [path for path in args.ratings.split(',') if path]
     rated = ratings_lib.read_texts(paths)[0] if paths else ()
     sections = []

@@ -67,8 +67,6 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     first = jax.process_index() == 0
     if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
-        if first:
-            tracking.send_left(config, workdir)
         return
     if first:
         tracking.check(config.get('trackers', ()))

@@ -24,7 +24,6 @@ from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.tracking import following
 from xlbench.translation import engines, memory, programs, servers
 from xlbench.zoo import __main__ as zoo, page
 
@@ -47,19 +46,6 @@ def test_a_cache_of_translations(tmp_path):
             kept.add({'new': 'neu'})
         if case.accepted and not found.items() <= right.items():
             case.fail('it has other translations')
-
-
-def test_rows_that_were_not_sent(tmp_path):
-    kept, path = following.Unsent(tmp_path), tmp_path / following.UNSENT
-    for step in range(8):
-        row = following.Row(step, {'loss': 1 / (step + 1)}, {'eval': [('a', 'b', 'c')]})
-        kept.add('wandb', row)
-    whole = path.read_bytes()
-    for case in cases.each('rows that were not sent', 40):
-        case.harm_file(path, whole)
-        with case.run():
-            kept.rows(5, lambda line: None)
-            kept.replace('wandb', [])
 
 
 def test_the_state_of_reproduce(tmp_path):

@@ -9,7 +9,6 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from xlbench.reporting import statistics
-from xlbench.system.errors import UserError
 
 METRICS = {'BLEU': BLEU, 'chrF2': CHRF, 'chrF2++': lambda: CHRF(word_order=2), 'TER': TER}
 TESTS = {'bs': 'bootstrap', 'ar': 'randomization'}
@@ -137,15 +136,11 @@ def test_a_report_finds_what_exact_tests_find(test, systems):
 
 
 @pytest.mark.parametrize('test', statistics.SAMPLES)
-def test_resampling_of_means(test, monkeypatch):
+def test_resampling_of_means(test):
     # 1 of 4 examples differs: every swap gives the same difference, which says nothing.
     baseline, system = [1, 1, 1, 0.1], [1, 1, 1, 0.3]
     drawn = statistics.resamples(statistics.of_means(baseline, system), 4, test)
     assert statistics.p_value(0.05, drawn, test)[0] > 0.05
-    for seed in ('0', 'none', 'x'):
-        monkeypatch.setenv('SACREBLEU_SEED', seed)
-        with pytest.raises(UserError, match='does not fix'):
-            statistics.resamples(statistics.of_means(baseline, system), 4, test)
 
 
 def test_holm():

@@ -13,7 +13,6 @@ import time
 import partners
 import pytest
 import tiny
-from ml_collections import ConfigDict
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from xlbench import runs, tracking, train
@@ -180,7 +179,7 @@ def test_a_tracker_that_fails_ends_alone(tmp_path, use, capsys):
     said = live(tmp_path, ['Failing', 'Remembering'], finished=True)
     (failure,) = [line for line in said if 'Failing' in line and 'tracked by' not in line]
     assert "the tracker 'Failing' has failed: ConnectionError: the network is down" in failure
-    assert 'unsent.jsonl keeps what it does not get' in failure
+    assert failure.endswith('; it does not get the rest')
     assert [row[0] for row in told if row[0] != 'start'] == [1, 2, 3, 2, 'close']
     assert told[-1] == ('close', True)
     assert len((tmp_path / 'metrics.jsonl').read_text().splitlines()) == 3
@@ -196,9 +195,8 @@ def test_no_step_waits_for_a_tracker(tmp_path, use, monkeypatch):
     assert "the tracker 'Remembering' is more than 3 rows behind" in line
     assert waiting == 'waiting up to 0.05 s for Remembering, to send the remaining rows'
     (tmp_path / 'log.txt').unlink()
-    (tmp_path / 'unsent.jsonl').unlink()
     _, line = live(tmp_path, ['Remembering'], steps=(1,))
-    assert 'has not ended within 0.05 s; unsent.jsonl keeps' in line
+    assert 'has not ended within 0.05 s; it does not get the rest' in line
     assert told == []
     open_again.set()
 
@@ -214,48 +212,6 @@ def test_a_tracker_that_keeps_up_is_never_behind(tmp_path, use, monkeypatch):
             time.sleep(0.001)
     trackers.close(True, print)
     assert trackers.notes() == ['tracked by Remembering: a place'] and told[-1] == ('close', True)
-
-
-class Deaf(Remembering):
-    """Does not come back from its second row."""
-
-    hangs = threading.Event()
-
-    def write(self, step, scalars, samples):
-        if step > 1 and not self.hangs.is_set():
-            self.hangs.wait(60)
-            return
-        super().write(step, scalars, samples)
-
-
-def test_what_a_tracker_has_not_taken_is_sent_later(tmp_path, use, monkeypatch):
-    told = use(Deaf, Failing, Remembering)
-    monkeypatch.setattr(following, 'PATIENCE', 0.3)
-    live(tmp_path, ['Deaf', 'Failing'])
-    lines = [json.loads(line) for line in (tmp_path / 'unsent.jsonl').read_text().splitlines()]
-    assert [line['step'] for line in lines if line['tracker'] == 'Failing'] == [1, 2, 3, 2]
-    assert [line['step'] for line in lines if line['tracker'] == 'Deaf'] == [2, 3, 2]
-    assert lines[0]['scalars']['train/stage1/mfu'] is None
-    Deaf.hangs.set()
-    # The network is there again, and the run goes on after step 2: it sends step 3 anew.
-    monkeypatch.setattr(Failing, 'write', Remembering.write)
-    del told[:]
-    live(tmp_path, ['Failing'], begun=True, steps=(3, 4))
-    rows = [row for row in told if isinstance(row[0], int)]
-    assert [row[0] for row in rows] == [1, 2, 2, 3, 4, 2]
-    assert rows[2][2] == {'eval/test/qg': SAMPLES} and rows[0][1]['train/stage1/mfu'] != 0
-    lines = [json.loads(line) for line in (tmp_path / 'unsent.jsonl').read_text().splitlines()]
-    assert [(line['tracker'], line['step']) for line in lines] == [('Deaf', 2), ('Deaf', 2)]
-    # A finished run has nothing to write, and sends the rest.
-    del told[:]
-    with open(tmp_path / 'unsent.jsonl', 'a') as file:
-        file.write('{"tracker": "Deaf", "step": 3')
-    tracking.send_left(ConfigDict({'trackers': ('Remembering', 'Deaf')}), str(tmp_path))
-    assert [row[0] for row in told] == ['start', 2, 2, 'close'] and told[0][1] == 2
-    assert not (tmp_path / 'unsent.jsonl').exists()
-    assert '1 lines that cannot be read were left out' in (tmp_path / 'log.txt').read_text()
-    tracking.send_left(ConfigDict({'trackers': ('Deaf',)}), str(tmp_path))
-    assert len(told) == 4
 
 
 @pytest.mark.parametrize('name', partners.TRACKERS)

@@ -2,31 +2,12 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.benchmark import Scenario
 from xlbench.benchmarks.parallel import PairBenchmark
 from xlbench.system import errors
-
-SUM_TRANS, TRANS_SUM, END_TO_END = 'Sum-Trans', 'Trans-Sum', 'End-to-end'
-NO_PRETRAINING = 'mBART'  # As the paper calls a model without a second pre-training.
-# The tasks of mDialBART's second pre-training, by how the names of their SeqIO tasks end.
-PRETRAINING = {
-    'infilling_en_en': 'AcI',
-    'permutation_en_en': 'UP',
-    'summarize_en_en': 'MDS',
-    'summary_en_de': 'MT',
-    'summary_en_zh': 'MT',
-}
-PARTS = tuple(dict.fromkeys(PRETRAINING.values()))
-
-
-def pretraining_label(tasks: Collection[str]) -> str:
-    """Names the tasks of a second pre-training. Example: [] -> mBART, ['UP', 'MT'] -> +UP+MT."""
-    if set(tasks) == set(PARTS):
-        return 'mDialBART'
-    return ''.join(f'+{task}' for task in PARTS if task in tasks) or NO_PRETRAINING
 
 
 @dataclasses.dataclass(frozen=True)

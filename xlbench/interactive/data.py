@@ -30,9 +30,6 @@ def list_tasks(benchmark: str = '') -> 'pd.DataFrame':
     Returns:
       A frame by task: benchmark, what the task is about, source and target language, and the
       published numbers of examples of its splits, where the paper has them.
-
-    Raises:
-      UserError: there is no such benchmark.
     """
     chosen = [benchmarks.get(benchmark)] if benchmark else benchmarks.BENCHMARKS.values()
     rows = [_about(one, task) for one in chosen for task in one.task_names()]
@@ -70,9 +67,6 @@ def read_examples(
       A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
       `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
       its words are numbers. Those of a mixture have a column `task`.
-
-    Raises:
-      UserError: there is no such task or split, or its data cannot be read.
     """
     data = config.data
     config_lib.check_task(task, 'task', data.root, data.vocabulary)
@@ -127,9 +121,6 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     Returns:
       Feature to array [rows, length]. Where rows hold several examples, segment ids tell them
       apart; see the page How it works.
-
-    Raises:
-      UserError: there is no such stage, or its data cannot be read.
     """
     from xlbench import runs  # It loads jax, which lists and texts do not need.
     from xlbench.parallel import partitioning

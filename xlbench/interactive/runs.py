@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Workdir:
-    """A folder of something that is trained, which may not be there yet.
-
-    Args:
-      workdir: the folder.
-
-    Attributes:
-      workdir: the same, as a text.
-    """
+    """A folder of something that is trained, which may not be there yet."""
 
     def __init__(self, workdir: str | os.PathLike):
         self.workdir = os.fspath(workdir)
@@ -53,11 +46,7 @@ class _Workdir:
 
 
 class Run(_Workdir):
-    """A run of xlbench.train: one that is there, or one that `train` is to begin.
-
-    Args:
-      workdir: its folder.
-    """
+    """A run of xlbench.train: one that is there, or one that `train` is to begin."""
 
     def __init__(self, workdir: str | os.PathLike):
         super().__init__(workdir)
@@ -71,9 +60,6 @@ class Run(_Workdir):
 
         Args:
           config: of `load_config`, or made in Python; None goes on with the run's own.
-
-        Raises:
-          UserError: as xlbench.train says it.
         """
         config = self.config if config is None else config
         commands.check_run(config, self.workdir)
@@ -92,9 +78,6 @@ class Run(_Workdir):
 
         Returns:
           The scores of these tasks, as `scores` gives them.
-
-        Raises:
-          UserError: as xlbench.evaluate says it.
         """
         argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
         args = commands.evaluate(argv)
@@ -113,9 +96,6 @@ class Run(_Workdir):
         Returns:
           A frame by system and task: the number of examples, and each score. Its `attrs` have the
           split and the step.
-
-        Raises:
-          UserError: nothing was scored there yet.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
@@ -139,27 +119,16 @@ class Run(_Workdir):
         Returns:
           A frame with the columns step, kind ('train' or 'eval'), name (of a stage or a task),
           and a column for each value, such as loss and learning_rate.
-
-        Raises:
-          UserError: there is no such run, or it has no results yet.
         """
         lines = read_run(self.workdir).log
         return frame({'step': x.step, 'kind': x.kind, 'name': x.name, **x.values} for x in lines)
 
     @plainly
     def predictions(self, task: str, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
-        """Reads what the run wrote for the examples of a task that was scored.
-
-        Args:
-          task: its name.
-          split: as in `scores`.
-          step: as in `scores`.
+        """Reads what the run wrote for the examples of a task that was scored, see `scores`.
 
         Returns:
           A frame by the examples' ids: input, target, prediction, and the scores of each.
-
-        Raises:
-          UserError: the task was not scored there.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
@@ -190,9 +159,6 @@ class Run(_Workdir):
         Returns:
           A frame with a row for each answer: the text as `input`, `prediction`, and the answer's
           `score` or `probability`.
-
-        Raises:
-          UserError: there is no such checkpoint, or the model does not take an option.
         """
         return frame(_answers(self.model(step), texts, options))
 
@@ -202,9 +168,6 @@ class Run(_Workdir):
 
         Args:
           step: 'best', 'last' or a step.
-
-        Raises:
-          UserError: there is no such checkpoint.
         """
         if step not in self._models:
             _begin()
@@ -213,15 +176,7 @@ class Run(_Workdir):
 
     @plainly
     def table(self, split: str = '', step: str | int = 'last') -> str:
-        """Gives the benchmark's own table of the run as a text to print.
-
-        Args:
-          split: as in `scores`.
-          step: as in `scores`.
-
-        Raises:
-          UserError: nothing was scored there yet.
-        """
+        """Gives the benchmark's own table of the run as a text to print; see `scores`."""
         return screen.table(self.workdir, step, split or None)
 
 
@@ -232,10 +187,8 @@ def _begin() -> None:
 
 
 def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
-    split = split or next(iter(run.splits()), '')
-    first = next(iter(run.evaluations.values()), {})
-    score = next((result.main_score for result in first.values()), 'loss')
-    return split, run.choose_step(step, split, score)
+    split = split or run.splits()[0]
+    return split, run.choose_step(step, split)
 
 
 def _answers(
@@ -264,22 +217,11 @@ def _answers(
 
 
 class Sweep(_Workdir):
-    """A sweep of few-shot transfer: one that is there, or one that `train` is to begin.
-
-    Args:
-      workdir: its folder.
-    """
+    """A sweep of few-shot transfer: one that is there, or one that `train` is to begin."""
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
-        """Trains and adapts as `python -m xlbench.fewshot` does; what was begun goes on.
-
-        Args:
-          config: of `load_config`; None goes on with the sweep's own.
-
-        Raises:
-          UserError: as xlbench.fewshot says it.
-        """
+        """Trains and adapts as `python -m xlbench.fewshot` does; see `Run.train`."""
         config = self.config if config is None else config
         command_lines.check_sweep(config, self.workdir)
         _begin()
@@ -291,9 +233,6 @@ class Sweep(_Workdir):
 
         Returns:
           A frame with the columns of results.csv, as docs/fewshot.md lists them.
-
-        Raises:
-          UserError: there is no such sweep, or nothing of it is finished.
         """
         rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
         return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
@@ -301,9 +240,6 @@ class Sweep(_Workdir):
     @plainly
     def table(self) -> str:
         """Gives the tables of the sweep as a text to print.
-
-        Raises:
-          UserError: there is no such sweep, or nothing of it is finished.
         """
         return sweep_report.table(self.workdir)
 
@@ -318,9 +254,6 @@ def write_report(
       runs: runs alone, or sweeps alone.
       output: the folder that it is written into.
       **options: of runs, the other flags of that program.
-
-    Raises:
-      UserError: the runs have no results yet, or the folder is not ours to write into.
     """
     folders = [run.workdir for run in runs]
     if any(isinstance(run, Sweep) for run in runs):

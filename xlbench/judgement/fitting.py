@@ -155,15 +155,7 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
 
 
 def correlations(data: Data, seed: int) -> Fits:
-    """Correlates regressors and scores with the ratings of each target.
-
-    Args:
-      data: rated texts.
-      seed: of the split and the regressors.
-
-    Raises:
-      UserError: there are too few texts.
-    """
+    """Correlates regressors and scores with the ratings of each target; see `fit`."""
     sides = _split(data, seed)
     found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
     notes = (*([SAMPLE_DATA] if data.is_sample else []), f'Fitted on {data.about}.')

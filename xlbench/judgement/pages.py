@@ -21,14 +21,7 @@ def document(study: Study, sheet: Sheet) -> str:
 
 
 def html_page(script_name: str, data: Mapping[str, object], title: str, name: str) -> str:
-    """A page that loads nothing and sends nothing.
-
-    Args:
-      script_name: the file of its script, behind that which all pages share.
-      data: what the script shows, as JSON.
-      title: at its top.
-      name: whose it is, beside the title.
-    """
+    """A page with its script behind the one that all share; beside its title stands whose it is."""
     scripts = ('page.common.js', script_name)
     return template.render(__package__, scripts, data, title=title, judge=name)
 

@@ -1,6 +1,7 @@
 """The questions to judges: aspects with their levels, and the guidelines on their page."""
 
 import os
+import pathlib
 from typing import Annotated, Literal
 
 import msgspec
@@ -40,79 +41,11 @@ class Scale(msgspec.Struct, forbid_unknown_fields=True):
     instructions: Annotated[list[_Line], msgspec.Meta(max_length=20)] = []
 
 
-_SHARED = (
-    'Read the input first, then every text. The order changes for every item: text A is not always '
-    'from the same system.',
-    'Judge each aspect by itself: a text can be faultless and beside the point. You can change '
-    'every answer until you save, and you can stop and go on later in the same browser.',
+# Ratings of the aspects of appendix B of arXiv:2108.07140; best and worst by those of section 6.3
+# of arXiv:2202.05599; replies by the question of section 3.3 of arXiv:2106.02017.
+SCALES: dict[str, Scale] = files.read_json(
+    pathlib.Path(__file__).with_name('scales.json'), dict[str, Scale]
 )
-# The aspects of appendix B of arXiv:2108.07140, and of section 6.3 of arXiv:2202.05599.
-SCALES = {
-    'ratings': Scale(
-        kind='ratings',
-        aspects=[
-            Aspect(
-                'Grammar',
-                'Does the text follow the grammar of the language that it should be in?',
-                [
-                    'It is in another language.',
-                    'The language is right, but mistakes hide what is meant.',
-                    'One can guess what is meant, with many mistakes.',
-                    'Correct on the whole, with a few mistakes.',
-                    'Without any mistake.',
-                ],
-            ),
-            Aspect(
-                'Fluency',
-                'Does the text read as if a native speaker had written it?',
-                [
-                    'Words without any connection.',
-                    'Some phrases, but no whole sentence.',
-                    'A sentence, but it does not flow.',
-                    'A whole sentence that flows, with small flaws.',
-                    'Perfectly natural.',
-                ],
-            ),
-            Aspect(
-                'Relevance',
-                'Does the text fit the input, and the task that the input sets?',
-                [
-                    'It has nothing to do with the input.',
-                    'Single words fit, such as a name or a place, but not the whole.',
-                    'It is about the input, but not logical.',
-                    'It fits, with some details that do not belong there.',
-                    'It fits completely.',
-                ],
-            ),
-        ],
-        instructions=['Give every text a rating from 1 to 5 on each aspect.', *_SHARED],
-    ),
-    'best_worst': Scale(
-        kind='best_worst',
-        aspects=[
-            Aspect('Grammaticality', 'Which text has the best grammar, and which the worst?'),
-            Aspect('Informativeness', 'Which text tells most of what matters in the input?'),
-            Aspect('Conciseness', 'Which text says it without anything that is not needed?'),
-        ],
-        instructions=[
-            'For each aspect choose the best and the worst of the texts. If two are equally good, '
-            'take the one that you would rather have.',
-            *_SHARED,
-        ],
-    ),
-    # The question of section 3.3 of arXiv:2106.02017.
-    'replies': Scale(
-        kind='best_worst',
-        aspects=[
-            Aspect('Preference', 'Which set has more replies that you would like to send?'),
-        ],
-        instructions=[
-            'Each text is a set of replies to one message. Choose the set with more replies that '
-            'you would like to send as the best, and the other one as the worst.',
-            *_SHARED,
-        ],
-    ),
-}  # fmt: skip
 
 
 def load(name: str) -> Scale:

@@ -200,15 +200,7 @@ def _agreement_row(
     level: _Level,
     categories: int,
 ) -> Row:
-    """The agreement on units, each of which has the answers of some judges.
-
-    Args:
-      name: of the row.
-      units: for each, judge -> answer.
-      judges: all of them.
-      level: of Krippendorff's alpha.
-      categories: answers that a judge can choose from.
-    """
+    """The agreement on units, judge -> answer; a judge can choose from so many categories."""
     labels = sorted({value for unit in units for value in unit.values()})
     number = {label: i for i, label in enumerate(labels)}
     whole = [unit for unit in units if len(unit) == len(judges)]

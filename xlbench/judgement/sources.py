@@ -79,9 +79,7 @@ def read(
 def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str]) -> Source:
     run = results.read_run(path)
     shown = split or run.splits()[0]
-    score = next(iter(run.evaluations.values()))
-    main = next(iter(score.values())).main_score
-    chosen = run.at(run.choose_step(step, shown, main), shown)
+    chosen = run.at(run.choose_step(step, shown), shown)
     if missing := [name for name in tasks if name not in chosen]:
         raise UserError(f'{path} has no predictions of {missing[0]}, split {shown}')
     rows, kinds = {}, set()

@@ -120,16 +120,7 @@ def scores_of(section: Section) -> list[str]:
 def table(
     section: Section, score: str, test: str, other: Section | None = None, label: str = ''
 ) -> Table:
-    """The differences of a score between the runs of a section.
-
-    Args:
-      section: what is shown.
-      score: what is compared.
-      test: one of `statistics.TESTS`.
-      other: the same runs at another step, to compare each run with itself; else every two runs
-        are compared.
-      label: of that step.
-    """
+    """The differences of a score between every two runs, or of each run to itself; see `beside`."""
     runs = [system for system in section.systems if system.kind == 'run']
     if other is None:
         pairs = [
@@ -155,16 +146,7 @@ def of_pairs(
     columns: Sequence[Column],
     decimals: int = 1,
 ) -> Table:
-    """The differences of a score between pairs of systems.
-
-    Args:
-      title: of the table.
-      score: what is compared.
-      test: one of `statistics.TESTS`.
-      pairs: what a row is called, and two systems: the second is subtracted.
-      columns: tasks, or averages over tasks.
-      decimals: of the differences.
-    """
+    """The differences of a score in named pairs of systems, whose second one is subtracted."""
     tested = _Pairs(score, test, len(pairs) * len(columns))
     rows = {
         name: [tested.difference(first, second, column.tasks) for column in columns]

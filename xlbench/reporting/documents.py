@@ -126,15 +126,7 @@ def write(
 
 
 def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
-    """Writes the files that MTG's leaderboard takes into a folder.
-
-    Args:
-      contents: by name, as leaderboard.submissions gives them.
-      output: the folder.
-
-    Returns:
-      The paths. Raises UserError, before anything is written, if one of them is another's file.
-    """
+    """Writes the files of `leaderboard.submissions` into a folder, as `write` does; the paths."""
     folder = pathlib.Path(output)
     with _writing(folder):
         for name in contents:

@@ -49,10 +49,7 @@ def bar(number: int) -> tuple[str, str]:
 def canvas(name: str, width: float, height: float) -> Iterator[Figure]:
     """An empty figure, in inches, that has the house's style while it is drawn and written.
 
-    Args:
-      name: the parts of an SVG have names; this makes them the same each time.
-      width: of the figure.
-      height: of the figure.
+    From the name are those of the parts of an SVG, so that they are the same each time.
     """
     with matplotlib.rc_context(_STYLE | {'svg.hashsalt': name}):
         yield Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
@@ -96,15 +93,9 @@ def heat_map(
     columns: Sequence[str],
     limits: tuple[float, float] = (0.0, 1.0),
 ) -> AxesImage:
-    """Draws a table of shades with a text in each cell; gives the image.
+    """Draws values [rows][columns] as shades, the light ones high, with a text in each cell.
 
-    Args:
-      axes: where it is drawn.
-      values: [rows][columns], the light ones high; NaN has no shade.
-      texts: [rows][columns].
-      rows: their names.
-      columns: likewise.
-      limits: the lowest and the highest value of the scale.
+    NaN has no shade; the limits are the lowest and the highest value of the scale.
     """
     low, high = limits
     image = axes.imshow(values, cmap=SHADES, vmin=low, vmax=high, aspect='auto')

@@ -18,12 +18,7 @@ _TITLES = {
 
 
 def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Table:
-    """Means over examples.
-
-    Args:
-      rows: name of a split or a file -> its statistics and languages.
-      has_tokens: whether tokens were counted.
-    """
+    """Means over examples, by the name of a split or a file; tokens where they were counted."""
     names = [name for name in _TITLES if has_tokens or not name.endswith('_tokens')]
     made = []
     for name, (counts, _) in rows.items():

@@ -38,11 +38,7 @@ class Sheet(NamedTuple):
 
 
 def of_paper(benchmark: Benchmark, number: str) -> list[Sheet]:
-    """Tables with the numbers that a paper prints.
-
-    Args:
-      benchmark: whose paper.
-      number: such as 4, or 'all'.
+    """Tables with the numbers that a paper prints, of one number such as 4, or 'all'.
 
     Raises:
       UserError: the paper prints no scores in such a table.
@@ -66,11 +62,7 @@ def of_systems(
 ) -> Sheet:
     """A table with the scores of runs; a cell without any has a '-'.
 
-    Args:
-      benchmark: whose paper has the table.
-      form: its heads, labels and order.
-      systems: by the paper's name of the model and the scenario, or '' for all scenarios.
-      notes: what has to be known of the data and the scores.
+    Systems have the paper's name of the model and the scenario, or '' for all scenarios.
     """
 
     def value(key: Key, score: str) -> str | None:

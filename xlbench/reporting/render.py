@@ -96,12 +96,7 @@ def markdown_text(text: str) -> str:
 
 
 def code_block(text: str, language: str = '') -> list[str]:
-    """Lines of a block of code in Markdown, which nothing inside can close.
-
-    Args:
-      text: the code, maybe of others.
-      language: stands behind the first fence, such as sh.
-    """
+    """Lines of a block of code, of a language such as sh, which nothing inside can close."""
     lines = [clean(line) for line in text.split('\n')]
     longest = max((len(run) for run in re.findall('`+', text)), default=0)
     fence = '`' * max(3, longest + 1)
@@ -113,10 +108,7 @@ def comma_separated(
 ) -> str:
     """Writes rows as CSV whose cells no spreadsheet takes for formulas; None and NaN are empty.
 
-    Args:
-      head: names of the columns.
-      rows: their values.
-      decimals: of floats; without it they have as many as it takes to read the same number.
+    Without `decimals` floats have as many as it takes to read the same number.
     """
 
     def text(value: object) -> object:
@@ -163,15 +155,7 @@ def latex(table: Table) -> str:
 def environment(
     name: str, shapes: str, lines: Iterable[str], caption: str, more: Iterable[str] = ()
 ) -> str:
-    """A table with its caption.
-
-    Args:
-      name: of the environment.
-      shapes: of its columns.
-      lines: its heads and rows.
-      caption: as plain text.
-      more: lines below the caption.
-    """
+    """A table of LaTeX: lines of heads and rows, a caption that is plain text, `more` below it."""
     return '\n'.join([
         rf'\begin{{{name}}}',
         r'  \centering',

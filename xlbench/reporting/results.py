@@ -196,7 +196,19 @@ class Run:
         """Results of one step and split, by task."""
         return {task: r for (task, s), r in self.evaluations.get(step, {}).items() if s == split}
 
-    def choose_step(self, step: str | int, split: str, score: str) -> int:
+    @property
+    def main_score(self) -> str:
+        """The score of the benchmark, or else the one that stands for the tasks."""
+        results = [result for of_step in self.evaluations.values() for result in of_step.values()]
+        word, *parts = results[0].task.split('_')
+        if benchmark := benchmarks.BENCHMARKS.get(word):
+            return benchmark.main_score(parts[0])
+        # An evaluation that decodes nothing has the loss alone, but knows what stands for its task.
+        named = [result.headline for result in results if result.headline]
+        scores = [result.main_score for result in results]
+        return [*named, *(score for score in scores if score not in LOSSES), 'loss'][0]
+
+    def choose_step(self, step: str | int, split: str, score: str = '') -> int:
         """The step to report.
 
         Args:
@@ -206,7 +218,7 @@ class Run:
             Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
             choose.
           split: only steps with results on this split are taken.
-          score: the score that 'best' compares.
+          score: the score that 'best' compares; '' takes the main one.
         """
         steps = [number for number in sorted(self.evaluations) if self.at(number, split)]
         if not steps:
@@ -226,6 +238,7 @@ class Run:
         if step == 'best':
             newest = self.stage_of(steps[-1])
             steps = [number for number in steps if self.stage_of(number) == newest]
+            score = score or self.main_score
             return max(steps, key=lambda number: self._rank(number, split, score))
         if not files.is_step(str(step)) or int(step) not in steps:
             raise errors.UserError(

@@ -10,13 +10,9 @@ from xlbench.reporting.results import read_run
 def table(
     workdir: str, step: str | int = 'last', split: str | None = None, max_width: int = 120
 ) -> str:
-    """The benchmark's own table of one run as plain text, for the end of a training run.
+    """The benchmark's own table of one run as plain text, see `sections.sections`.
 
-    Args:
-      workdir: the run's folder.
-      step: 'last', 'best', the name of a stage, or a step.
-      split: by default the test split if it was scored, else validation.
-      max_width: tables are split between tasks where they would be wider, in characters.
+    Tables that would have more characters in a line are split between tasks.
     """
     blocks = []
     for section in sections_lib.sections([read_run(workdir)], step, split):

@@ -103,7 +103,7 @@ def sections(
         others = [name for name in run.splits() if name.startswith(f'{shown}-')]
         adapted = _adapted(run, by_name) if variants else None
         for filed in (shown, *(others if variants else ())):
-            chosen = run.choose_step(step, filed, _main_score(run))
+            chosen = run.choose_step(step, filed)
             results = run.at(chosen, filed)
             words = ['adapters' if adapted else '', filed.removeprefix(shown).removeprefix('-')]
             variant = ', '.join(filter(None, words))
@@ -260,17 +260,6 @@ def _averaged(tasks: tuple[str, ...], systems: Sequence[System]) -> tuple[str, .
     return tuple(task for task in tasks if task in best)
 
 
-def _main_score(run: Run) -> str:
-    results = [result for of_step in run.evaluations.values() for result in of_step.values()]
-    task = results[0].task
-    if benchmark := benchmarks.BENCHMARKS.get(_first_word(task)):
-        return benchmark.main_score(task.split('_')[1])
-    # An evaluation that decodes nothing has the loss alone, but knows what stands for its task.
-    named = [result.headline for result in results if result.headline]
-    scores = [result.main_score for result in results]
-    return [*named, *(score for score in scores if score not in LOSSES), 'loss'][0]
-
-
 def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
     """Scores of tasks that are no benchmark's: what stands for them first, the loss last."""
     results = [result for pick in picks for result in pick.results.values()]
@@ -331,30 +320,22 @@ def direction(score: str) -> int:
     return int(any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED)))
 
 
-def winners(systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int) -> set[int]:
-    """The places of the systems with the best score of tasks, of runs and baselines.
-
-    There is none where fewer than two have it, where they were scored on different numbers of
-    examples, or where the score is a user's own.
-    """
-    if not direction(score):
-        return set()
-    values = {
-        number: round(value, decimals)
-        for number, system in enumerate(systems)
-        if system.kind != 'paper' and (value := system.cell(score, tasks).value) is not None
-    }
-    counts = {systems[number].count(tasks) for number in values}
-    if len(values) < 2 or len(counts) > 1:
-        return set()
-    top = (min if direction(score) < 0 else max)(values.values())
-    return {number for number, value in values.items() if value == top}
-
-
 def cells(
     systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int
 ) -> list[Cell]:
-    """The cell of each system in a column, the best marked."""
-    best = winners(systems, score, tasks, decimals)
-    every = (system.cell(score, tasks, decimals) for system in systems)
-    return [cell._replace(best=number in best) for number, cell in enumerate(every)]
+    """The cell of each system in a column, the best one of runs and baselines marked.
+
+    There is none where fewer than two have the score, where they were scored on different numbers
+    of examples, or where the score is a user's own.
+    """
+    made = [system.cell(score, tasks, decimals) for system in systems]
+    values = {
+        place: round(cell.value, decimals)
+        for place, (system, cell) in enumerate(zip(systems, made, strict=True))
+        if system.kind != 'paper' and cell.value is not None
+    }
+    sign, counts = direction(score), {systems[place].count(tasks) for place in values}
+    if not sign or len(values) < 2 or len(counts) > 1:
+        return made
+    top = max(values.values(), key=lambda value: sign * value)
+    return [cell._replace(best=values.get(place) == top) for place, cell in enumerate(made)]

@@ -10,7 +10,6 @@ the correlation with a constant, is NaN.
 """
 
 import math
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,7 +19,6 @@ import scipy  # scipy.stats takes a second to import, and SciPy does so when it 
 from sacrebleu.significance import estimate_ci
 
 from xlbench.reporting.tables import Cell, Column, Row, Table
-from xlbench.system.errors import UserError
 
 TESTS = {
     't-test': 'two-sided paired t-test over examples',
@@ -29,7 +27,7 @@ TESTS = {
 }
 LEVEL = 0.05  # A difference with a smaller p-value is called significant.
 SAMPLES = {'bootstrap': 1000, 'randomization': 10_000}  # sacreBLEU's own.
-_SEED = 'SACREBLEU_SEED'  # sacreBLEU takes the seed from it; 12345 without it.
+_SEED = 12345  # Likewise.
 _FEWEST = 10  # Fewer resamples beyond the difference leave its p-value to the tail.
 _BLOCK = 2_000_000  # Numbers that are gathered at once.
 
@@ -65,11 +63,8 @@ def resamples(
       test: 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
       samples: how many; 0 is sacreBLEU's number, 1,000 or 10,000.
       spread: how many are drawn for intervals beside a randomization, after its own; 0 is 1,000.
-
-    Raises:
-      UserError: the environment has a seed that makes no test repeatable.
     """
-    rng = np.random.default_rng(_seed())
+    rng = np.random.default_rng(_SEED)
     samples = samples or SAMPLES[test]
     if test == 'randomization':
         # The other texts are the system's where these are the baseline's.
@@ -130,13 +125,6 @@ def interval(drawn: np.ndarray) -> tuple[float, float]:
     """The mean of resamples, and half of the 95 % interval, as sacreBLEU estimates them."""
     mean, half = estimate_ci(drawn)
     return float(mean), float(half)
-
-
-def _seed() -> int:
-    seed = os.environ.get(_SEED, '12345')
-    if not (seed.isascii() and seed.isdigit() and int(seed)):
-        raise UserError(f'{_SEED}={seed} does not fix the resamples; set a whole number above 0')
-    return int(seed)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,8 +1,7 @@
 """Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
 
   contract     a tracker: three methods
-  following    the trackers that config.trackers names, each in a thread of its own, and what they
-               have not taken
+  following    the trackers that config.trackers names, each in a thread of its own
   tensorboard  event files in the workdir
   wandb        Weights & Biases
   mlflow       MLflow
@@ -12,8 +11,8 @@ tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
 """
 
 from xlbench.tracking.contract import Run, Sample, Tracked, Tracker
-from xlbench.tracking.following import Trackers, check, find, open_log, send_left
+from xlbench.tracking.following import Trackers, check, find, open_log
 
 __all__ = [
-    'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log', 'send_left',
+    'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log',
 ]  # fmt: skip

@@ -1,21 +1,16 @@
 """The trackers of a run, each in a thread of its own: no step waits for a disk or a network.
 
 The workdir's own files are the truth, and a tracker is a copy for people to look at. One that fails
-is left out from then on, and the run's log says so once. What it has not taken is in unsent.jsonl,
-and is the first that it gets when the same command is run again.
+is left out from then on, and the run's log says so once.
 """
 
-import collections
-import contextlib
 import dataclasses
 import importlib.util
-import math
-import os
 import pathlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -23,13 +18,12 @@ from ml_collections import ConfigDict
 
 from xlbench.metrics import specs
 from xlbench.settings import blocks
-from xlbench.system import files, locks, logs, untrusted
+from xlbench.system import files, logs, untrusted
 from xlbench.system.errors import UserError, located
 from xlbench.system.files import Json
-from xlbench.tracking.contract import Run, Sample, Samples, Tracked, Tracker
+from xlbench.tracking.contract import Run, Samples, Tracked, Tracker
 
-# Which run of each tracker this workdir is, see `Tracked`; and the rows that one has not taken.
-FILE, UNSENT = 'trackers.json', 'unsent.jsonl'
+FILE = 'trackers.json'  # Which run of each tracker this workdir is, see `Tracked`.
 # Rows that a tracker may be behind, as while a network is down.
 MOST_BEHIND = 20_000
 # Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
@@ -89,7 +83,6 @@ class Trackers:
         self._classes = {name: find(name) for name in names}
         self._run = Run(workdir, config)
         self._workers: list[_Worker] | None = None
-        self._unsent = Unsent(workdir)
         self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._identities: dict[str, str] | None = None
         self._writing = threading.Lock()
@@ -98,19 +91,13 @@ class Trackers:
     def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
         """Hands a row to each tracker, and waits for none of them; see `Tracker.write`."""
         if self._workers is None:
-            self._begin(self._classes)
-        for worker in self._workers or ():
+            run = dataclasses.replace(self._run, step=self.step)
+            self._workers = [
+                _Worker(name, kind, run, self._identify, self._notes.put)
+                for name, kind in self._classes.items()
+            ]
+        for worker in self._workers:
             worker.put(Row(step, dict(scalars), samples))
-
-    def _begin(self, names: Collection[str]) -> None:
-        """Starts trackers; the first that each one gets is what it did not take before."""
-        run, say = dataclasses.replace(self._run, step=self.step), self._notes.put
-        before = self._unsent.rows(self.step, say)
-        self._workers = [
-            _Worker(name, self._classes[name], run, before.get(name, ()),
-                    self._identify, self._unsent, say)
-            for name in names
-        ]  # fmt: skip
 
     def notes(self) -> list[str]:
         """Returns what the trackers said since the last call: a run's place, or a failure."""
@@ -123,16 +110,12 @@ class Trackers:
         """Ends the trackers; waits a while for what they have not written yet.
 
         Args:
-          finished: whether the run is; a finished run that wrote nothing sends what is left.
+          finished: whether the run is.
           say: is told what is waited for.
         """
-        if self._workers is None and finished:
-            left = self._unsent.rows(None, self._notes.put)
-            self.step = max((row.step for rows in left.values() for row in rows), default=0)
-            self._begin([name for name in self._classes if name in left])
         workers, self._workers = self._workers or [], []
         for worker in workers:
-            worker.end(finished)
+            worker.put(finished)
         until = time.monotonic() + PATIENCE
         if late := [worker.name for worker in workers if not worker.ended(min(SILENCE, PATIENCE))]:
             say(f'waiting up to {PATIENCE:g} s for {", ".join(late)}, to send the remaining rows')
@@ -166,13 +149,6 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
     return logs.Log(workdir, active=active, trackers=trackers)
 
 
-def send_left(config: ConfigDict, workdir: str) -> None:
-    """Sends what the trackers of a finished run have not taken, if there is any."""
-    if untrusted.file(workdir, UNSENT) is not None:
-        with locks.folder(workdir), contextlib.closing(open_log(config, workdir)) as log:
-            log.finish()
-
-
 class Row(NamedTuple):
     """Numbers and samples of one step; see `Tracker.write`."""
 
@@ -181,122 +157,33 @@ class Row(NamedTuple):
     samples: Samples
 
 
-class _Line(msgspec.Struct):
-    """A row in the file. A number that JSON does not have is null there."""
-
-    tracker: str
-    step: int
-    scalars: Mapping[str, float | None]
-    samples: Mapping[str, Sequence[Sample]]
-
-    def row(self) -> Row:
-        numbers = {tag: math.nan if one is None else one for tag, one in self.scalars.items()}
-        return Row(self.step, numbers, self.samples)
-
-
-class Unsent:
-    """The rows that trackers have not taken, in a file of the workdir, until they take them.
-
-    Args:
-      workdir: of the run.
-    """
-
-    def __init__(self, workdir: str | os.PathLike):
-        self._folder, self._writing = pathlib.Path(workdir), threading.Lock()
-
-    def rows(self, until: int | None, say: Callable[[str], None]) -> dict[str, list[Row]]:
-        """Reads the rows of each tracker, in the order in which they were written.
-
-        Args:
-          until: the step that the run goes on from: it sends later rows again, so they are removed.
-          say: is told of lines that are no rows, which are removed, too.
-        """
-        found: dict[str, list[Row]] = {}
-        with self._writing:
-            lines, unread = self._lines()
-            kept = [line for line in lines if until is None or line.step <= until]
-            if unread:
-                say(f'{UNSENT}: {unread} lines that cannot be read were left out')
-            if unread or len(kept) < len(lines):
-                self._write(kept)
-        for line in kept:
-            found.setdefault(line.tracker, []).append(line.row())
-        return found
-
-    def add(self, tracker: str, row: Row) -> None:
-        """Appends a row."""
-        with self._writing:
-            untrusted.file(self._folder, UNSENT)
-            with open(self._folder / UNSENT, 'ab') as file:
-                file.write(msgspec.json.encode(_Line(tracker, *row)) + b'\n')
-
-    def replace(self, tracker: str, rows: Sequence[Row]) -> None:
-        """Makes these the tracker's rows; without rows of any tracker, there is no file."""
-        with self._writing:
-            kept = [line for line in self._lines()[0] if line.tracker != tracker]
-            self._write(kept + [_Line(tracker, *row) for row in rows])
-
-    def _write(self, lines: Sequence[_Line]) -> None:
-        if lines:
-            files.write(self._folder / UNSENT, msgspec.json.Encoder().encode_lines(lines))
-        else:
-            (self._folder / UNSENT).unlink(missing_ok=True)
-
-    def _lines(self) -> tuple[list[_Line], int]:
-        """Reads the rows, and counts the lines that are malformed."""
-        path, found, unread = untrusted.file(self._folder, UNSENT), list[_Line](), 0
-        if path is None:
-            return found, unread
-        with untrusted.open_regular(path) as file:
-            while text := file.readline(untrusted.LINE_BYTES.value):
-                try:
-                    found.append(files.parse_json(text, _Line, UNSENT))
-                except UserError:
-                    unread += 1
-        return found, unread
-
-
 class _Worker:
-    """One tracker in its thread; rows from `before` stay in unsent.jsonl until it has them all."""
+    """One tracker in its thread."""
 
     def __init__(
         self,
         name: str,
         kind: Callable[[], Tracker],
         run: Run,
-        before: Sequence[Row],
         identify: Callable[..., str],
-        unsent: Unsent,
         say: Callable[[str], None],
     ):
-        self.name, self._kind = name, kind
-        self._identify, self._unsent, self._say = identify, unsent, say
-        self._rows = collections.deque(before)  # The one being written, too.
-        self._changed = threading.Condition()
-        self._before = len(before)  # How many of the rows are of an earlier process.
-        self._ends = self._finished = self._failed = False
+        self.name, self._kind, self._identify, self._say = name, kind, identify, say
+        self._rows: queue.Queue[Row | bool] = queue.Queue(MOST_BEHIND)
+        self._failing, self._failed = threading.Lock(), False
         # A daemon: what hangs in a network does not keep the process alive.
         self._thread = threading.Thread(
             target=self._follow, args=(run,), name=f'tracker {name}', daemon=True
         )
         self._thread.start()
 
-    def put(self, row: Row) -> None:
-        with self._changed:
-            if self._failed:
-                with contextlib.suppress(OSError):  # metrics.jsonl meets the full disk, too.
-                    self._unsent.add(self.name, row)
-                return
-            self._rows.append(row)
-            self._changed.notify()
-            behind = len(self._rows) - self._before
-        if behind > MOST_BEHIND:
+    def put(self, row: Row | bool) -> None:
+        """Hands over a row; at the end, whether the run is finished."""
+        try:
+            if not self._failed:
+                self._rows.put_nowait(row)
+        except queue.Full:
             self._fail(f'is more than {MOST_BEHIND:,} rows behind')
-
-    def end(self, finished: bool) -> None:
-        with self._changed:
-            self._ends, self._finished = True, finished
-            self._changed.notify()
 
     def ended(self, seconds: float) -> bool:
         """Waits so long for the thread; returns whether it has ended."""
@@ -308,22 +195,11 @@ class _Worker:
             self._fail(f'has not ended within {PATIENCE:g} s')
 
     def _fail(self, why: str) -> None:
-        """Gives the tracker up, once, and keeps what it has not taken."""
-        with self._changed:
-            if self._failed:
-                return
-            self._failed, left = True, list(self._rows)
-            try:
-                if left:
-                    self._unsent.replace(self.name, left)
-                rest = (
-                    'unsent.jsonl keeps what it does not get, and the same command sends it later'
-                    if left or not self._ends
-                    else 'it has every row'
-                )
-            except OSError as error:
-                rest = f'it does not get the rest, as {UNSENT} cannot be written: {error}'
-        self._say(f'the tracker {self.name!r} {why}; {rest}')
+        """Gives the tracker up, once."""
+        with self._failing:
+            failed_before, self._failed = self._failed, True
+        if not failed_before:
+            self._say(f'the tracker {self.name!r} {why}; it does not get the rest')
 
     def _follow(self, run: Run) -> None:
         """Writes row after row, until the run ends or something fails."""
@@ -334,23 +210,9 @@ class _Worker:
             self._identify(self.name, tracked.identity)
             if tracked.place:
                 self._say(f'tracked by {self.name}: {tracked.place}')
-            while (row := self._next()) is not None:
+            while not isinstance(row := self._rows.get(), bool) and not self._failed:
                 tracker.write(*row)
-                with self._changed:
-                    if self._failed:
-                        return
-                    self._rows.popleft()
-                    if self._before:
-                        self._before -= 1
-                        if not self._before:
-                            self._unsent.replace(self.name, ())
-            if not self._failed:
-                tracker.close(self._finished)
+            if isinstance(row, bool) and not self._failed:
+                tracker.close(row)
         except (Exception, SystemExit) as error:  # Whatever another's library raises.
             self._fail(f'has failed: {located(error)}')
-
-    def _next(self) -> Row | None:
-        """Waits for the next row; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._rows or self._ends or self._failed)
-            return self._rows[0] if self._rows and not self._failed else None

@@ -5,8 +5,8 @@ r"""Writes a Markdown page of experiments from their workdirs.
 
 A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or a chain. Each experiment has
 its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables of
-scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
-one experiment, whose scores are means with standard deviations.
+scores with baselines, notes and signatures. Runs of one config that differ in the seed are one
+experiment, whose scores are means with standard deviations; a sweep is one by itself.
 
 Without --output the page goes to the screen. With --output it is written into that file; if the
 file is there and is no such page, it is left alone, and the command fails. The same workdirs give
@@ -40,16 +40,16 @@ def main(argv: Sequence[str]) -> int:
         raise errors.UserError('--add needs --output=FILE, the page that it adds to')
     named = entries.read(args.folder)
     if not args.output:
-        print(page.markdown(page.show(named)), end='')
+        print(page.markdown(page.joined(named)), end='')
         return 0
     output = pathlib.Path(args.output)
     files.check_own(output, 'a page of xlbench.zoo', [page.MARK])
     try:
         with locks.file(output):
-            before: Sequence[page.Shown] = ()
+            before: Sequence[page.Experiment] = ()
             if args.add and output.exists():
                 before = page.read(untrusted.read_bytes(output), str(output))
-            files.write(output, page.markdown(page.show(named, before)))
+            files.write(output, page.markdown(page.joined(named, before)))
     except OSError as error:
         raise errors.UserError(f'cannot write {output}: {error.strerror}') from None
     print(f'wrote {output}')

@@ -1,9 +1,7 @@
 """The report as one HTML page.
 
-  document  the page and its tables
+  document  the page: the answer, tables; speed, cost and provenance of runs
   template  fills a page's template; judges' pages are made by it, too
-  overview  what was compared, the answer; speed, cost and provenance of runs
-  style     the order, colours and markers of systems; axes and legends of plots
-  plots     ranks of systems, maps of languages, learning curves
+  plots     maps of languages, learning curves; the order, colours and markers of systems
   examples  the texts that the browser of examples shows
 """

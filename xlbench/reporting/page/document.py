@@ -7,15 +7,22 @@ the template escapes it, and texts of examples stay JSON (`examples`).
 import base64
 import dataclasses
 import itertools
+import json
 import re
+import statistics
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xlbench.reporting import layout, systems
-from xlbench.reporting.page import examples, overview, plots as plots_lib, template
-from xlbench.reporting.page.style import Style, of_section
+from xlbench.reporting import command_lines, costs, layout, notes, systems
+from xlbench.reporting.page import examples, plots as plots_lib, template
+from xlbench.reporting.page.plots import Style, of_section, training_series
+from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
-from xlbench.reporting.tables import Cell, Figure, Row, Table
+from xlbench.reporting.statistics import half_width
+from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.tables import Cell, Figure, Row, Table, clean
+from xlbench.system import errors, sessions
 from xlbench.system.files import Json
 
 _SCRIPTS = ('page.js', 'examples.js')
@@ -30,12 +37,7 @@ _PARTS = {
 
 
 def document(sections: Sequence[Section], mark: str) -> str:
-    """The page.
-
-    Args:
-      sections: what to show.
-      mark: a comment at its start that says where the file comes from.
-    """
+    """The page; the mark is a comment at its start that says where the file comes from."""
     made = [_section(section, f's{i}') for i, section in enumerate(sections, 1)]
     data = {'sections': [one['examples'] for one in made]}
     return template.render(
@@ -47,7 +49,7 @@ def document(sections: Sequence[Section], mark: str) -> str:
 def plots(sections: Sequence[Section]) -> list[Figure]:
     """All plots of scores and logs, as figures that can be files.
 
-    Their names begin with the benchmark and the split, such as mtg_test_ranking.
+    Their names begin with the benchmark and the split, such as mtg_test_curve_1.
     """
     made: list[Figure] = []
     prefixes: set[str] = set()
@@ -65,7 +67,6 @@ def plots(sections: Sequence[Section]) -> list[Figure]:
 def _plots(section: Section, style: Style, prefix: str) -> dict[str, list[Figure]]:
     """The plots by the part of the page that they stand in."""
     return {
-        'ranking': plots_lib.ranking(section, style, prefix),
         'maps': plots_lib.maps(section, style, prefix),
         'curves': plots_lib.curves(section, style, prefix),
     }
@@ -92,16 +93,15 @@ def _section(section: Section, name: str) -> dict[str, object]:
     return {
         'id': name,
         'title': section.title,
-        'lead': f'{section.split} split: {overview.compared(section)}',
+        'lead': f'{section.split} split',
         'data_note': section.data_note,
         'notes': [note for note in section.notes if note != section.data_note],
-        'answer': overview.answer(section, style),
+        'answer': _answer(section, style),
         'tables': tables,
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
         'examples': examples.content(section, style),
-        'costs': shown(overview.costs_table(section)) if section.picks else None,
-        'runs': overview.runs(section),
+        'runs': _runs(section),
     }
 
 
@@ -134,24 +134,20 @@ class _Shown:
       rows: each with its class, and the class of the mark that the system has in plots.
       compared: names of the systems that are sorted and compared with each other.
       reference: the one that others are compared with unless the reader chooses one.
-      sense: 1 where higher numbers are better, -1 where lower ones are, 0 if nobody knows.
     """
 
     table: Table
     rows: Sequence[tuple[Row, str | None, str]]
     compared: Sequence[str]
     reference: str
-    sense: int
 
     @classmethod
     def of(cls, table: Table, marks: dict[str, str], score: str) -> '_Shown':
         """A table whose rows are of systems and their `score`; '' where they are something else."""
         rows = [(row, _class(row), marks.get(row.name, '')) for row in table.rows]
         compared = [row.name for row in table.rows if row.kind in _SYSTEMS] if score else []
-        # 'Differences of loss': only of a known score is it clear which sign is a gain.
-        sense = direction(table.title.rpartition(' ')[2])
         best = reference(table, score) if len(compared) > 1 else ''
-        return cls(table, rows, compared if len(compared) > 1 else [], best, sense)
+        return cls(table, rows, compared if len(compared) > 1 else [], best)
 
     @property
     def class_(self) -> str | None:
@@ -161,11 +157,9 @@ class _Shown:
 
     def attributes(self, cell: Cell) -> dict[str, str | None]:
         """Attributes of a cell; the page's script sorts and subtracts by all digits."""
-        classes = ['best'] if cell.best else ['none'] if cell.is_missing else []
-        if cell.sign == '+' and cell.value and self.sense:  # A difference.
-            classes.append('gain' if cell.value * self.sense > 0 else 'loss')
         value = None if cell.value is None else repr(cell.value)
-        return {'class': ' '.join(classes) or None, 'data-value': value}
+        kind = 'best' if cell.best else 'none' if cell.is_missing else None
+        return {'class': kind, 'data-value': value}
 
 
 def _class(row: Row) -> str | None:
@@ -202,4 +196,114 @@ def _places(sections: Sequence[Section], made: Sequence[dict[str, Json]]) -> dic
     return {
         f's{i}': title if titles.count(title) == 1 else f'{title}, {section.split} split'
         for i, (title, section) in enumerate(zip(titles, sections, strict=True), 1)
+    }
+
+
+class _Headline(NamedTuple):
+    """The best run, and what it is compared with.
+
+    Attributes:
+      system: its name.
+      mark: the class of its mark.
+      value: its main score.
+      score: name of that.
+      where: what the score is of.
+      others: 'best baseline' and so on, with its name, its score, and the difference to it.
+    """
+
+    system: str
+    mark: str
+    value: str
+    score: str
+    where: str
+    others: Sequence[tuple[str, str, str, str]]
+
+
+def _answer(section: Section, style: Style) -> _Headline | None:
+    """The main score of the best run beside the next one, the best baseline and the paper."""
+    if style.column is None or not style.ranked:
+        return None
+    score, tasks, best = section.scores[0], style.column.tasks, style.ranked[0]
+    decimals, sign = section.decimals_of(score), direction(score)
+    cells = {s.name: s.cell(score, tasks, decimals) for s in section.systems}
+    if (value := cells[best.name].value) is None:
+        return None
+    others = []
+    kinds = (('run', 'next best'), ('baseline', 'best baseline'), ('paper', "the paper's best"))
+    for kind, label in kinds:
+        known = [
+            s for s in section.systems
+            if s.kind == kind and s is not best and cells[s.name].value is not None
+            # The notes say of others that they do not compare.
+            and (kind == 'paper' or s.count(tasks) == best.count(tasks))
+        ]  # fmt: skip
+        if known:
+            top = max(known, key=lambda system: (sign or 1) * cells[system.name].value)
+            difference = f'{value - cells[top.name].value:+.{decimals}f}'
+            others.append((label, top.name, str(cells[top.name]), difference))
+    where = _where(style, [s for s in style.ranked if not cells[s.name].is_missing])
+    seeds = best.values(score, tasks)
+    if len(seeds) > 1:
+        where += f', {len(seeds)} seeds, 95 % interval ±{half_width(seeds):.{decimals}f}'
+    else:
+        where += ', one seed'
+    return _Headline(best.name, style.mark(best), f'{value:.{decimals}f}', score, where, others)
+
+
+def _where(style: Style, scored: Sequence[System]) -> str:
+    """Returns what the score is of. Example: 'mean over 4 tasks and languages of qg'."""
+    column = style.column
+    if len(column.tasks) > 1:
+        of = f' of {column.group}' if column.group else ''
+        where = f'mean over {len(column.tasks)} tasks and languages{of}'
+    else:
+        where = f'{column.group} {column.label}'.strip()
+    every = len(style.ranked)
+    if len(scored) < every:
+        where += f' ({len(scored)} of {every} systems have this score)'
+    counts = [system.count(column.tasks) for system in scored]
+    if len(alike := [count for count in counts if count == counts[0]]) < len(counts):
+        where += f', best of the {len(alike)} scored on {counts[0]} examples'
+    return where
+
+
+def _runs(section: Section) -> list[dict[str, str | dict[str, str]]]:
+    """The facts that are known of each run: its name, facts, commands, signatures and config."""
+    return [_of_run(pick) for pick in {id(pick.run): pick for pick in section.picks}.values()]
+
+
+def _speed(run: Run) -> str:
+    """Medians over the steps that were logged. Example: '12 examples/s, 3400 tokens/s'."""
+    series = {
+        unit: [value for _, value in training_series(run, f'{unit}_per_second')]
+        for unit in ('examples', 'tokens')
+    }
+    return ', '.join(f'{statistics.median(of):.0f} {unit}/s' for unit, of in series.items() if of)
+
+
+def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
+    run = pick.run
+    signatures = {
+        f'{task}, {metric}': signature
+        for task, result in sorted(pick.results.items())
+        for metric, signature in sorted(result.signatures.items())
+    }
+    facts = notes.provenance(pick)
+    if speed := _speed(run):
+        facts['speed'] = speed
+    recorded = []
+    try:
+        if recorded := sessions.read(run.workdir):
+            facts |= costs.facts([run.workdir])
+    except errors.UserError as error:  # A file that is not ours must not keep a page away.
+        warnings.warn(f'the page has no costs of {run.workdir}: {error}', stacklevel=2)
+    cwd = str(run.info.get('cwd') or '')
+    commands = dict.fromkeys(command_lines.command(one.command, cwd) for one in recorded)
+    config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
+    return {
+        'name': clean(run.system or run.workdir.resolve().name),
+        'facts': facts,
+        'commands': '\n'.join(filter(None, commands)),
+        'signatures': signatures,
+        'config': config,
     }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.reporting import predictions
-from xlbench.reporting.page.style import Style
+from xlbench.reporting.page.plots import Style
 from xlbench.reporting.predictions import Prediction
 from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.sections import Section

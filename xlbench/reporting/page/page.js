@@ -31,16 +31,14 @@ function sortBy(table, header) {
 }
 
 // Shows how far a cell is from the cell of the reference in its column.
-function showDifference(cell, reference, direction) {
+function showDifference(cell, reference) {
   cell.querySelector('.difference')?.remove();
   const numbers = [numberOf(cell), numberOf(reference)];
   if (numbers.includes(null)) return;
   const difference = numbers[0] - numbers[1];
   const text = difference.toFixed(decimalsOf(cell));
-  const sense = Number(text) * direction;
-  const [tone, mark] = sense > 0 ? ['gain', '▲ '] : sense < 0 ? ['loss', '▼ '] : ['', ''];
   const signed = Number(text) > 0 ? `+${text}` : text.replace('-', '−');
-  cell.append(make('span', {className: `difference ${tone}`}, `${mark}${signed}`));
+  cell.append(make('span', {className: 'difference'}, signed));
 }
 
 const decimalsOf = (cell) => (/\.(\d+)/.exec(cell.firstChild.textContent)?.[1] ?? '').length;
@@ -51,7 +49,7 @@ function compareWith(table, name) {
   for (const row of rows) {
     row.classList.toggle('reference', row === reference);
     [...row.cells].slice(1).forEach((cell, i) => showDifference(
-      cell, row === reference ? null : reference?.cells[i + 1], Number(table.dataset.direction)));
+      cell, row === reference ? null : reference?.cells[i + 1]));
   }
 }
 

@@ -1,86 +1,96 @@
-"""The plots of a section: ranks of systems, heat maps of the main score, learning curves.
+"""The plots of a section, and the order, colours and markers of its systems.
 
 Maps are source language x target language. Curves are of losses and scores by step, with the stages
 and the best step marked.
 """
 
+import dataclasses
 import math
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 
 from xlbench.reporting import drawing
-from xlbench.reporting.page import style as style_lib
-from xlbench.reporting.page.style import Style
 from xlbench.reporting.results import Run, task_name
 from xlbench.reporting.sections import Section, direction
-from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Figure, Table, clean
+from xlbench.reporting.tables import Column, Figure, Table, clean
 
 Series = list[tuple[float, float]]  # Points (step, value).
-_OTHERS = {'baseline': '*', 'paper': 's'}  # Markers of what is no run.
-_MOST_RANKED = 14  # Runs, and others, of a plot.
+_WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
+_LONGEST = 22  # Characters of a name in a plot.
 _MOST_MAPS = 6  # Of a task.
 _DASHES = ('-', '--', ':', '-.')  # One for each evaluation of a run.
 
 
-def ranking(section: Section, style: Style, prefix: str) -> list[Figure]:
-    """Each system's main score in the ranked column, with what its seeds say; none without two.
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """The ranks, colours and markers of the systems of a section.
 
-    Args:
-      section: whose systems.
-      style: of them.
-      prefix: of the names of files.
+    Attributes:
+      column: in which systems are ranked: the mean of all that most runs have; None if the
+        section has no scores.
+      ranked: the runs that have it, the best first; then those that have other columns.
+      places: the name of a run -> its place among the colours; others are drawn in grey.
     """
-    if style.column is None:
-        return []
-    score, tasks = section.scores[0], style.column.tasks
-    scored = [s for s in section.systems if not s.cell(score, tasks).is_missing]
-    runs = [system for system in style.ranked if system in scored]
-    others = [system for system in scored if system.kind != 'run']
-    shown = [*runs[:_MOST_RANKED], *others[:_MOST_RANKED]]
-    if len(shown) < 2:
-        return []
 
-    def draw(canvas: Canvas) -> None:
-        axes = canvas.subplots()
-        for place, system in enumerate(shown):
-            _draw_system(axes, place, system, system.values(score, tasks), style)
-        names = [style_lib.shortened(system.name) for system in shown]
-        axes.set_yticks(range(len(shown)), names)
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        style_lib.scale(axes, score, across=True)
+    column: Column | None
+    ranked: tuple[System, ...]
+    places: Mapping[str, int]
 
-    kinds = {system.kind for system in shown}
-    marks = [
-        'Bars are 95 % intervals of the mean over seeds (Student), small ticks single seeds.'
-        if any(len(system.values(score, tasks)) > 1 for system in shown) else '',
-        'Stars are baselines.' if 'baseline' in kinds else '',
-        'Open squares are the systems of the paper.' if 'paper' in kinds else '',
-    ]  # fmt: skip
-    described = ' '.join(filter(None, (f'{score} of each system.', *marks)))
-    size = (style_lib.WIDTH, 0.6 + 0.24 * len(shown))
-    return [Figure(f'{prefix}_ranking', Table('Systems', notes=(described,)), size, draw)]
+    def mark(self, system: System) -> str:
+        """The class of a system's mark in tables; '' for none."""
+        place = self.places.get(system.name)
+        return '' if place is None else f'series-{place + 1}'
+
+    def of(self, system: System) -> tuple[str, str]:
+        """Colour and marker of a system in plots."""
+        place = self.places.get(system.name)
+        return (drawing.SOFT, '.') if place is None else drawing.SERIES[place]
 
 
-def _draw_system(
-    axes: Axes, place: int, system: System, seeds: Sequence[float], style: Style
-) -> None:
-    colour, marker = style.of(system)
-    if system.kind != 'run':
-        colour, marker = drawing.SOFT, _OTHERS[system.kind]
-    mean = statistics.fmean(seeds)
-    if half := half_width(seeds):
-        axes.plot([mean - half, mean + half], [place, place], color=colour, linewidth=1.6)
-        axes.plot(seeds, [place] * len(seeds), '|', color=colour, markersize=9)
-    axes.plot(
-        mean, place, marker=marker, color=colour, markersize=7, linestyle='',
-        markerfacecolor='white' if system.kind == 'paper' else colour,
-    )  # fmt: skip
+def of_section(section: Section) -> Style:
+    """Ranks the runs of a section by its main score, and gives the best ones colours."""
+    runs = [system for system in section.systems if system.kind == 'run']
+    column = None
+    if section.scores and section.columns:
+        column, sign = _shared(section, runs), direction(section.scores[0]) or 1
+
+        def rank(system: System) -> tuple[bool, int, str, float]:
+            # Scores of other numbers of examples do not compare: the most examples come first.
+            counts = (max(system.examples.get(t, (0,)), default=0) for t in column.tasks)
+            value = system.cell(section.scores[0], column.tasks).value
+            count = system.count(column.tasks)
+            return value is None, -sum(counts), count, -sign * (value or 0.0)
+
+        runs.sort(key=rank)
+    places = {system.name: i for i, system in enumerate(runs[: len(drawing.SERIES)])}
+    return Style(column, tuple(runs), places)
+
+
+def _shared(section: Section, runs: Sequence[System]) -> Column:
+    """The last column that most runs have, widened to all tasks that these runs have.
+
+    Runs of several scenarios share single languages, and no column has their mean.
+    """
+    score = section.scores[0]
+    having = [
+        frozenset(s.name for s in runs if not s.cell(score, column.tasks).is_missing)
+        for column in section.columns
+    ]
+    most = max(range(len(having)), key=lambda place: (len(having[place]), place))
+    alike = [c for c, names in zip(section.columns, having, strict=True) if names == having[most]]
+    tasks = tuple(dict.fromkeys(task for column in alike for task in column.tasks))
+    last = section.columns[most]
+    if set(tasks) == set(last.tasks):
+        return last
+    groups = {column.group for column in alike}
+    return Column(groups.pop() if len(groups) == 1 else '', 'avg', tasks)
 
 
 class _Map(NamedTuple):
@@ -96,7 +106,7 @@ class _Map(NamedTuple):
 def maps(section: Section, style: Style, prefix: str) -> list[Figure]:
     """Source x target of each system that has such a map, else of the best one for each pair.
 
-    Each task has its own; see `ranking`.
+    Each task has its own; names of files begin with the prefix.
     """
     if not (section.scores and section.benchmark):
         return []
@@ -140,7 +150,7 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
 
 
 def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
-    size = (max(style_lib.WIDTH, 0.8 + 0.5 * len(one.targets)), 0.8 + 0.34 * len(one.sources))
+    size = (max(_WIDTH, 0.8 + 0.5 * len(one.targets)), 0.8 + 0.34 * len(one.sources))
     sign = direction(score) or 1
 
     def draw(canvas: Canvas) -> None:
@@ -173,7 +183,7 @@ class _Curve(NamedTuple):
 
 
 def curves(section: Section, style: Style, prefix: str) -> list[Figure]:
-    """The learning curves of a section that have lines to draw; see `ranking`."""
+    """The learning curves of a section that have lines to draw; see `maps`."""
     members: dict[int, tuple[System, Run]] = {}  # Each run once: settings may share one.
     for system in section.systems:
         for pick in system.picks:
@@ -249,11 +259,11 @@ def _curves(
         # Those in grey first, so that they lie behind.
         for line in sorted(lines, key=lambda line: line.system.name in style.places):
             _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score) or 1)
-        style_lib.scale(axes, label)
+        _scale(axes, label)
         axes.set_xlabel('step', color=drawing.SOFT)
         axes.margins(y=0.12)
         _draw_stages(axes, stages)
-        style_lib.legend(canvas, shown, style)
+        _legend(canvas, shown, style)
 
     best = ' A ring marks the best step of each line.'
     told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
@@ -262,9 +272,9 @@ def _curves(
         f' Solid lines are {kinds[0]}, broken ones {", ".join(kinds[1:])}.' if kinds[1:] else ''
     )
     described = (
-        f'{title} by step of {style_lib.listed([s.name for s in shown])}.{best}{told}{several}'
+        f'{title} by step of {_listed([s.name for s in shown])}.{best}{told}{several}'
     )
-    size = (style_lib.WIDTH, 2.4 + style_lib.legend_height(shown, style))
+    size = (_WIDTH, 2.4 + _legend_height(shown, style))
     return Figure(name, Table(title, notes=(described,)), size, draw)
 
 
@@ -296,3 +306,48 @@ def _draw_stages(axes: Axes, stages: Mapping[str, int]) -> None:
             fontsize='small', va='top', ha='right' if first > 0.8 * end else 'left',
             annotation_clip=True,
         ).set_in_layout(False)  # fmt: skip
+
+
+def _legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
+    """Names the coloured systems of a plot below it, and says what is grey."""
+    styles = {_shortened(s.name): style.of(s) for s in systems if s.name in style.places}
+    if len(styles) < len(systems):
+        styles['other runs'] = (drawing.SOFT, '')
+    handles = [
+        # A space before the name: matplotlib hides labels that begin with an underscore.
+        Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.6, label=f' {name}')
+        for name, (colour, marker) in styles.items()
+    ]
+    canvas.legend(
+        handles=handles, loc='outside lower center', ncols=2, frameon=False, fontsize=8,
+        handlelength=1.6, columnspacing=1.2, labelspacing=0.3,
+    )  # fmt: skip
+
+
+def _legend_height(systems: Sequence[System], style: Style) -> float:
+    """The inches that a legend needs."""
+    coloured = sum(system.name in style.places for system in systems)
+    return 0.1 + 0.17 * -(-(coloured + (coloured < len(systems))) // 2)
+
+
+def _scale(axes: Axes, label: str) -> None:
+    """Gives a plot quiet lines behind it, and names what goes up."""
+    axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_color(drawing.LINE)
+    axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
+    # Beside long names a long label would reach beyond the plot.
+    axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
+
+
+def _shortened(name: str) -> str:
+    """A name as it stands beside an axis: the middle of a long one is left out."""
+    half = (_LONGEST - 1) // 2
+    return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """Names in a sentence. Example: 'a, b, c, d and 3 more'."""
+    if len(names) <= most:
+        return ', '.join(names)
+    return f'{", ".join(names[:most])} and {len(names) - most} more'

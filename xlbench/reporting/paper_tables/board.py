@@ -109,14 +109,7 @@ def read(
     split: str | None = None,
     rating: str = '',
 ) -> Board:
-    """Sorts runs of a benchmark by setting and model.
-
-    Args:
-      runs: any number of runs, and of chains of models that were scored.
-      benchmark: whose runs are taken.
-      step: 'last', 'best', the name of a stage, or a step.
-      split: by default the test split where it was scored.
-      rating: the file of a fitted rating, which is predicted for every text; '' for none.
+    """Sorts runs of a benchmark, and chains of models, by setting and model; see `making.Material`.
 
     Raises:
       UserError: no run is of the benchmark, or they were scored on different splits.

@@ -57,7 +57,7 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
         for model in dict.fromkeys((*board.models(), *(m for _, m in groups))):
             name = f'{SCENARIO_TITLES.get(scenario, scenario)} {model}'
             texts = groups.get((scenario, model), [])
-            rows.append(Row(name, scenario, tuple(_mean(board, texts, a) for a in ASPECTS)))
+            rows.append(Row(name, scenario, tuple(_mean(texts, a) for a in ASPECTS)))
             if rows[-1].is_missing:
                 gaps.append(name)
             if is_official:
@@ -111,10 +111,7 @@ def correlations(paper_table: PaperTable, fits: Fits) -> Table:
 def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
     """Counts the examples that each threshold of the overlap leaves: table 6.
 
-    Args:
-      board: of runs on the data.
-      paper_table: what is asked for.
-      root: of the data that `python -m xlbench.data mtg_build` has built; '' for none.
+    The root is that of data which `python -m xlbench.data mtg_build` has built; '' for none.
 
     Raises:
       UserError: there is no such data.
@@ -175,7 +172,7 @@ def _by_key(
     return groups, list(dict.fromkeys(unknown))
 
 
-def _mean(board: Board, texts: Sequence[RatedText], aspect: str) -> Cell:
+def _mean(texts: Sequence[RatedText], aspect: str) -> Cell:
     """The mean over languages of the mean over texts."""
     by_lang: dict[str, list[float]] = {}
     for text in texts:

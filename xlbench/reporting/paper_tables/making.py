@@ -84,15 +84,6 @@ class Material:
         return board_lib.read(runs, self.benchmark, stage, split, self.rating)
 
 
-def _page(material: Material, paper_table: PaperTable) -> Made:
-    """A table that the report of a benchmark has under its own name."""
-    for section in material.sections:
-        for table in layout.tables(section):
-            if table.title == paper_table.short:
-                return table
-    return Table(paper_table.short, missing='no run belongs on it')
-
-
 def _by_language(material: Material, paper_table: PaperTable) -> Made:
     """A table with a row a language and a column a setting, of one task and one model."""
     languages, checkpoints = material.benchmark.languages, material.benchmark.paper_checkpoints
@@ -116,7 +107,6 @@ MAKERS: Mapping[str, Callable[[Material], Made]] = {
     'by_language': _by_language,
     'correlations': lambda m, e: plots.correlations(e, judged.correlations(e, m.fits)),
     'matrices': lambda m, e: plots.matrices(m.board, e),
-    'page': _page,
     'preference': lambda m, e: judged.preference(m.sections, e, m.rated),
     'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
     'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
@@ -129,19 +119,18 @@ MAKERS: Mapping[str, Callable[[Material], Made]] = {
 }
 
 
-def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
-    """The tables or figures of a benchmark's paper with some numbers.
+def made(benchmark: Benchmark) -> list[PaperTable]:
+    """The tables and figures of a benchmark's paper that are made from runs."""
+    return [table for table in benchmark.paper_tables if table.shows in MAKERS]
 
-    Args:
-      benchmark: whose.
-      kind: 'table' or 'figure'.
-      numbers: 'all', or numbers with commas. Example: 4,7
+
+def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
+    """The tables or figures (`kind`) of a benchmark's paper: 'all', or such as '4,7'.
 
     Raises:
       UserError: the paper has no such one, or reports do not make it.
     """
-    made = (t for t in benchmark.paper_tables if t.shows in MAKERS and t.name.startswith(kind))
-    known = {table.number: table for table in made}
+    known = {table.number: table for table in made(benchmark) if table.name.startswith(kind)}
     if numbers == 'all':
         return list(known.values())
     words = [word.strip() for word in numbers.split(',') if word.strip()]

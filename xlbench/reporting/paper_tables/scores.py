@@ -80,11 +80,7 @@ def stages(
 ) -> Table:
     """The main score after the first stage and after the last, and whether they differ: table 7.
 
-    Args:
-      board: the runs after their last stage.
-      paper_table: what is asked for.
-      first: the same runs after their first stage; None where no run has two stages.
-      names: of the two stages.
+    `first` has the same runs after their first stage; it is None where no run has two stages.
     """
     score = board.main_score()
     made = staged(board, paper_table, first, score) if first else {}
