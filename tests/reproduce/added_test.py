@@ -70,6 +70,23 @@ def test_a_sweep_adapts_a_source_model_of_its_own():
     assert config_of(sweep.arguments).source_workdir == 'R/added-mine-source-udpos'
 
 
+def test_a_chain_runs_for_every_task_of_a_table(tmp_path):
+    path = tmp_path / 'chain.py'
+    path.write_text(
+        'def get_stages(source_lang, target_lang):\n'
+        "    return ['RUNS/bart', f'translate:file:{target_lang}.tsv']\n"
+    )
+    recipe, made = with_added('clidsum', 3, f'Mine={path}')
+    every = steps(recipe, made, Settings('R', seeds=(1, 2)))
+    assert len(every) == 8 and every[0].arguments[:5] == (
+        'chain', 'RUNS/bart', 'translate:file:de.tsv', '--task=clidsum_xsamsum_en_de',
+        '--system=Mine',
+    )  # fmt: skip
+    path.write_text('def get_stages(source_lang, target_lang):\n    return 1 / 0\n')
+    with pytest.raises(UserError, match=r'chain.py: .*ZeroDivisionError'):
+        with_added('clidsum', 3, f'Mine={path}')
+
+
 def test_other_predictions_are_another_command(tmp_path):
     place = tmp_path / 'seed2' / 'mono'
     place.mkdir(parents=True)

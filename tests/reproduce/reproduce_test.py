@@ -626,6 +626,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
         (['mrs', '--table=3', '--paper', '--format=word'], "unknown format 'word'"),
         (['mtg', '--table=14', '--add=Mine'], 'is not NAME=CONFIG'),
         (['mtg', '--table=14', '--add=Mine={empty}'], 'has no predictions of table 14'),
+        (['mtg', '--table=14', '--add=Mine={file}'], 'defines neither get_config'),
         (['mtg', '--table=14', '--add=A={empty}', '--add=a={empty}'], 'names a twice'),
         (['mtg', '--table=all', '--add=A=configs/mtg_mt5.py'], 'is for one table'),
         (['mtg', '--table=1', '--add=A=configs/mtg_mt5.py'], 'no rows of scores'),
@@ -636,8 +637,9 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     ],
 )
 def test_a_slip_is_one_line(flags, line, tmp_path):
-    places = {'empty': tmp_path / 'empty'}
+    places = {'empty': tmp_path / 'empty', 'file': tmp_path / 'file.py'}
     places['empty'].mkdir()
+    places['file'].write_text('x = 1\n')
     with pytest.raises(UserError) as error:
         reproduce.main([*(flag.format(**places) for flag in flags), f'--workdir={tmp_path}/R'])
     assert line in str(error.value) and '\n' not in str(error.value)

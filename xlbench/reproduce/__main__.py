@@ -26,11 +26,11 @@ name what nobody publishes, such as fitted_rating=rating.json.
 --add runs the table's experiments for a system of yours, three seeds each (--seeds=5: five;
 --seeds=1,7: these two), and prints its cells beside the paper's, with the differences that are
 significant. NAME=CONFIG[:VARIANT] is a config like those of the models, whose keys (scenario, task,
-...) it takes; NAME=prompt:ENGINE asks a language model, as `xlbench prompt` does; NAME=FOLDER has
-predictions, TASK.txt or TASK.jsonl. A folder with the name of a row of the paper has the released
-outputs of that row. --bundle writes predictions, signatures, configs, hashes and the table into a
-file. --check scores such a file again, without the models, and says line by line what agrees; its
-exit code is 1 if something does not.
+...) it takes; NAME=chain.py defines get_stages(source_lang, target_lang), the stages of `xlbench
+translate chain`; NAME=FOLDER has predictions, TASK.txt or TASK.jsonl. A folder with the name of a
+row of the paper has the released outputs of that row. --bundle writes predictions, signatures,
+configs, hashes and the table into a file. --check scores such a file again, without the models, and
+says line by line what agrees; its exit code is 1 if something does not.
 
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
 everything works; its scores are meaningless.
@@ -65,7 +65,7 @@ FLAGS = (
     flag('benchmark', ', '.join(RECIPES), '', nargs='?'),
     flag('bundles', 'files of --bundle, for --check', nargs='*', metavar='FILE.zip'),
     flag('--check', 'score bundles again, and say what agrees', False),
-    flag('--add', 'NAME=CONFIG[:VARIANT], NAME=prompt:ENGINE or NAME=FOLDER', [], action='append'),
+    flag('--add', 'NAME=CONFIG[:VARIANT], NAME=chain.py or NAME=FOLDER', [], action='append'),
     flag('--bundle', 'FILE.zip: write what others check', ''),
     flag('--table', 'number of a table, or all', ''),
     flag('--figure', 'number of a figure, or all', ''),

@@ -1,6 +1,8 @@
 """A system of the user's as new rows of a paper's table.
 
   NAME=CONFIG[:VARIANT]   a training for each experiment that the table has of a model like it
+  NAME=chain.py           a file that defines get_stages(source_lang, target_lang): the stages of
+                          `xlbench translate chain`, one chain for each task of the table
   NAME=prompt:ENGINE      a language model that `xlbench prompt` asks, without training
   NAME=FOLDER             predictions: TASK.txt or TASK.jsonl; SCENARIO/TASK.txt where the table has
                           scenarios side by side; all of it in seed1, seed2, ... for several seeds
@@ -9,10 +11,12 @@ A folder with the name of a row that the paper prints has the released outputs o
 scored, and differences to them are tested.
 """
 
+import ast
 import dataclasses
 import hashlib
 import itertools
 import pathlib
+import runpy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,12 +25,13 @@ from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe, slug
 from xlbench.fewshot.results import bucket_numbers
 from xlbench.reproduce.steps import CONFIGURED, config_of
+from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 SEEDS = 3  # Of a new system, unless the command line says otherwise.
 MOST_SEEDS = 100
 PREFIX = 'added-'  # Of the names of commands and experiments.
-_PROMPT = 'prompt:'
+_CONFIG, _CHAIN, _FOLDER, _PROMPT = 'get_config', 'get_stages', '', 'prompt:'
 _ENDINGS = ('.txt', '.jsonl')
 
 
@@ -35,21 +40,13 @@ class AddedSystem(NamedTuple):
 
     Attributes:
       name: in the table.
-      source: a config with its variant, prompt: and an engine, or a folder.
+      source: a config with its variant, a file of a chain, or a folder.
+      kind: the function that the file defines; '' for a folder; 'prompt:' for an engine.
     """
 
     name: str
     source: str
-
-    @property
-    def is_prompted(self) -> bool:
-        """True of a language model that is asked."""
-        return self.source.startswith(_PROMPT)
-
-    @property
-    def is_folder(self) -> bool:
-        """True of a folder of predictions."""
-        return not self.is_prompted and pathlib.Path(self.source).is_dir()
+    kind: str
 
     @property
     def folder(self) -> str:
@@ -65,13 +62,35 @@ def parse(texts: Sequence[str]) -> list[AddedSystem]:
         usable = slug(name) and name.isprintable() and not set('{}|') & set(text)
         if not usable or not source:
             raise UserError(
-                f'--add={text} is not NAME=CONFIG[:VARIANT], NAME=prompt:ENGINE or NAME=FOLDER, '
-                "such as 'Mine=configs/mtg_mt5.py:base'"
+                f'--add={text} is not NAME=CONFIG[:VARIANT], NAME=chain.py, NAME=prompt:ENGINE or '
+                "NAME=FOLDER, such as 'Mine=configs/mtg_mt5.py:base'"
             )
         if slug(name) in made:
             raise UserError(f'--add names {name} twice; give each system its own name')
-        made[slug(name)] = AddedSystem(name, source)
+        made[slug(name)] = AddedSystem(name, source, _kind(source))
     return list(made.values())
+
+
+def _kind(source: str) -> str:
+    if source.startswith(_PROMPT):
+        return _PROMPT
+    if pathlib.Path(source).is_dir():
+        return _FOLDER
+    path = pathlib.Path(source.partition(':')[0])
+    if not path.is_file():  # Of the package, or a slip that parsing the config names.
+        return _CONFIG
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f'{path} is not a Python file: {error}') from None
+    names = {one.name for one in body if isinstance(one, ast.FunctionDef)}
+    for kind in (_CONFIG, _CHAIN):
+        if kind in names:
+            return kind
+    raise UserError(
+        f'{path} defines neither get_config(variant), as configs do, nor '
+        'get_stages(source_lang, target_lang), which gives the stages of a chain'
+    )
 
 
 def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: str) -> Recipe:
@@ -88,15 +107,18 @@ def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: st
     """
     if not table.rows or not table.printed or table.is_judged:
         raise UserError(f'{table.name} of {recipe.benchmark} has no rows of scores to add to')
-    if system.is_folder and table.printed == 'fewshot_scores':
+    if system.kind in (_CHAIN, _FOLDER) and table.printed == 'fewshot_scores':
         raise UserError(
             'a system of few-shot transfer is trained, --add=NAME=CONFIG[:VARIANT], or prompted, '
             '--add=NAME=prompt:ENGINE'
         )
-    make = _scored if system.is_folder else _prompted if system.is_prompted else _trained
-    if system.name in recipe.experiments and make is _trained:
+    if system.name in recipe.experiments and system.kind == _CONFIG:
         raise UserError(f'--add={system.name} has the name of another system; choose a new name')
-    commands, made = make(recipe, table, system, size)
+    if system.kind == _CONFIG:
+        commands, made = _trained(recipe, table, system, size)
+    else:
+        of_kind = {_CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}[system.kind]
+        commands, made = of_kind(recipe, table, system, size)
     return dataclasses.replace(
         recipe,
         commands={**recipe.commands, **{one.name: one for one in commands}},
@@ -189,6 +211,34 @@ def _data_flags(benchmark: str, size: str) -> tuple[str, ...]:
     sample = 'sample' if benchmark == 'mtg' else f'sample_{benchmark}'
     vocabulary = sample if size == 'sample' else public
     return '--root={root}', f'--vocabulary={vocabulary}'
+
+
+def _chains(
+    recipe: Recipe, table: PaperTable, system: AddedSystem, size: str
+) -> tuple[list[Command], list[Experiment]]:
+    if any('scenario' in head.key for head in table.columns):
+        raise UserError(f'{table.name} has several scenarios; add a config, or a folder with them')
+    try:
+        get_stages = runpy.run_path(system.source)[_CHAIN]
+        stages = {task: get_stages(*pair) for task, pair in _tasks(recipe, table).items()}
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f'{system.source}: {errors.located(error)}') from error
+    for task, of_task in stages.items():
+        if not of_task or not all(isinstance(s, str) and not set('{}') & set(s) for s in of_task):
+            raise UserError(f'{system.source}: get_stages gives no list of stages for {task}')
+    commands = [
+        Command(
+            f'{system.folder}-{task}', 'translate chain', folder=system.folder, limited=True,
+            flags=(
+                *of_task, f'--task={task}', f'--system={system.name}',
+                *_data_flags(recipe.benchmark, size),
+            ),
+        )
+        for task, of_task in stages.items()
+    ]  # fmt: skip
+    return commands, [_of_texts(system, '', [one.name for one in commands])]
 
 
 def _prompted(
