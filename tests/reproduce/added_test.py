@@ -195,7 +195,7 @@ def altered(source, target, ending, change, rehash=False):
             contents[bundles.NAME] = json.dumps(about).encode()
         for name, data in contents.items():
             after.writestr(name, data)
-    return [str(line) for line in checking.check(str(target)) if line.agrees is False]
+    return [str(line) for line in checking.check(str(target)).lines if line.agrees is False]
 
 
 RESULT = 'seed1/eval/5/test/mtg_qg_de_de'
@@ -269,18 +269,18 @@ def test_a_strangers_file_writes_nothing_elsewhere(bundle, tmp_path, member, sai
     path.write_bytes(bundle.read_bytes())
     with zipfile.ZipFile(path, 'a', zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(member, bytes(300_000_000 if member == 'zeros.json' else 1))
-    (line,) = checking.check(str(path))
-    assert line.agrees is False and said in line.text
+    checked = checking.check(str(path))
+    assert checked.manifest is None and said in str(checked.lines[0])
     assert [one.name for one in tmp_path.rglob('*')] == ['inner', 'b.zip']
 
 
 def test_what_is_no_bundle_is_one_line(bundle, tmp_path):
     path = tmp_path / 'b.zip'
     path.write_bytes(bundle.read_bytes()[:-500])
-    assert 'cannot be read as a bundle' in str(checking.check(str(path))[0])
+    assert 'cannot be read as a bundle' in str(checking.check(str(path)).lines[0])
     with zipfile.ZipFile(path, 'w') as archive:
         archive.writestr('table.md', 'x')
-    assert 'has no bundle.json' in str(checking.check(str(path))[0])
+    assert 'has no bundle.json' in str(checking.check(str(path)).lines[0])
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,27 @@ def test_what_is_no_bundle_is_one_line(bundle, tmp_path):
 def test_neither_code_nor_a_file_that_a_stranger_names_is_used(bundle, tmp_path, metric, kwargs):
     change = of_json(lambda value: value['metrics'].append({'metric': metric, 'kwargs': kwargs}))
     altered(bundle, tmp_path / 'b.zip', f'{RESULT}/metrics.json', change, rehash=True)
-    said = [str(line) for line in checking.check(str(tmp_path / 'b.zip'))]
+    said = [str(line) for line in checking.check(str(tmp_path / 'b.zip')).lines]
     assert [one[:13] for one in said if f"'{metric}', not here" in one] == ['not checked: ']
+
+
+def test_a_leaderboard_has_a_row_for_each_bundle(bundle, tmp_path, capsys):
+    other = tmp_path / 'other.zip'
+    change = of_json(lambda value: value['scores'].update(bleu=99.0))
+    altered(bundle, other, f'{RESULT}/metrics.json', change)
+    broken, page = tmp_path / 'broken.zip', tmp_path / 'board.html'
+    broken.write_text('no')
+    paths = list(map(str, (bundle, other, broken)))
+    assert reproduce.main([f'--board={page}', *paths]) == 1
+    text = page.read_text()
+    assert 'mtg, table 14, size sample' in text and 'Not read' in text
+    rows = re.findall(r'<tr[^>]*data-name="([^"]*)".*?</tr>', text, re.DOTALL)
+    assert sorted(rows) == ['Mine (mine.zip)', 'Mine (other.zip)', 'broken.zip']
+    assert 'aria-sort' in text and 'http://' not in text.replace('http://www.w3.org', '')
+    assert reproduce.main([f'--board={page}', str(bundle)]) == 0  # A page of ours is replaced.
+    page.write_text('mine')
+    with pytest.raises(UserError, match='is not a leaderboard'):
+        reproduce.main([f'--board={page}', str(bundle)])
 
 
 def test_released_outputs_are_what_is_compared_with(tmp_path, monkeypatch):

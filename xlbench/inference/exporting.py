@@ -110,6 +110,27 @@ def to_folder(
     return [*said, *more]
 
 
+def card(workdir: str) -> str:
+    """The model card of a run at the last step that was scored, without a copy of the model.
+
+    Raises:
+      UserError: it has no scores, or the model has no card.
+    """
+    about = config_lib.read_run(workdir)
+    config = ConfigDict(about['config'])
+    vocabulary = Vocabulary(workdir, about)
+    model = runs.build_model(config.model, vocabulary.size, about.get('labels') or ())
+    step = max(read_run(workdir).evaluations)
+    with tempfile.TemporaryDirectory() as name:
+        _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
+        notes = exported.Notes.read(pathlib.Path(name))
+    if notes is None:
+        raise UserError(f'{workdir} says nothing of its training')
+    name = pathlib.Path(workdir).name
+    made = (f'{name} at step {step}', config.model.family, model.config)
+    return Card(name, *made, vocabulary.tokenizer, notes, about, _results(workdir, step, [])).text()
+
+
 def _results(workdir: str, step: int, said: list[str]) -> list[Result]:
     """The scores of a checkpoint, on the split to report first; none if it was not evaluated.
 

@@ -6,8 +6,8 @@
   listing    tables and steps as lines of text, with hours and minutes
   showing    tables of what was run
   added      a system of the user's: its commands and experiments
-  beside     its rows beside the paper's, differences, costs
+  beside     its rows beside the paper's, differences, cards, costs
   bundles    files of results for others: written, unpacked
-  checking   what agrees in a bundle
+  checking   what agrees in a bundle, and a page of bundles
   outcome    what was run as text and files
 """

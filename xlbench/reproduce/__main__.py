@@ -7,6 +7,7 @@ r"""Runs the experiments of a paper's table, and prints the table.
   python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
   python -m xlbench.reproduce mtg --table=14 --add=Mine=configs/mtg_mt5.py --bundle=mine.zip
   python -m xlbench.reproduce --check mine.zip
+  python -m xlbench.reproduce --board=board.html mine.zip other.zip
 
 The benchmarks are mtg, mrs, clidsum and fewshot. Every command that a table needs is an ordinary
 one (a training, a chain, a translation, a sweep), with its own folder below --workdir. The commands
@@ -30,7 +31,8 @@ significant. NAME=CONFIG[:VARIANT] is a config like those of the models, whose k
 translate chain`; NAME=FOLDER has predictions, TASK.txt or TASK.jsonl. A folder with the name of a
 row of the paper has the released outputs of that row. --bundle writes predictions, signatures,
 configs, hashes and the table into a file. --check scores such a file again, without the models, and
-says line by line what agrees; its exit code is 1 if something does not.
+says line by line what agrees; its exit code is 1 if something does not. --board is a page of
+bundles, with the result of each check.
 
 With --steps and --examples, a table of the sample takes minutes instead of hours. It shows that
 everything works; its scores are meaningless.
@@ -63,8 +65,9 @@ def _words(text: str) -> tuple[str, ...]:
 
 FLAGS = (
     flag('benchmark', ', '.join(RECIPES), '', nargs='?'),
-    flag('bundles', 'files of --bundle, for --check', nargs='*', metavar='FILE.zip'),
+    flag('bundles', 'files of --bundle, for --check and --board', nargs='*', metavar='FILE.zip'),
     flag('--check', 'score bundles again, and say what agrees', False),
+    flag('--board', 'PAGE.html: write a leaderboard of bundles', ''),
     flag('--add', 'NAME=CONFIG[:VARIANT], NAME=chain.py or NAME=FOLDER', [], action='append'),
     flag('--bundle', 'FILE.zip: write what others check', ''),
     flag('--table', 'number of a table, or all', ''),
@@ -93,8 +96,8 @@ FLAGS = (
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
-    if args.check:
-        return _checked(args, rest)
+    if args.check or args.board:
+        return _bundles(args, rest)
     recipe, settings = _read(args, rest)
     if args.paper:
         papers = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
@@ -139,8 +142,8 @@ def main(argv: Sequence[str]) -> int:
     return 1 if gaps else 0
 
 
-def _checked(args: argparse.Namespace, rest: Sequence[str]) -> int:
-    """Checks bundles."""
+def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
+    """Checks bundles, and writes a page of them."""
     paths = [*filter(None, [args.benchmark]), *args.bundles]
     if rest or not paths:
         raise UserError(
@@ -149,10 +152,15 @@ def _checked(args: argparse.Namespace, rest: Sequence[str]) -> int:
         )  # fmt: skip
     from xlbench.reproduce import checking  # With metrics, which load for half a second.
 
-    checked = {path: checking.check(path) for path in paths}
-    for path, lines in checked.items():
-        print('\n'.join([f'{path}:', *map(str, lines)]))
-    return 1 if any(line.agrees is False for of in checked.values() for line in of) else 0
+    if args.board:
+        files.check_own(args.board, 'a leaderboard of xlbench', [checking.MARK])
+    checked = [checking.check(path) for path in paths]
+    if args.board:
+        checking.write_board(args.board, paths, checked)
+        say(f'wrote {args.board}')
+    for path, one in zip(paths, checked, strict=True) if args.check else ():
+        print('\n'.join([f'{path}:', *map(str, one.lines)]))
+    return 0 if all(one.agrees for one in checked) else 1
 
 
 def _with_added(
@@ -227,7 +235,7 @@ def _seeds(texts: Sequence[str]) -> tuple[str, ...]:
 def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     """Raises UserError for a value that is not allowed."""
     if args.bundles:
-        raise UserError(f'unknown argument {args.bundles[0]!r}; --check takes bundles')
+        raise UserError(f'unknown argument {args.bundles[0]!r}; --check and --board take bundles')
     if args.bundle and not args.add:
         raise UserError('--bundle is of systems that --add names')
     if args.benchmark not in RECIPES:

@@ -1,24 +1,26 @@
-"""A paper's table with new systems among its rows, what is significant, and costs."""
+"""A paper's table with new systems among its rows, what is significant, cards and costs."""
 
 import dataclasses
 import itertools
 import pathlib
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench import benchmarks
+from xlbench import benchmarks, config as config_lib
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
-from xlbench.reporting import comparisons, costs, printed
+from xlbench.reporting import command_lines, comparisons, costs, printed, render, results
 from xlbench.reporting.printed import Sheet
 from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Column, Table
 from xlbench.reproduce import showing
 from xlbench.reproduce.showing import Shown
+from xlbench.system import files
+from xlbench.system.errors import UserError
 from xlbench.system.progress import duration
 
 _TEST = 'bootstrap'
@@ -145,6 +147,48 @@ def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
     facts = costs.facts(timed) if timed else {}
     said = [f'commands {duration(seconds)}', *(f'{name} {of}' for name, of in facts.items())]
     return f'Cost: {"; ".join(said)}.'
+
+
+def write_cards(
+    folders: Sequence[pathlib.Path], target: pathlib.Path, say: Callable[[str], None]
+) -> list[pathlib.Path]:
+    """Writes a model card for each run into a folder, and returns their files."""
+    written = []
+    for folder in folders:
+        try:
+            text = _card(folder)
+        except UserError as error:
+            say(f'{folder}: no model card: {error}')
+            continue
+        path = target / f'{folder.name}.md'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, text)
+        written.append(path)
+    return written
+
+
+def _card(folder: pathlib.Path) -> str:
+    about = config_lib.read_about(str(folder))
+    if 'scored' not in about and 'adapt' not in about['config']:
+        from xlbench.inference import exporting  # With jax, which a slip need not wait for.
+
+        return exporting.card(str(folder))
+    lines = [f'# {render.markdown_text(str(about["config"].get("system") or folder.name))}', '']
+    if 'scored' not in about:  # A sweep: its source model has a card of its own.
+        lines += ['Adaptations of a source model. Config:', '']
+        pairs = config_lib.leaves(about['config'])
+        lines += [f'- {key}: {render.markdown_text(str(of))}' for key, of in pairs]
+        return command_lines.without_places('\n'.join([*lines, '']))
+    lines += ['Texts that were scored by xlbench; the model is not known here.', '']
+    run = results.read_run(folder)
+    for of_step in run.evaluations.values():
+        for result in of_step.values():
+            lines += [f'## {result.task}, {result.split}', '']
+            lines += [f'- {name}: {value:.2f}' for name, value in result.scores.items()]
+            signatures = result.signatures.values()
+            lines += [f'- signature: {render.markdown_text(line)}' for line in signatures]
+            lines.append('')
+    return command_lines.without_places('\n'.join(lines))
 
 
 def models(table: PaperTable) -> tuple[str, ...]:

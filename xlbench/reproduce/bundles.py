@@ -2,6 +2,7 @@
 
   bundle.json                               what it is, runs, code, hashes; see `Contents`
   table.md, table.csv                       the table, with differences and notes; its cells alone
+  cards/RUN.md                              model cards
   runs/RUN/config.json                      the resolved config, versions, hashes of the data
   runs/RUN/eval/STEP/SPLIT/TASK/...         metrics.json and predictions.jsonl
   runs/RUN/results.jsonl, predictions/...   of a sweep

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +20,9 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import SEPARATOR, Row
 from xlbench.metrics import specs
 from xlbench.reporting import printed, results
+from xlbench.reporting.page import document
 from xlbench.reporting.results import Result
+from xlbench.reporting.tables import Cell, Column, Row as BoardRow, Table
 from xlbench.reproduce import beside, bundles
 from xlbench.reproduce.bundles import Contents
 from xlbench.system import errors, files, untrusted
@@ -44,14 +47,35 @@ class Check(NamedTuple):
         return printable(f'{_WORDS[self.agrees]}: {self.text}', 400)
 
 
-def check(path: str) -> list[Check]:
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """The findings of a check.
+
+    Attributes:
+      manifest: of the bundle; None if it cannot be read.
+      lines: in the order of the check.
+      scores: our own, of each run: 'RUN TASK' -> (name of its main score, value).
+    """
+
+    manifest: Contents | None
+    lines: Sequence[Check]
+    scores: Mapping[str, tuple[str, float]]
+
+    @property
+    def agrees(self) -> bool:
+        """Says whether nothing differs."""
+        return not any(line.agrees is False for line in self.lines)
+
+
+def check(path: str) -> Checked:
     """Checks a stranger's file; what is wrong with it is a line, too."""
+    scores: dict[str, tuple[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         try:
             manifest = bundles.unpack(path, folder)
         except UserError as error:
-            return [Check(False, str(error).replace(name, path))]
+            return Checked(None, [Check(False, str(error).replace(name, path))], {})
         lines: list[Check] = []
         try:
             lines += _hashes(folder, manifest)
@@ -61,13 +85,16 @@ def check(path: str) -> list[Check]:
                 is_sweep = (place / 'results.jsonl').is_file()
                 if is_sweep:
                     _keep_inside(place)
-                lines += (_sweep if is_sweep else _run)(place)
+                lines += (_sweep if is_sweep else _run)(place, scores)
             lines += [] if runs else [Check(False, 'there are no runs')]
             lines += _table(folder, manifest)
         except (UserError, LookupError, TypeError, ValueError, AttributeError) as error:
             said = str(error) if isinstance(error, UserError) else errors.located(error)
             lines.append(Check(False, f'the check ended: {said.replace(name, path)}'))
-        return [*lines, _code(manifest)]
+        lines.append(_code(manifest))
+    shown = {run for of in manifest.experiments.values() for run in of.runs}
+    of_shown = {key: of for key, of in scores.items() if key.partition(' ')[0] in shown}
+    return Checked(manifest, lines, of_shown)
 
 
 def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
@@ -87,13 +114,18 @@ def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
 # ---------------------------------------------------------------------------------------- runs
 
 
-def _run(folder: pathlib.Path) -> Iterator[Check]:
+def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     run = results.read_run(folder)
     yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
     for step, of_step in run.evaluations.items():
         for result in of_step.values():
             place = f'{folder.name}, step {step}, {result.task}, {result.split}'
-            yield from _scored_again(result, place)
+            again, lines = _scored_again(result, place)
+            yield from lines
+            if step == max(run.evaluations) and result.split == 'test':
+                name = result.main_score
+                if name in again:
+                    scores[f'{folder.name} {result.task}'] = name, again[name]
 
 
 def _data(info: Mapping[str, Json]) -> str:
@@ -102,28 +134,24 @@ def _data(info: Mapping[str, Json]) -> str:
     return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
 
 
-def _scored_again(result: Result, place: str) -> Iterator[Check]:
-    """Scores a result again, from its predictions, and says what agrees."""
+def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
+    """The scores of a result, from its predictions; and what agrees."""
     path = untrusted.file(result.folder, 'predictions.jsonl')
     used, left_out = list[Json](), list[Json]()
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
-    for spec in left_out:
-        yield Check(None, f'{place}: {shortened(spec.get("metric"))}, not here')
+    said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
     if path is None or not used:
-        yield Check(None, f'{place}: no predictions or metrics that can be used here')
-        return
+        return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
     with untrusted.open_regular(path) as file:
         lines = [files.parse_json(line, dict, path.name) for line in file]
     try:
         texts = list(map(results.texts, lines))
     except KeyError:
-        yield Check(None, f'{place}: its predictions are no texts')
-        return
+        return {}, [*said, Check(None, f'{place}: its predictions are no texts')]
     suite = metrics.Suite(result.task, used)
     if missing := suite.missing():
-        yield Check(None, f'{place}: {missing[0]}')
-        return
+        return {}, [*said, Check(None, f'{place}: {missing[0]}')]
     several = any('references' in line for line in lines)
     targets = [
         line.get('references', [line['target']]) if several else line['target'] for line in lines
@@ -131,19 +159,21 @@ def _scored_again(result: Result, place: str) -> Iterator[Check]:
     again, rows = suite.score(targets, texts)
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     if len(lines) != result.num_examples:
-        yield Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
+        said.append(
+            Check(False, f'{place}: {len(lines)} predictions, and {result.num_examples} scored')
+        )
     for label, signature in suite.signatures(counts).items():
         if (written := result.signatures.get(label)) != signature:
-            yield Check(False, f'{place}: signature of {label}: {written}; here {signature}')
+            said.append(Check(False, f'{place}: signature of {label}: {written}; here {signature}'))
     for name, value in again.items():
         before = result.scores.get(name)
         agrees = before is not None and abs(before - value) <= _CLOSE
         shown = 'no number' if before is None else f'{before:.4f}'
         here = '' if agrees else f'; here {value:.4f}'
-        yield Check(agrees, f'{place}: {name} {shown}{here}')
-    if others := [name for name in result.scores if name not in again]:
-        yield Check(None, f'{place}: {", ".join(others)}: the model gives them')
-    yield from _examples(place, lines, rows)
+        said.append(Check(agrees, f'{place}: {name} {shown}{here}'))
+    others = [name for name in result.scores if name not in again]
+    said += [Check(None, f'{place}: {", ".join(others)}: the model gives them')] if others else []
+    return again, [*said, *_examples(place, lines, rows)]
 
 
 def _needs_more(spec: Json) -> bool:
@@ -185,20 +215,23 @@ def _keep_inside(folder: pathlib.Path) -> None:
     files.write(folder / 'config.json', json.dumps(about))
 
 
-def _sweep(folder: pathlib.Path) -> Iterator[Check]:
+def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
     sweep = Sweep.read(folder)
-    rows, checked = sweep.rows, 0
+    rows, checked, by_task = sweep.rows, 0, dict[str, list[float]]()
     for row in rows:
         if row.score is None:
             continue
         value = _of_labels(sweep, row)
+        by_task.setdefault(row.task, []).append(value)
         if abs(value - row.score) > _CLOSE:
             where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
             yield Check(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
         else:
             checked += 1
     yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
+    for task, values in by_task.items():
+        scores[f'{folder.name} {task}'] = topics.main_score(task), statistics.fmean(values)
 
 
 def _of_labels(sweep: Sweep, row: Row) -> float:
@@ -247,3 +280,56 @@ def _code(manifest: Contents) -> Check:
         return Check(True, f'code {here["hash"][:12]}')
     version = shortened(there.get('version'))
     return Check(None, f'code of version {version}, which is not the code here')
+
+
+# --------------------------------------------------------------------------------------- board
+
+MARK = 'xlbench leaderboard: made by python -m xlbench.reproduce, may be overwritten'
+_HEADS = ('main score', 'runs and tasks', 'differences found', 'agree', 'not checked', 'check')
+
+
+def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> None:
+    """Writes a leaderboard: one page that loads nothing, a row for each bundle with its check.
+
+    Args:
+      path: of the page.
+      names: of the files.
+      checked: what their checks found.
+    """
+    groups: dict[str, list[BoardRow]] = {}
+    leads: dict[str, dict[str, None]] = {}
+    for name, one in zip(names, checked, strict=True):
+        about, file = one.manifest, pathlib.Path(name).name
+        title, system = 'Not read', file
+        if about is not None:
+            title = f'{about.benchmark}, table {about.table}, size {about.size}'
+            system = f'{", ".join(about.systems)} ({file})'
+            leads.setdefault(title, {}).update(dict.fromkeys(s for s, _ in one.scores.values()))
+        groups.setdefault(title, []).append(_row(system, one))
+    columns = tuple(Column('', head) for head in _HEADS)
+    sections = []
+    for title, rows in sorted(groups.items()):
+        scores = ', '.join(leads.get(title, ())) or 'no score'
+        rows.sort(key=lambda row: -(row.cells[0].value or 0))
+        table = Table(
+            'Systems', columns, tuple(rows), 'system',
+            (f'Main score: the mean over runs and tasks of {scores}, from 0 to 100, computed here '
+             'from the predictions of the bundle.',),
+        )  # fmt: skip
+        said = f'{len(rows)} bundle{"s" if len(rows) > 1 else ""}, each scored again'
+        sections.append((title, said, table))
+    text = document.of_tables('Leaderboard', sections, MARK, 'xlbench.reproduce --board')
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, text)
+
+
+def _row(system: str, one: Checked) -> BoardRow:
+    values = [value for _, value in one.scores.values()]
+    counts = [sum(line.agrees is kind for line in one.lines) for kind in (False, True, None)]
+    first = next((str(line) for line in one.lines if line.agrees is False), 'agrees')
+    cells = (
+        Cell(statistics.fmean(values)) if values else Cell(),
+        *(Cell(float(count), decimals=0) for count in (len(values), *counts)),
+        Cell(text=first),
+    )
+    return BoardRow(system, 'run', cells)

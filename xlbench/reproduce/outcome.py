@@ -71,7 +71,7 @@ class Outcome:
     def added(
         self, table: PaperTable, names: Sequence[str], metrics: Sequence[str], bundle: str
     ) -> Written:
-        """A table with new systems, and the bundle; its files are written, too.
+        """A table with new systems, with cards and the bundle; its files are written, too.
 
         Args:
           table: of the paper.
@@ -89,15 +89,18 @@ class Outcome:
         place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
         trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
         every = dict.fromkeys([*folders, *trained])
-        bundled = [one for one in every if (one / 'config.json').is_file()]
+        carded = [one for one in every if (one / 'config.json').is_file()]
+        cards = beside.write_cards(carded, place / 'cards', say)
         took = sum(state.record(step).seconds for step in state.steps.values())
         cost = beside.cost(folders, took)
         said = [*lacking, *shown.notes, cost]
+        said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
         parts = [*self._head(table), *map(printed.markdown, shown.sheets)]
         parts += [*map(render.markdown, shown.tables), render.items(said)]
         text = _write(place / 'table', [*parts, *self._said(self.experiments)], shown.sheets)
         if bundle:
             of_cells = printed.FORMATS['csv'][1](shown.sheets)
+            texts = {f'cards/{path.name}': path.read_text() for path in cards}
             experiments = {name: recipe.experiments[name] for name in made}
             about = bundles.Contents(
                 format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
@@ -109,8 +112,8 @@ class Outcome:
                     for name, one in experiments.items()
                 },
             )  # fmt: skip
-            texts = {'table.md': text, 'table.csv': of_cells}
-            bundles.write(bundle, about, bundled, texts)
+            texts |= {'table.md': text, 'table.csv': of_cells}
+            bundles.write(bundle, about, carded, texts)
             say(f'wrote {bundle}')
         return shown.sheets, text, ()
 

@@ -46,6 +46,34 @@ def document(sections: Sequence[Section], mark: str) -> str:
     )  # fmt: skip
 
 
+def of_tables(
+    title: str, sections: Sequence[tuple[str, str, Table]], mark: str, made_by: str
+) -> str:
+    """A page of tables alone, whose rows can be sorted.
+
+    Args:
+      title: at its top.
+      sections: a title, a line and a table each.
+      mark: see `document`.
+      made_by: the program and its flag.
+    """
+    made = [
+        {
+            'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
+            'answer': None, 'folded': [], 'examples': None, 'costs': None, 'runs': [],
+            'tables': [(_Shown.of(table, {}, table.title), [])],
+            'plots': dict.fromkeys(('ranking', 'maps', 'curves'), ()),
+        }
+        for i, (head, lead, table) in enumerate(sections, 1)
+    ]  # fmt: skip
+    data = {'sections': [None for _ in made]}
+    places = {one['id']: one['title'] for one in made}
+    return template.render(
+        __package__, _SCRIPTS, data, mark=mark, sections=made, parts=_PARTS, systems=_SYSTEMS,
+        places=places, title=title, made_by=made_by,
+    )  # fmt: skip
+
+
 def plots(sections: Sequence[Section]) -> list[Figure]:
     """All plots of scores and logs, as figures that can be files.
 
