@@ -372,7 +372,8 @@ def test_hub_errors_are_one_line(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     'spec', ['', 'nothing', './x', '/no/such', 'a/b/c', '~/x', '../x', 'a b/c']
 )
-def test_what_is_no_checkpoint(spec):
+def test_what_is_no_checkpoint(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(errors.UserError, match='is neither a folder nor a hub name'):
         checkpoint.open(spec)
 

@@ -278,14 +278,14 @@ def test_an_adapter_that_is_not_there_is_refused(several, tiny_run, tmp_path):
     [
         (dict(rank=-1), 'config.lora.rank is -1; it must be 0 to 2**16'),
         (dict(rank=2, targets=('(',)), 'config.lora: '),
-        (
-            dict(rank=2, targets=('encodr/.*',)),
-            "kernel pattern in config.lora.targets 'enc",
-        ),
+        (dict(rank=2, targets=('encodr/.*',)), "kernel pattern in config.lora.targets 'enc"),
+        # The loss multiplies by the output layer's kernel itself, and would see no adapter of it.
+        (dict(rank=2, targets=('logits.*',)), "kernel pattern in config.lora.targets 'log"),
     ],
 )
 def test_slips_give_one_line(options, message):
-    boxed = {'encoder': {'kernel': nn.LogicallyPartitioned(jnp.zeros((2, 2)), ('mlp', 'embed'))}}
+    kernel = {'kernel': nn.LogicallyPartitioned(jnp.zeros((2, 2)), ('mlp', 'embed'))}
+    boxed = {'encoder': kernel, 'logits_dense': kernel}
     with pytest.raises(errors.UserError) as error:
         lora.Lora(**options).add(boxed, jax.random.key(0))
     assert message in str(error.value)

@@ -36,8 +36,8 @@ class Lora(Block):
     Attributes:
       rank: columns of B and rows of A; 0 adapts nothing.
       alpha: the product counts alpha / rank.
-      targets: regular expressions for whole names of kernels; by default all of attention
-        (table 5 of the paper: spread over all four is best at one budget).
+      targets: regular expressions for whole names of kernels, but for that of an output layer; by
+        default all of attention (table 5 of the paper: spread over all four is best at one budget).
       also_train: regular expressions for whole names of other parameters that are trained as well,
         such as a new head's; with `languages` all of them share these.
       languages: ISO codes; a task is trained and scored with the adapter of the language of its
@@ -118,7 +118,7 @@ class Lora(Block):
         if not self.rank:
             return boxed_params
         flat = dict(traverse_util.flatten_dict(boxed_params, sep='/'))
-        kernels = [name for name in flat if name.rpartition('/')[2] == 'kernel']
+        kernels = [n for n in flat if n.endswith('/kernel') and 'logits_dense' not in n]
         chosen = _matching(kernels, self.targets, 'kernel pattern in config.lora.targets')
         for index, name in enumerate(sorted(chosen)):
             value, axes = flat[name].value, flat[name].names

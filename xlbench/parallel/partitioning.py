@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -20,7 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.settings import blocks
 from xlbench.system.errors import UserError
-from xlbench.trees import Shapes, Shardings, Tree
+from xlbench.trees import Shardings, Tree
 
 # A parameter as Linen's `init` gives it.
 Boxed: TypeAlias = nn.LogicallyPartitioned | jax.Array | jax.ShapeDtypeStruct
@@ -200,7 +200,7 @@ def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding)
             )
 
 
-def held_whole(shapes: Shapes, shardings: Shardings, mesh: Mesh) -> list[str]:
+def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
     """Large arrays that every device holds whole although the mesh could cut them, and why.
 
     One line each, the largest first: 'decoder/position_embedder/embedding float32[1024,1024],

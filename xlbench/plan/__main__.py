@@ -115,7 +115,7 @@ def search(
         except UserError:
             continue  # It does not divide.
         state = sum(job.state_bytes.values())
-        if state > device.capacity:
+        if device.capacity is not None and state > device.capacity:
             tried.append({'flags': flags(changes), 'fits': False, 'needed': state, 'state': True})
             continue
         if sum(not entry.get('state') for entry in tried) == tries:
@@ -193,15 +193,15 @@ def make_plan(
     else:
         plan = study.plan_job(job, device, with_decoding=with_decoding, folder=folder)
         result |= {'plan': plan, 'fits': plan['fits'], 'state_bytes': job.state_bytes}
-    if topology_lib.is_gpu(topology) and result['plan']:
-        result['hours'] = study.hours(result['plan'], config, device, mfu)
+    if topology_lib.is_gpu(topology) and result['plan'] and device.peak:
+        result['hours'] = study.hours(result['plan'], config, device.peak * device.count, mfu)
     result |= {'tried': [], 'suggestion': None, 'suggested_plan': None, 'all_tried': True}
     if result['fits'] is False and tries:
-        tried, plan, everything = search(config, device, make, tries, with_decoding=with_decoding)
+        tried, found, everything = search(config, device, make, tries, with_decoding=with_decoding)
         result |= {
             'tried': tried,
-            'suggestion': tried[-1]['flags'] if plan else None,
-            'suggested_plan': plan,
+            'suggestion': tried[-1]['flags'] if found else None,
+            'suggested_plan': found,
             'all_tried': everything,
         }
     return result

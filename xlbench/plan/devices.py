@@ -253,7 +253,7 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
         capacity, source = round(memory * GIB), '--memory'
     elif chip and chip.memory:
         capacity, source = round(chip.memory * part), chip.source
-    elif gpu:
+    elif gpu and chip:
         capacity, source = gpu.memory, chip.source
     elif topology == 'local':
         capacity = partitioning.memory_limit(mesh)
@@ -263,8 +263,8 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
         kind=kind,
         capacity=capacity,
         peak=peak and peak / mesh.size * part,
-        memory_speed=chip and chip.memory_speed * part,
-        link_speed=chip and chip.link_speed * part,
-        clock=chip and chip.clock,
+        memory_speed=chip.memory_speed * part if chip else None,
+        link_speed=chip.link_speed * part if chip else None,
+        clock=chip.clock if chip else None,
         source=source,
     )

@@ -20,7 +20,7 @@ from xlbench.system.progress import duration, quantity
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind
-Described = Mapping[str, int | float | str | None]  # A Device.
+Described = Mapping[str, Any]  # A Device.
 Figures = dict[str, Any]  # One of those above.
 
 

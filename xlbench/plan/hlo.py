@@ -194,7 +194,7 @@ def _trips(line: str, computations: dict[str, list[str]]) -> int | None:
     """
     if match := _TRIPS.search(line):
         return int(match[1])
-    condition = computations.get(_CONDITION.search(line)[1], [])
+    condition = computations.get(_CONDITION.findall(line)[0], [])
     root = next((other for other in condition if other.lstrip().startswith('ROOT ')), '')
     if ' compare(' in root and 'direction=LT' in root:
         for other in condition:
@@ -237,7 +237,7 @@ def _between_slices(of: str, across: re.Match[str], line: str, times: int) -> Co
     slices, kind = across.groups()
     ends = [[int(end) for end in part.split(':')] for part in slices.split(',')]
     count = sum(end[-1] - end[0] + 1 for end in ends)
-    name, shape = _SHAPE.search(of).groups()
+    name, shape = _SHAPE.findall(of)[0]
     sent = f'{name}[{shape}]'
     kind = kind.lower().replace('_', '-')
     return Collective(kind, _sizes(sent)[0], count, times, sent, _op_name(line), True)

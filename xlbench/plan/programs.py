@@ -6,7 +6,7 @@ Nothing of a Job exists but shapes with shardings; xlbench/plan/study.py compile
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -27,7 +27,7 @@ from xlbench.trees import Mask, Params, Shapes
 
 # Of a program, as shapes: first the state or the parameters, then the batch.
 Arguments: TypeAlias = tuple[
-    train_step_lib.TrainState | Shapes | dict[str, jax.ShapeDtypeStruct] | jax.ShapeDtypeStruct, ...
+    Any, dict[str, jax.ShapeDtypeStruct], *tuple[jax.ShapeDtypeStruct, ...]
 ]
 
 
@@ -161,7 +161,7 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arg
     def decode(params: Params, batch: dict[str, jax.Array]) -> decoding.Decoded:
         params = job.lora.of(params, 0)
         first = batch.pop('forced_first', None)
-        ids = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
+        ids: Any = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
         return decoding.decode(
             job.model, params, batch, options, **ids, forced_first=first, layout=layout
         )
@@ -173,7 +173,7 @@ def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
     """Returns the evaluations that decode, one for each different shape."""
     if not objectives.build(**config.objective).writes_text:
         return {}
-    shapes = {}
+    shapes: dict[tuple, tuple[str, ConfigDict]] = {}
     for name, block in config.evals.items():
         if block.get('decode', True):
             shape = (block.batch_size, str(block.lengths), str(block.get('decoding')))

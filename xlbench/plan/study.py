@@ -67,16 +67,16 @@ def outline(job: Job) -> Figures:
     }
 
 
-def hours(plan: Figures, config: ConfigDict, device: Device, mfu: float) -> Figures:
+def hours(plan: Figures, config: ConfigDict, peak: float, mfu: float) -> Figures:
     """Returns how long each stage takes if a step's products run at a share of the peak.
 
     Args:
       plan: of the step.
       config: says how many steps a stage has.
-      device: whose peak is known.
+      peak: FLOP/s of all devices.
       mfu: the share, model FLOP/s utilisation (arXiv:2204.02311, appendix B), above 0 up to 1.
     """
-    seconds = plan['model_flops'] / (mfu * device.peak * device.count)
+    seconds = plan['model_flops'] / (mfu * peak)
     lengths = {name: stage.num_steps for name, stage in config.stages.items()}
     stages = {n: seconds * steps / 3600 for n, steps in lengths.items() if isinstance(steps, int)}
     return {'mfu': mfu, 'step_seconds': seconds, 'stages': stages}
