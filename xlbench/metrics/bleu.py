@@ -119,7 +119,7 @@ class ChrF(_OfSacreBleu):
     eps_smoothing: bool = False
 
     @property
-    def score_name(self) -> str:
+    def score_name(self) -> str:  # type: ignore[override]  # Of the others it is a constant.
         """With words among the n-grams it is chrF++."""
         return 'chrfpp' if self.word_order else 'chrf'
 

@@ -55,16 +55,16 @@ class OfTexts:
 
     several_references: ClassVar[bool] = True
 
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
+    def per_example(self, targets: Sequence, predictions: Sequence) -> list[Scores]:
         """The scores of each text."""
         return self.with_examples(targets, predictions)[1]
 
-    def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
+    def with_examples(self, targets: Sequence, predictions: Sequence) -> Scored:
         """The scores of the corpus, and those of each text."""
         rows = self.per_example(targets, predictions)
         return mean(rows), rows
 
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
+    def __call__(self, targets: Sequence, predictions: Sequence) -> Scores:
         """The scores of the corpus."""
         return self.with_examples(targets, predictions)[0]
 

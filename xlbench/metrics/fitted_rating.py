@@ -169,7 +169,7 @@ class FittedRating(contract.OfTexts):
     lang: str
 
     @property
-    def several_references(self) -> bool:
+    def several_references(self) -> bool:  # type: ignore[override]  # Of the others a constant.
         """True if all its metrics accept several references."""
         return not _suite(load(self.path).metrics, self.lang).of_one_reference
 

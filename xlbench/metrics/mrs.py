@@ -12,7 +12,7 @@ import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, words
@@ -131,7 +131,7 @@ class MrsRouge(contract.OfTexts):
           each example the first five, {} where it is left out.
         """
         best = self.choose(targets, predictions)
-        fractions = self.summarise(best)
+        fractions: dict[str, Any] = self.summarise(best)
         scores = {name: fractions[official]['f'] for name, official in _NAMES.items()}
         scores |= {f'dist_{n}': fractions[f'distinct-{n}'] for n in (1, 2)}
         examples = [
@@ -272,16 +272,14 @@ def _sentences(text: str) -> list[list[str]]:
     return [' '.join(piece.split()).split(' ') for piece in text.split('.') if piece]
 
 
-def _ngrams(sentences: Iterable[Iterable[str]], kind: str) -> list[set | collections.Counter]:
+def _ngrams(sentences: Iterable[Iterable[str]], kind: str) -> list[Any]:
     """The n-grams for n = 1, 2, 3. They run on from one sentence to the next."""
     tokens = [token for sentence in sentences for token in sentence]
     collect = set if kind == 'set' else collections.Counter
     return [collect(zip(*(tokens[i:] for i in range(n)), strict=False)) for n in (1, 2, 3)]
 
 
-def _rouge_n(
-    ngrams: Sequence[set | collections.Counter], reference: Sequence[set | collections.Counter]
-) -> list[Rouge]:
+def _rouge_n(ngrams: Sequence[Any], reference: Sequence[Any]) -> list[Rouge]:
     """ROUGE-1, -2 and -3 of a prediction with the n-grams of a reference."""
     return [
         _rouge(_size(of_text & other), _size(of_text), _size(other))

@@ -86,7 +86,7 @@ class Tokenizer:
     @property
     def canonical(self) -> str | None:
         """The language with aliases resolved."""
-        return _ALIASES.get(self.language, self.language)
+        return _ALIASES.get(self.language or '', self.language)
 
     def tokenize(self, text: str) -> list[str]:
         """The tokens of a text, such as "Stand-ups!" -> ['stand', 'ups']."""

@@ -110,7 +110,7 @@ def _syllables(text: str) -> list[str]:
 
 
 # Language -> what makes its segmenter; the words of a signature, and the packages of its versions.
-_OWN = {
+_OWN: dict[str | None, tuple[Callable, str, tuple[str, ...]]] = {
     'burmese': (lambda: _syllables, 'burmese-syllables', ()),
     'chinese': (chinese.cutter, 'jieba-{}', ('jieba',)),
     'japanese': (_fugashi, 'fugashi-{}+unidic-lite-{}', ('fugashi', 'unidic-lite')),

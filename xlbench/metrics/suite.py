@@ -13,6 +13,7 @@ import dataclasses
 import numbers
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from xlbench.metrics import specs
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
@@ -102,7 +103,7 @@ class Suite:
             for metric, spec in zip(others, further, strict=True)
             if specs.to_spec(metric) not in own
         ]
-        self._members = [_Member(metric, spec, *rest) for metric, spec, *rest in rows]
+        self._members = [_Member(*row) for row in rows]
         self.written = [member.spec for member in self._members]
         labels: dict[str, _Member] = {}
         for member in self._members:
@@ -204,7 +205,7 @@ class Suite:
         for member, names, values, _ in self._scored(targets, n_best, taken):
             for name in values:
                 if names[name] == score:
-                    return lambda *texts, m=member, n=name: self._run(m, *texts, rows=False)[0][n]
+                    return lambda t, p: self._run(member, t, p, rows=False)[0][name]
         return None
 
     def _scored(
@@ -254,7 +255,7 @@ class Suite:
     def _check(
         self, member: _Member, read: Callable[[int], Sequence[str]], count: int, any_text: bool
     ) -> Scores:
-        scores = {}
+        scores: Scores = {}
         for size in (2, _MORE):
             targets = read(size)
             # A right prediction, then others that are as good as any.
@@ -335,7 +336,7 @@ def score(
     """
     count = num_predictions(metric)
     if count > 1:
-        predictions = [list(texts[:count]) for texts in n_best]
+        predictions: list[Any] = [list(texts[:count]) for texts in n_best]
     else:
         predictions = [texts[0] if texts else '' for texts in n_best]
     if rows and hasattr(metric, 'with_examples'):
@@ -350,7 +351,7 @@ def score(
     return _numbers(scores, name), [_numbers(row, name) for row in of_each]
 
 
-def _numbers(values: Mapping[str, float], name: str) -> Scores:
+def _numbers(values: Mapping[str, Any], name: str) -> Scores:
     """Scores as floats, also those that are arrays of one number or SeqIO's Scalar."""
     if not isinstance(values, Mapping):
         raise errors.UserError(
@@ -358,8 +359,8 @@ def _numbers(values: Mapping[str, float], name: str) -> Scores:
             "such as {'length': 12.5}"
         )
     scores = {}
-    for key, value in values.items():
-        value = getattr(value, 'value', value)
+    for key, given in values.items():
+        value: Any = getattr(given, 'value', given)
         value = value.item() if getattr(value, 'size', None) == 1 else value
         if not isinstance(key, str):
             raise errors.UserError(

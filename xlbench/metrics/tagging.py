@@ -14,8 +14,8 @@ those that did not fit the model, for which the prediction has CUT (data.feature
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -186,7 +186,7 @@ class ChunkF1(contract.OfTexts):
         return _chunk_scores(f1(*counts.sum(-1))), [_chunk_scores(row) for row in examples]
 
 
-def _chunk_scores(values: Sequence[float]) -> Scores:
+def _chunk_scores(values: Iterable[Any]) -> Scores:
     names = ('chunk_f1', 'chunk_precision', 'chunk_recall')
     return {name: 100.0 * float(value) for name, value in zip(names, values, strict=True)}
 

@@ -251,7 +251,7 @@ class BertScore(contract.OfTexts):
 
 
 def _weights(
-    references: Sequence[np.ndarray] | None, special: Sequence[int]
+    references: Sequence[np.ndarray] | None, special: Sequence[int | None]
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Ids of a text [length] -> the weights of its tokens [length]: 1 or idf; 0 for special ones.
 

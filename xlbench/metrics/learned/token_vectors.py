@@ -4,6 +4,7 @@ import collections
 import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,11 +46,12 @@ class TokenEncoder:
         checkpoint = checkpoints.Checkpoint(folder)
         if checkpoint.family != 'bert':
             raise UserError(f'{folder} is a {checkpoint.family}; BERTScore takes an encoder')
-        if layer > checkpoint.model['num_layers']:
+        if layer > int(checkpoint.model['num_layers']):
             raise UserError(
                 f'{folder} has {checkpoint.model["num_layers"]} layers, and not layer {layer}'
             )
-        model = models.build(**checkpoint.model | {'num_layers': layer, 'has_pooler': False})
+        block: dict[str, Any] = checkpoint.model | {'num_layers': layer, 'has_pooler': False}
+        model = models.build(**block)
         self._tokenizer = tokenizers.load(str(folder), '')
         if self._tokenizer.num_pieces > model.config.vocab_size:
             raise UserError(

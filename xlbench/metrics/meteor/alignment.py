@@ -12,7 +12,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xlbench.metrics.meteor.tables import Synonyms
 
@@ -211,7 +211,7 @@ def _step(match: Match) -> _Step:
 # Rank; the first word of the reference behind the last match; the first word of the hypothesis
 # behind it, -1 where no chunk is open; the words of the reference and of the hypothesis that are
 # taken, as bits; the free matches so far, the last one first.
-_Path = tuple[int, int, int, int, int, 'tuple[Match, tuple] | None']
+_Path = tuple[int, int, int, int, int, tuple[Match, Any] | None]
 _rank = operator.itemgetter(0)
 
 
@@ -285,11 +285,11 @@ def _search(starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step]) -> li
             if used & bit:
                 if current < next_start:
                     following.append(path)
-                elif step := fixed.get(current):
-                    rank += step.cost + step.distance
-                    if end not in (-1, step.other):
+                elif one := fixed.get(current):
+                    rank += one.cost + one.distance
+                    if end not in (-1, one.other):
                         rank += _CHUNK
-                    following.append((rank, step.next, step.other_end, used, other_used, taken))
+                    following.append((rank, one.next, one.other_end, used, other_used, taken))
                 continue
             for step in steps:
                 cost, distance, bits, other_bits, step_next, other, other_end, match = step

@@ -199,7 +199,7 @@ class Meteor(contract.OfTexts):
     @functools.cached_property
     def _setting(self) -> Setting:
         setting = settings.setting_of(self._lang)
-        return setting._replace(modules=self.modules or setting.modules)
+        return setting._replace(modules=tuple(self.modules) or setting.modules)
 
     @property
     def _paraphrase_file(self) -> pathlib.Path | None:
@@ -216,7 +216,7 @@ class Meteor(contract.OfTexts):
         self, hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
     ) -> list[alignment.Matcher]:
         """The modules; of paraphrases those that these texts can have."""
-        made = []
+        made: list[alignment.Matcher] = []
         for module in self._setting.modules:
             if module == 'exact':
                 made.append(alignment.exact)
@@ -224,8 +224,7 @@ class Meteor(contract.OfTexts):
                 made.append(alignment.stems(_stemmer(settings.STEMMERS[self._lang])))
             elif module == 'synonym':
                 made.append(alignment.synonyms(tables.synonyms(self._jar)))
-            else:
-                path = self._paraphrase_file
+            elif path := self._paraphrase_file:
                 texts = {*hypotheses, *(row for several in references for row in several)}
                 made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
         return made
