@@ -42,7 +42,7 @@ _OF_SWEEPS = {
 }
 
 # What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
-_OF_SCORES = ('', 'scores', 'by_language', 'page')
+_OF_SCORES = ('', 'scores', 'by_language')
 
 _MESSAGES = 4  # That table 2 of MRS shows.
 
@@ -95,7 +95,7 @@ def shown(
     if table.shows == 'replies':
         return Shown(sheets=(_replies(table, list(runs.values())),))
     sheets = _sheets(recipe, table, list(runs.values()), places)
-    if table.shows in making.MAKERS and table.shows != 'page':
+    if table.shows in making.MAKERS:
         material = making.Material(
             benchmark, list(runs.values()), rated=rated, tasks=table.values('task')
         )

@@ -199,7 +199,7 @@ class _Worker:
         with self._failing:
             failed_before, self._failed = self._failed, True
         if not failed_before:
-            self._say(f'the tracker {self.name!r} {why}; it does not get the rest')
+            self._say(f"the tracker '{self.name}' {why}; it does not get the rest")
 
     def _follow(self, run: Run) -> None:
         """Writes row after row, until the run ends or something fails."""
