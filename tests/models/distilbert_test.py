@@ -11,7 +11,7 @@ import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models
 from xlbench.huggingface import bert_kinds, checkpoint, described, mapping
-from xlbench.models import families
+from xlbench.models import bert, families
 from xlbench.system.errors import UserError
 
 SIZES = dict(dim=16, hidden_dim=24, n_heads=2, n_layers=2, max_position_embeddings=20)
@@ -115,6 +115,14 @@ def test_a_folder_describes_the_model_of_a_config(tmp_path, variant):
         assert model.has_pooler == ((variant, family) == ('xlm', 'sequence_classifier'))
         assert (model.type_vocab_size, model.num_languages) == (0, fields.get('num_languages', 0))
         assert read.data.vocabulary == folder
+
+
+def test_distances_have_the_buckets_of_transformers():
+    far = [127, 128, 129, 170, 200, 216, 303, 400, 511]
+    found = bert.distance_buckets(1024, 256, 512)
+    expected = 256 + np.array([127, 128, 129, 155, 169, 177, 208, 233, 255])
+    np.testing.assert_array_equal(found[far, 0], expected)
+    np.testing.assert_array_equal(found[0, far], 512 - expected)
 
 
 def test_variants_follow_from_configs_of_earlier_versions():

@@ -68,6 +68,15 @@ def test_resampling_equals_sacrebleu(golden):
     assert sum(decided) >= 4
 
 
+@pytest.mark.parametrize('test, sides', [('bootstrap', 1), ('randomization', 2)])
+def test_tails_by_hand(test, sides):
+    """Where no resample is beyond the difference: all sizes are 1 away from their middle."""
+    sizes = np.tile([0.0, 2.0] if test == 'bootstrap' else [-1.0, 1.0], 50)
+    drawn = statistics.Resamples(np.zeros(100), sizes, sizes, sizes)
+    p, is_tail = statistics.p_value(3.0, drawn, test)
+    assert is_tail and p == pytest.approx(sides * math.erfc(3 / math.sqrt(2)) / 2)
+
+
 def test_the_interval_of_randomization_equals_sacrebleu(golden, monkeypatch):
     monkeypatch.setenv('SACREBLEU_SEED', '12345')
     (inputs,) = [case['inputs'] for case in golden('significance/paired_ar_close_systems')]

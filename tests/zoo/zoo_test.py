@@ -153,7 +153,7 @@ def write_sweep(path, seed, scores, start='source', model=(), dtype='float32'):
 
 
 def test_a_sweep(tmp_path, capsys):
-    one = write_sweep(tmp_path / 'one', 1, (50.0, 54.0))
+    one = write_sweep(tmp_path / 'one', 1, (50.0, 54.0, None))  # A bucket is empty.
     text = page(one, capsys=capsys)
     assert '\npython -m xlbench.fewshot --config=configs/fewshot.py:ud\n' in text
     assert cells(text, 'de') == ['41.00', '52.00 ±2.83']
