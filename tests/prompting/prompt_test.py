@@ -136,6 +136,7 @@ def test_templates_of_the_user(tmp_path, text, message):
         ('', {}, [-3.0, -1.0, -2.0], 'no'),
         ('yes', {' NO': -0.1, 'yes': -2.0}, [], 'no'),  # Probabilities are before the text.
         ('yes', {'the': -0.1}, [], 'yes'),
+        ('maybe', {}, [-1.0, -1.0, -2.0], 'maybe'),  # Equals decide nothing.
         ('Maybe. no', {}, [], 'maybe'),
         ('I say no', {}, [], 'no'),
         ('yes or no', {}, [], 'yes'),
