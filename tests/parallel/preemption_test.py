@@ -278,7 +278,7 @@ def test_a_second_start_leaves_a_live_run_alone(config, undisturbed, tmp_path, c
             assert line.startswith(
                 f'error: {workdir} is in use by process {run.processes[0].pid} on '
             )
-            assert ' UTC (python -m xlbench.train --config=' in line
+            assert ' UTC (python ' in line and ' xlbench.train --config=' in line
         assert children.contents(workdir) == before
         run.kill(0, signal.SIGCONT)
         assert run.wait() == [0], run.output(0)

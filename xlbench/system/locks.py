@@ -145,11 +145,14 @@ def _holding(
 def _locked(
     lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
 ) -> Iterator[bool]:
+    opened: list[os.stat_result] = []
+
+    def sign(number: int) -> None:
+        opened[:] = [os.fstat(number)]
+        _sign(number, name)
+
     lock = filelock.FileLock(
-        lock_file,
-        thread_local=False,
-        fallback_to_soft=False,
-        on_acquired=lambda number: _sign(number, name),
+        lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
     )
     try:
         with files.naming(lock_file):
@@ -174,9 +177,10 @@ def _locked(
         yield waited
     finally:
         # While it is still held: whoever has opened it meanwhile sees that it is gone, and makes
-        # another one (filelock compares).
+        # another one (filelock compares). One that another process has made meanwhile stays.
         with contextlib.suppress(OSError):
-            lock_file.unlink()
+            if os.path.samestat(os.lstat(lock_file), opened[0]):
+                lock_file.unlink()
         with contextlib.suppress(OSError):
             lock.release()
 
