@@ -279,6 +279,7 @@ if __name__ == '__main__':
     if role == 'client':
         _client(address, *args)
     kind, *args = _serve(address)
+    sys.orig_argv[1:] = [kind, *args]
     if kind == '-m':
         sys.path.insert(0, os.getcwd())
         sys.argv = args
