@@ -61,6 +61,14 @@ def test_a_second_writer_hears_who_the_first_is(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
 
 
+def test_a_lock_that_another_process_has_made_meanwhile_stays(tmp_path):
+    lock = tmp_path / files.LOCK
+    with locks.folder(tmp_path):
+        lock.rename(tmp_path / 'before')  # Else a file system may give the new one its number.
+        lock.write_text('of another process')
+    assert lock.read_text() == 'of another process'
+
+
 def test_a_child_that_outlives_a_killed_process_holds_nothing(tmp_path):
     program = (
         'import os, signal, time\n'

@@ -155,7 +155,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         self._row_losses = programs.shared(type(objective).row_losses, objective, model)
         known = features.Conventions.of(prepared[0].manifest)
         self._decode_batch = programs.shared(
-            _decode_batch, model, self._options, known, objective.view, static_argnums=0
+            decode_batch, model, self._options, known, objective.view, static_argnums=0
         )
 
     def has_texts(self, task: base.Task) -> bool:
@@ -294,7 +294,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         }
 
 
-def _decode_batch(
+def decode_batch(
     model: nn.Module,
     options: decoding_lib.Options,
     known: features.Conventions,
@@ -303,7 +303,9 @@ def _decode_batch(
     params: Params,
     batch: dict[str, jax.Array],
     copies: Sequence[jax.Array] | None,
+    rng: jax.Array | None = None,
 ) -> decoding_lib.Decoded:
+    """Decodes a batch with the ids that begin and end texts; `programs.shared` compiles it."""
     start, first = known.begin(batch.pop('forced_first', None), view)
     return decoding_lib.decode(
         model,
@@ -314,6 +316,7 @@ def _decode_batch(
         eos_id=known.eos_id,
         pad_id=known.pad_id,
         forced_first=first,
+        rng=rng,
         layout=layout,
         copies=copies,
     )

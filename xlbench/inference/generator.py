@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
-import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
@@ -13,6 +12,7 @@ from jax.sharding import Mesh
 from xlbench import decoding
 from xlbench.data import features, prepared
 from xlbench.decoding import flags, mmi as mmi_lib
+from xlbench.evaluators import generation
 from xlbench.inference.answering import (
     Answerer,
     Example,
@@ -28,7 +28,7 @@ from xlbench.trees import Params
 
 # (params, batch, key of samples, copies of kernels) -> the texts of each row
 _Decode = Callable[
-    [Params, Mapping[str, jax.Array], jax.Array, Sequence[jax.Array] | None], decoding.Decoded
+    [Params, Mapping[str, jax.Array], Sequence[jax.Array] | None, jax.Array], decoding.Decoded
 ]
 # For each batch the places of its rows in the chunk, and what is decoded.
 _Begun = list[tuple[list[int], decoding.Decoded]]
@@ -41,34 +41,6 @@ class _Mark(NamedTuple):
     ids: np.ndarray  # Before the input's ids.
     target: np.ndarray  # Before the answer's.
     forced_first: int | None  # The id that the answer has to begin with.
-
-
-def _decode(
-    model: nn.Module,
-    options: decoding.Options,
-    ids: features.Conventions,
-    view: str,
-    layout: decoding.Layout,
-    params: Params,
-    batch: dict[str, jax.Array],
-    rng: jax.Array,
-    copies: Sequence[jax.Array] | None,
-) -> decoding.Decoded:
-    first = batch.pop('forced_first', None)
-    start, forced_first = ids.begin(first, view)
-    return decoding.decode(
-        model,
-        params,
-        batch,
-        options,
-        start_id=start,
-        eos_id=ids.eos_id,
-        pad_id=ids.pad_id,
-        forced_first=forced_first,
-        rng=rng,
-        layout=layout,
-        copies=copies,
-    )
 
 
 class Model(Answerer[Example, list[Prediction]]):
@@ -289,14 +261,14 @@ class Model(Answerer[Example, list[Prediction]]):
         if kind not in self._programs:
             self._programs[kind] = self._program(kind)
         key = jax.random.key(options.seed)
-        return self.batches.run(self._programs[kind], self._params, arrays, key, copies)
+        return self.batches.run(self._programs[kind], self._params, arrays, copies, key)
 
     def _program(self, options: decoding.Options) -> _Decode:
         # Whose vocabulary it is decides nothing.
         ids = dataclasses.replace(self._conventions, vocabulary='')
         layout = decoding.layout_of(self._model, self._params)
         view = self._opened.objective.view
-        return programs.shared(_decode, self._model, options, ids, view, layout)
+        return programs.shared(generation.decode_batch, self._model, options, ids, view, layout)
 
     def _finish(self, size: int, begun: _Begun, num_return: int) -> list[list[Prediction]]:
         answers = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]

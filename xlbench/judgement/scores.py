@@ -200,7 +200,7 @@ def _agreement_row(
     level: _Level,
     categories: int,
 ) -> Row:
-    """The agreement on units, judge -> answer; a judge can choose from so many categories."""
+    """The agreement of judges on units, each {judge: answer}; an answer is one of `categories`."""
     labels = sorted({value for unit in units for value in unit.values()})
     number = {label: i for i, label in enumerate(labels)}
     whole = [unit for unit in units if len(unit) == len(judges)]

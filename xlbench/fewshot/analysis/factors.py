@@ -46,7 +46,7 @@ def overlap(target: Set, source: Set) -> float:
     return 100.0 * len(target & source) / len(source) if source else 0.0
 
 
-# By `Prepared.content`: sweeps of several languages or source models share much of it.
+# Keyed by `Prepared.content`, since sweeps of several languages or source models share much of it.
 _kept: dict[str, frozenset[int]] = {}
 
 
