@@ -14,7 +14,7 @@ from flax import traverse_util
 from nightly import nightly
 
 from xlbench import models
-from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, settings
+from xlbench.fewshot import adaptation, corpus as corpus_lib, eval_sets, lane_programs, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
 from xlbench.fewshot.settings import Lane
 from xlbench.huggingface import checkpoint
@@ -32,13 +32,6 @@ BUCKETS, ROWS, WIDTH = 5, 6, 12
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
 TABLE = EMBEDDING
 PROGRAMS = ('begin', 'refill', 'advance', 'predict')
-
-
-@dataclasses.dataclass
-class EvalSet:
-    batches: tuple
-    gold: np.ndarray
-    take: np.ndarray
 
 
 class Corpus:
@@ -101,13 +94,13 @@ class Corpus:
         return found | {objectives.build(self.view).weights: weights}
 
     def eval_set(self, rng, size, widths):
-        """Batches of as many shapes as `widths`, in turn; padded rows at the end."""
-        gold, take, batches, start = [], [], [], 0
+        """Batches of as many shapes as `widths`; padded rows at the end."""
+        gold, take, stacks, start = [], [], {}, 0
         for first in range(0, size, 8):
-            width = widths[first // 8 % len(widths)]
+            width = widths[first * len(widths) // size]
             part = [self.row(rng, 50, width) for _ in range(min(8, size - first))]
             batch = self.batch(part + [None] * (8 - len(part)), width)
-            batches.append(batch)
+            stacks.setdefault(width, []).append(batch)
             for i, (_, labels, weights) in enumerate(part):
                 if self.view == 'classification':
                     gold.append([labels])
@@ -118,7 +111,8 @@ class Corpus:
                     take.append([*(start + i * width + places), -1])
             start += batch['labels'].size
         gold, take = (np.concatenate(x).astype(np.int32) for x in (gold, take))
-        return EvalSet(tuple(batches), gold, take)
+        batches = (jax.tree.map(lambda *x: np.stack(x), *alike) for alike in stacks.values())
+        return eval_sets.EvalSet(tuple(batches), gold, take)
 
     def ids_of(self, shots):
         assert shots == 4
@@ -256,7 +250,7 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
         return batch | {'encoder_input_tokens': tokens}
 
     def predictions(own, found):
-        rows = [np.ravel(predict(own, ids(batch))['predicted']) for batch in found.batches]
+        rows = [np.ravel(predict(own, ids(batch))['predicted']) for batch in found.each()]
         return np.where(found.take >= 0, np.concatenate(rows)[found.take], -1)
 
     for result in results:
@@ -525,7 +519,7 @@ def test_zero_shot_predictions():
     model = model_of(view)
     batches = [
         b | {'encoder_input_tokens': data.token_ids[b['encoder_input_tokens']]}
-        for b in data.test.batches
+        for b in data.test.each()
     ]
     apply = jax.jit(model.apply)
     logits = [

@@ -124,14 +124,14 @@ def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
         assert set(tokens.ravel().tolist()) <= {*ids[:trained].tolist()}
         assert ids[0] == 0 and len({*ids.tolist()}) == len(ids) <= len(corpus.token_ids)
         for dataset in (corpus.test, corpus.dev(number)):
-            for batch in dataset.batches:
+            for batch in dataset.each():
                 assert set(batch['encoder_input_tokens'].ravel().tolist()) <= {*ids.tolist()}
         rows = [record for bucket in of_buckets(corpus, number) for record in bucket]
         plain = made(view, rows, tokens.shape[-1])['encoder_input_tokens']
         filled = corpus.bucket_arrays(number)['encoder_segment_ids'].any(-1)
         np.testing.assert_array_equal(compact[tokens][filled], table[plain])
     for dataset, split in ((corpus.test, 'test'), (corpus.dev(1), 'validation')):
-        found = np.concatenate([b['encoder_input_tokens'].ravel() for b in dataset.batches])
+        found = np.concatenate([b['encoder_input_tokens'].ravel() for b in dataset.each()])
         ids = np.concatenate([record['inputs'] for record in texts_of(corpus, split)])
         assert set(corpus.token_ids[found]) <= {0, *ids.tolist()}
         assert found.max() < len(corpus.token_ids)
@@ -153,7 +153,7 @@ def test_ids_of_buckets_come_first(tmp_path, monkeypatch):
         assert corpus.token_ids[ids].tolist() == [0, 1, 2, 7, 9, 30, 40] and trained == 6
         tokens = corpus.token_ids[corpus.bucket_arrays(1)['encoder_input_tokens']]
         assert tokens.tolist() == [[[2, 9, 7, 1, 0, 0, 0, 0]]]
-        [batch] = corpus.test.batches
+        [batch] = corpus.test.each()
         tokens = corpus.token_ids[batch['encoder_input_tokens'][0]]
         assert tokens.tolist() == [2, 9, 30, 40, 1, 0, 0, 0]
 
@@ -230,15 +230,14 @@ def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
 def test_right_labels_stand_where_predictions_are_taken(root, view, batch_size):
     corpus = opened(root, view, eval_batch_size=batch_size)
     test = corpus.test
-    assert test.num_examples == tiny_labels.SIZES['test']
-    assert len({batch['encoder_input_tokens'].shape for batch in test.batches}) <= 4
-    rows = sum(len(batch['labels']) for batch in test.batches)
-    assert rows < test.num_examples + 8 * len(test.batches)  # A set below a batch fills no batch.
-    flat = np.concatenate([batch['labels'].ravel() for batch in test.batches])
+    assert corpus.test_size == tiny_labels.SIZES['test'] and len(test.batches) <= 4
+    rows = [len(batch['labels']) for batch in test.each()]
+    assert sum(rows) < corpus.test_size + 8 * len(rows)  # A set below a batch fills no batch.
+    flat = np.concatenate([batch['labels'].ravel() for batch in test.each()])
     words = test.take >= 0
     np.testing.assert_array_equal(flat[test.take[words]], test.gold[words])
     weights = 'row_weights' if view == 'classification' else 'label_weights'
-    weight = np.concatenate([batch[weights].ravel() for batch in test.batches])
+    weight = np.concatenate([batch[weights].ravel() for batch in test.each()])
     assert sorted(test.take[words]) == np.flatnonzero(weight).tolist()
     records = texts_of(corpus, 'test')
     places = labelled_places(corpus, records)
@@ -254,7 +253,7 @@ def test_scores_of_flat_predictions_are_those_of_texts(root):
     """With words that do not fit into LENGTHS, which no side counts."""
     corpus = opened(root, 'tagging')
     test, names = corpus.test, corpus.labels
-    size = sum(batch['labels'].size for batch in test.batches)
+    size = sum(batch['labels'].size for batch in test.each())
     flat = np.random.default_rng(1).integers(3, size=size).astype(np.int32)
     predicted = np.where(test.take < 0, -1, flat[test.take])
     found = tagging.Chunks(names).compare(test.gold, predicted)
@@ -317,7 +316,7 @@ def xnli(tmp_path_factory):
 def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
     corpus = opened(xnli, 'classification', 'xnli', buckets=(0, 1), eval_batch_size=512)
     dev = corpus.dev(number)
-    assert dev.num_examples == 2490 - 40 * 3 * number
+    assert corpus.dev_size(number) == 2490 - 40 * 3 * number
     taken = {labelled.Uid.parse(r['uid']).row('xnli') for r in texts_of(corpus, number)}
     left = [r for row, r in enumerate(texts_of(corpus, 'validation')) if row not in taken]
     assert [r['uid'] for r in corpus._dev_records(number)] == [r['uid'] for r in left]
@@ -348,7 +347,7 @@ def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path, changed, messag
         tiny_labels.write_task(tmp_path, 'classification', 'fewshot_xnli_de_de', split, records)
     made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
     if not message:
-        assert made.dev(1).num_examples == 2370
+        assert made.dev_size(1) == len(made.dev(1).gold) == 2370
     else:
         with pytest.raises(errors.UserError, match=message):
             made.dev(1)
@@ -362,10 +361,10 @@ def test_a_part_of_a_set_can_be_enough(root, view, split):
         return corpus.dev(1) if split == 'dev' else corpus.test
 
     whole, part, more = map(made, (0, 9, 1000))
-    assert part.num_examples == 9 and whole.num_examples == more.num_examples < 1000
-    corpus = opened(root, view, test_examples=9)
-    assert split == 'dev' or corpus.test_size == 9
-    own = results.drawn(whole.num_examples, 9)
+    np.testing.assert_array_equal(whole.gold, more.gold)
+    corpus = opened(root, view, **{f'{split}_examples': 9})
+    assert (corpus.dev_size(1) if split == 'dev' else corpus.test_size) == 9
+    own = results.drawn(tiny_labels.SIZES['validation' if split == 'dev' else 'test'], 9)
     records = texts_of(corpus, 'validation' if split == 'dev' else 'test')
     gold = whole.gold[np.isin(labelled_places(corpus, records)[:, 0], own)]
     assert part.gold[part.take >= 0].tolist() == gold.tolist()
@@ -374,7 +373,7 @@ def test_a_part_of_a_set_can_be_enough(root, view, split):
 def test_sentences_share_the_rows_of_a_set(root):
     """Each is once, behind others with its own positions, and read where it stands."""
     corpus = opened(root, 'tagging', eval_batch_size=64)
-    [batch] = corpus.test.batches
+    [batch] = corpus.test.each()
     segments, positions = batch['encoder_segment_ids'], batch['encoder_positions']
     assert segments.max() > 1 and len(segments) < tiny_labels.SIZES['test']
     records = [features.trim(r['inputs'], LIMIT, tiny_labels.END) for r in texts_of(corpus, 'test')]
@@ -393,7 +392,7 @@ def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
     shots = texts_of(corpus, 1)
     assert {labelled.Uid.parse(r['uid']).split for r in shots if 'uid' in r} <= {'trn'}
     for number in (1, 4):
-        assert corpus.dev(number).num_examples == tiny_labels.SIZES['validation']
+        assert corpus.dev_size(number) == tiny_labels.SIZES['validation']
 
 
 @views
@@ -409,13 +408,13 @@ def test_the_shots_of_others_as_dev_set(root, view):
             if record['inputs_pretokenized'] not in own
         }
         dev = corpus.dev(number)
-        sizes.append(dev.num_examples)
-        assert dev.num_examples == len(others) > 0
+        sizes.append(corpus.dev_size(number))
+        assert sizes[-1] == len(others) > 0
         alone = opened(root, view, dev='other_shots', shots=(number,))
         np.testing.assert_array_equal(alone.dev(number).gold, dev.gold)
         found = {
             tuple(corpus.token_ids[tokens[segments == number]])
-            for batch in dev.batches
+            for batch in dev.each()
             for tokens, segments in zip(
                 batch['encoder_input_tokens'], batch['encoder_segment_ids'], strict=True
             )
@@ -492,12 +491,12 @@ def test_pairs_of_texts(tmp_path):
         np.testing.assert_array_equal(found, array)
     assert any(len(row['inputs']) > LIMIT for row in splits['test'])
     full, taken = made('classification', splits['test'], LIMIT), corpus.test.take
-    labels = np.concatenate([batch['labels'] for batch in corpus.test.batches])
+    labels = np.concatenate([batch['labels'] for batch in corpus.test.each()])
     assert labels[taken].tolist() == corpus.test.gold.tolist() == full['labels'].tolist()
     for feature in full.keys() - {'labels', 'row_weights'}:
         padded = [
             np.pad(b[feature], ((0, 0), (0, LIMIT - b[feature].shape[1])))
-            for b in corpus.test.batches
+            for b in corpus.test.each()
         ]
         found = np.concatenate(padded)[taken]
         if feature == 'encoder_input_tokens':

@@ -128,7 +128,7 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.fewshot import adaptation, frozen as frozen_lib, settings
+    from xlbench.fewshot import adaptation, eval_sets, frozen as frozen_lib, settings
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
 
@@ -153,11 +153,9 @@ def xlbench_step(args: argparse.Namespace):
     if reads_tokens:
         shots['encoder_input_tokens'] = (numbers.reshape(inputs.shape) + 1).astype(np.int32)
         ids = np.append(0, ids)
-    one = {name: x[0, :1] for name, x in shots.items()}
+    one = {name: x[:1, :1] for name, x in shots.items()}
     shots['examples'] = np.full(len(inputs), args.shots, np.int32)
-    test = types.SimpleNamespace(
-        batches=(one,), take=np.zeros(1, np.int32), gold=np.zeros(1, np.int32)
-    )
+    test = eval_sets.EvalSet((one,), np.zeros(1, np.int32), np.zeros(1, np.int32))
     corpus = types.SimpleNamespace(
         labels=[str(i) for i in range(LABELS)], dev=lambda shots: None, test=test, token_ids=ids,
         bucket_arrays=lambda *_: shots, ids_of=lambda _: (np.arange(len(ids)), len(ids)),
@@ -167,10 +165,9 @@ def xlbench_step(args: argparse.Namespace):
     if reads_tokens:
         frozen = frozen_lib.FrozenEncoder(model, objective, params, corpus, mesh)
     else:
-        read = frozen_lib.Eval((jax.tree.map(lambda x: x[None], one),), test.take, test.gold)
         frozen = types.SimpleNamespace(
             model=model, objective=objective, corpus=corpus, mesh=mesh, whole=params,
-            params=params, shots=lambda *_: shots, evaluated=lambda *_: read)  # fmt: skip
+            params=params, shots=lambda *_: shots, evaluated=lambda *_: test)  # fmt: skip
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
     adapt = settings.Adapt(languages=(), shots=(), buckets=1, learning_rates=(), epochs=epochs)

@@ -35,7 +35,7 @@ from jax import numpy as jnp
 from xlbench.data import features
 from xlbench.fewshot import eval_sets
 from xlbench.fewshot.eval_sets import EvalSet
-from xlbench.fewshot.frozen import EMBEDDING, Eval, FrozenEncoder, Head, put, stacked
+from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder, Head, put
 from xlbench.fewshot.lane_programs import LaneData, LanePrograms, State, assigned
 from xlbench.fewshot.settings import METHODS, Adapt, Lane
 from xlbench.metrics import tagging
@@ -129,7 +129,7 @@ class Adapter:
         self._trained = flat
         self._chunks = put(tagging.Chunks(self._corpus.labels).tables, self._mesh)
         self._data_of: tuple[int, LaneData | None] = (0, None)
-        self._test_of: tuple[int, Eval] | None = None
+        self._test_of: tuple[int, EvalSet] | None = None
         self._programs = LanePrograms(model, objective, self._mesh, adapt, method, whole)
         self._dispatching = threading.Lock()
 
@@ -272,7 +272,7 @@ class Adapter:
     def _stream(
         self,
         shots: int,
-        read: tuple[LaneData, Eval],
+        read: tuple[LaneData, EvalSet],
         waiting: collections.deque[Lane],
         at_once: int,
         keep: Collection[Lane],
@@ -386,7 +386,7 @@ class Adapter:
             self._data_of = shots, put(data, self._mesh)
         return self._data_of[1]
 
-    def _test(self, shots: int) -> Eval:
+    def _test(self, shots: int) -> EvalSet:
         """Puts the test set on the devices; that of the last number of shots is kept."""
         # What a frozen encoder reads, or makes of it, is the same for all of them.
         key = shots if self._method.encoder else 0
@@ -395,14 +395,14 @@ class Adapter:
             self._test_of = key, self._eval(shots, self._corpus.test)
         return self._test_of[1]
 
-    def _eval(self, shots: int, examples: EvalSet) -> Eval:
+    def _eval(self, shots: int, examples: EvalSet) -> EvalSet:
         """Puts a dev or test set on the devices."""
-        if self._method.lora:
-            return put(stacked(examples.batches, examples.take, examples.gold), self._mesh)
-        if not self._method.encoder:
-            return put(self.frozen.evaluated(examples, self._reads_hidden), self._mesh)
-        batches = tuple(self._renumbered(shots, batch) for batch in examples.batches)
-        return put(stacked(batches, examples.take, examples.gold), self._mesh)
+        if self._method.encoder:
+            stacks = tuple(self._renumbered(shots, stack) for stack in examples.batches)
+            examples = examples.replace(batches=stacks)
+        elif not self._method.lora:
+            examples = self.frozen.evaluated(examples, self._reads_hidden)
+        return put(examples, self._mesh)
 
     def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Renumbers tokens as `Corpus.ids_of` counts them, in place of their compact ids."""

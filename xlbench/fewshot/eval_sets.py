@@ -1,9 +1,11 @@
 """A dev or test set of few-shot transfer as batches, and where each of its predictions is."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import jax
 import numpy as np
+from flax import struct
 
 from xlbench.data import batches as batches_lib, features, packing, prepared
 from xlbench.metrics import tagging
@@ -15,7 +17,7 @@ _PARTS = 4  # Widths that the batches of a set of texts may have.
 _PACKED_WIDTH = 128
 
 
-@dataclasses.dataclass(frozen=True)
+@struct.dataclass
 class EvalSet:
     """A dev or test set; predictions of all its batches, flat and joined, are read at `take`.
 
@@ -24,17 +26,22 @@ class EvalSet:
     words that are not scored, because they did not fit or by their tag, are left out.
 
     Attributes:
-      batches: features of the view, each [rows, ...]; rows without an example are empty.
+      batches: features of the view, [batches, rows, ...] of each shape; rows without an example are
+        empty.
       gold: [W] int32, the right labels; -1 at separators.
       take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
         for tagging in their [rows * width]; -1 at separators.
-      num_examples: examples, cut ones included.
     """
 
-    batches: tuple[dict[str, np.ndarray], ...]
-    gold: np.ndarray
-    take: np.ndarray
-    num_examples: int
+    batches: tuple[dict[str, jax.typing.ArrayLike], ...]
+    gold: jax.typing.ArrayLike
+    take: jax.typing.ArrayLike
+
+    def each(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the batches one by one."""
+        for stack in self.batches:
+            for i in range(len(stack['labels'])):
+                yield {name: array[i] for name, array in stack.items()}
 
 
 class Records:
@@ -74,13 +81,13 @@ def build(
     """
     of_words = features.VIEWS[view].labels == 'word'
     # [examples], where in all rows the predictions of each begin.
-    batches, starts = (_packed if of_words else _apart)(examples, view, limit, batch_size)
+    stacks, starts = (_packed if of_words else _apart)(examples, view, limit, batch_size)
     if of_words:
         gold, take = _of_words(examples, starts, limit)
     else:
         gold, take = np.array([record['targets'][0] for record in examples.records]), starts
-    made = tuple(compacted(batch, compact) for batch in batches)
-    return EvalSet(made, gold.astype(np.int32), take.astype(np.int32), len(examples))
+    made = tuple(compacted(stack, compact) for stack in stacks)
+    return EvalSet(made, gold.astype(np.int32), take.astype(np.int32))
 
 
 def _apart(
@@ -106,13 +113,14 @@ def _apart(
         [filled] = np.nonzero(index >= 0)
         starts[index[filled]] = before + filled
         before += len(index)
-    return batches, starts
+    of_shapes = itertools.groupby(batches, lambda batch: batch['encoder_input_tokens'].shape)
+    return [jax.tree.map(lambda *x: np.stack(x), *alike) for _, alike in of_shapes], starts
 
 
 def _packed(
     examples: Records, view: str, limit: int, batch_size: int
 ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-    """Returns batches of equally many rows, which hold several sentences; and where each begins."""
+    """Returns batches [batches, rows, width] of several sentences a row; and where each begins."""
     lengths = np.minimum(examples.lengths()[:, 0], limit)
     widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))
     width = min(up_to(PLACES, widest), limit)
@@ -125,11 +133,7 @@ def _packed(
     if num_rows > 8 * PLACES:  # Of few rows, those that were added would be many.
         num_rows = min(up_to(PLACES, num_rows), batch_size)
     packed, starts = side_by_side(arrays, rows, num_batches * num_rows)
-    batches = [
-        {name: array[i * num_rows : (i + 1) * num_rows] for name, array in packed.items()}
-        for i in range(num_batches)
-    ]
-    return batches, starts
+    return [{name: x.reshape(num_batches, num_rows, width) for name, x in packed.items()}], starts
 
 
 def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:

@@ -2,14 +2,13 @@
 
 import dataclasses
 import hashlib
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
 import flax.linen as nn
 import jax
 import numpy as np
-from flax import struct, traverse_util
+from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xlbench.data import features
@@ -30,21 +29,6 @@ WHOLE = PartitionSpec()
 # leaves the cache of a CPU.
 ROWS_AT_ONCE = 256
 CPU_TOKENS_AT_ONCE = 1024
-
-
-@struct.dataclass
-class Eval:
-    """A development or test set on the device.
-
-    Attributes:
-      batches: features [batches, rows, ...], an entry for each shape.
-      take: [W], where each prediction is among all; -1: nowhere.
-      gold: [W], -1 between sentences.
-    """
-
-    batches: tuple[dict[str, jax.Array], ...]
-    take: jax.Array
-    gold: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +103,7 @@ class FrozenEncoder:
         """Returns [W] int32: labels of an EvalSet, -1 at separators."""
         flat = [
             np.array(self._predict(self.params, self._rows(batch))['predicted']).reshape(-1)
-            for batch in examples.batches
+            for batch in examples.each()
         ]
         return np.where(examples.take >= 0, np.concatenate(flat)[examples.take], -1)
 
@@ -140,7 +124,7 @@ class FrozenEncoder:
         name = 'encoder_input_tokens'
         return arrays if hidden else arrays | {name: self._pooled(arrays[name])}
 
-    def evaluated(self, examples: EvalSet, hidden: bool = True) -> Eval:
+    def evaluated(self, examples: EvalSet, hidden: bool = True) -> EvalSet:
         """Encodes an EvalSet as one batch of the scored states, in the order of its gold."""
         key = digest(examples)
         if key not in self._evals:
@@ -153,7 +137,7 @@ class FrozenEncoder:
             self.objective.weights: np.zeros(size, np.float32),
         }
         take = np.where(examples.take >= 0, np.arange(size), -1).astype(np.int32)
-        return Eval(({name: x[None] for name, x in batch.items()},), take, examples.gold)
+        return EvalSet(({name: x[None] for name, x in batch.items()},), examples.gold, take)
 
     def _of_shots(self, shots: int) -> dict[str, np.ndarray]:
         arrays = dict(self.corpus.bucket_arrays(shots))
@@ -198,7 +182,7 @@ class FrozenEncoder:
     def _of_eval(self, examples: EvalSet) -> np.ndarray:
         """Returns [W, emb_dim]; 0 at separators."""
         states, start = None, 0
-        for batch in examples.batches:
+        for batch in examples.each():
             x = self._states(batch)
             x = x.reshape(-1, x.shape[-1])
             if states is None:
@@ -245,30 +229,11 @@ def put(tree: Tree, mesh: Mesh) -> Tree:
 def digest(examples: EvalSet) -> str:
     """Hashes an EvalSet: the development set is often the same for all numbers of shots."""
     digest = hashlib.sha256(examples.take.tobytes())
-    for batch in examples.batches:
-        digest.update(batch['encoder_input_tokens'].tobytes())
+    for stack in examples.batches:
+        digest.update(stack['encoder_input_tokens'].tobytes())
     return digest.hexdigest()
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:
     """Returns the model with a vocabulary of this size."""
     return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
-
-
-def stacked(
-    batches: Sequence[Mapping[str, np.ndarray]], take: np.ndarray, gold: np.ndarray
-) -> Eval:
-    """Stacks the batches of one shape of an EvalSet, so that one program goes over them."""
-    shapes = [batch['encoder_input_tokens'].shape for batch in batches]
-    order = sorted(range(len(shapes)), key=lambda i: shapes[i])
-    sizes = np.array([batch['labels'].size for batch in batches])
-    starts = np.cumsum(sizes) - sizes
-    moved = np.empty_like(starts)
-    moved[order] = np.cumsum(sizes[order]) - sizes[order]
-    batch = np.searchsorted(starts, take, 'right') - 1
-    take = np.where(take >= 0, take - starts[batch] + moved[batch], -1)
-    stacks = tuple(
-        jax.tree.map(lambda *x: np.stack(x), *(batches[i] for i in group))
-        for _, group in itertools.groupby(order, lambda i: shapes[i])
-    )
-    return Eval(stacks, take.astype(np.int32), gold)

@@ -16,7 +16,8 @@ from flax import struct, traverse_util
 from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
-from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, Eval, resized
+from xlbench.fewshot.eval_sets import EvalSet
+from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, resized
 from xlbench.fewshot.settings import METHODS, Adapt, Lane
 from xlbench.models import bert, lora
 from xlbench.training.objectives.contract import Batch, Objective, Params
@@ -68,7 +69,7 @@ class LaneData:
     """
 
     chunks: dict[str, jax.Array]
-    dev: Eval | None
+    dev: EvalSet | None
     frozen: Mapping[str, jax.Array] | tuple[()]
     params: Params
     rest: jax.Array | tuple[()]
@@ -146,7 +147,7 @@ class LanePrograms:
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes), state
         )
 
-    def compile(self, data: LaneData, test: Eval, slots: int) -> None:
+    def compile(self, data: LaneData, test: EvalSet, slots: int) -> None:
         """Compiles the programs for a number of lanes; jax finds them when they are called."""
         state, lanes = self.state_like(data, slots), assigned([None] * slots)
         some = np.zeros(slots, bool)
@@ -281,12 +282,12 @@ class LanePrograms:
         return jax.lax.scan(step, (params, moments), (jnp.arange(len(real)), batches))[0]
 
     def _predict_lanes(
-        self, state: State, data: LaneData, test: Eval, where: jax.Array
+        self, state: State, data: LaneData, test: EvalSet, where: jax.Array
     ) -> jax.Array:
         params = state.params if state.best is None else state.best
         return _each_lane(lambda params: self._labels(params, data, test), params, where)
 
-    def _labels(self, params: Params, data: LaneData, examples: Eval) -> jax.Array:
+    def _labels(self, params: Params, data: LaneData, examples: EvalSet) -> jax.Array:
         """Returns [W] int32: what one lane's parameters predict, -1 at separators."""
         if self._method.encoder:
             flat = traverse_util.flatten_dict(params, sep='/')

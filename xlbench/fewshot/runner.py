@@ -192,7 +192,7 @@ class Runner:
         """Adapts to one language; its arrays are there no longer than that."""
         gc.collect()  # Of the language before.
         test = corpus.test
-        self._journal.add_gold(self._task, language, test.gold, corpus.labels, test.num_examples)
+        self._journal.add_gold(self._task, language, test.gold, corpus.labels, corpus.test_size)
         for start in self._adapt.starts:
             if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
                 continue
@@ -241,7 +241,7 @@ class Runner:
         self.log.line(
             f'{group.language}, start {group.start}, without adaptation: '
             f'{topics.main_score(self._task)} {test_score:.2f} on '
-            f'{corpus.test.num_examples} examples'
+            f'{corpus.test_size} examples'
         )
         self._track(group, [test_score])
         self._check()
