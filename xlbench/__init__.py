@@ -20,7 +20,7 @@ What notebooks and scripts call, see xlbench/interactive:
   write_report   the report of runs or sweeps
 
 The programs are run with `python -m`: xlbench.train, evaluate, predict, prepare, convert, report,
-score, translate, annotate, data, fewshot, plan and doctor.
+score, translate, annotate, data, fewshot, prompt, reproduce, zoo, plan, list and doctor.
 """
 
 import importlib

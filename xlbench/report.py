@@ -123,7 +123,7 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and making.made(b)]
     if not named:
         raise errors.UserError(
-            'reports make no table of the papers of these runs; see python -m xlbench.reproduce'
+            'xlbench.report makes no paper tables for these runs; see python -m xlbench.reproduce'
         )
     paths = [path for path in args.ratings.split(',') if path]
     rated = ratings_lib.read_texts(paths)[0] if paths else ()

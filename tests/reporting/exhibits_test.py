@@ -61,7 +61,7 @@ def test_table_4_averages_over_targets(runs):
     gaps = [note for note in table.notes if note.startswith('No run')][:2]
     assert gaps == [
         'No run of M-BERT, XLM.',
-        'No run, or not of every language: zero_shot sg mBART, mT5; zero_shot tg mBART, mT5.',
+        'No run, or only for some languages: zero_shot sg mBART, mT5; zero_shot tg mBART, mT5.',
     ]
     assert table.notes[0].startswith('SAMPLE DATA') and not any('paper' in r for r in rows(table))
 

@@ -4,7 +4,7 @@
   first_sentences    repeats the first three sentences of the input
   longest_utterance  repeats the longest line of the input, without the name of who speaks
   most_frequent      always says the training target that occurs most often
-  best_constant      always says the training target that scores best for all training examples
+  best_constant      always says the training target that scores best for some training examples
   nearest_input      says the target of the training input with the most similar words
   word_by_word       translates each word by a lexicon that it learns from the training pairs
 

@@ -35,7 +35,7 @@ class Lora(Block):
 
     Attributes:
       rank: columns of B and rows of A; 0 adapts nothing.
-      alpha: the product counts alpha / rank.
+      alpha: the product is scaled by alpha / rank.
       targets: regular expressions for whole names of kernels, but for that of an output layer; by
         default all of attention (table 5 of the paper: spread over all four is best at one budget).
       also_train: regular expressions for whole names of other parameters that are trained as well,

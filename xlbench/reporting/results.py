@@ -2,8 +2,8 @@
 
 workdir/config.json                            what was run, with which data and versions
 workdir/metrics.jsonl                          one line per logged step
-workdir/eval/<step>/<task>/metrics.json        scores, signatures, number of examples
-workdir/eval/baselines/<name>/<task>/metrics.json
+workdir/eval/<step>/<split>/<task>/metrics.json    scores, signatures, number of examples
+workdir/eval/baselines/<name>/<split>/<task>/metrics.json
 """
 
 import contextlib

@@ -21,7 +21,7 @@ class Run(Block):
     """The keys of a config beside its blocks.
 
     Attributes:
-      seed: of parameters, dropout and the order of examples.
+      seed: seed for the initial parameters, dropout and the order of examples.
       init_from: what the parameters start from: '' for fresh ones, a workdir, a folder in the form
         of Hugging Face, or a name of its hub.
       trainable: regular expressions for whole names of parameters; all others stay as they are.
@@ -110,8 +110,8 @@ class Batches(Block):
       equal_rows: with buckets, every batch has batch_size rows. By default batches of smaller
         shapes have more, so that all have about equally many positions.
       row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
-        the devices that share a batch, times accumulation steps. It takes part in the order of
-        examples. None: the largest divisor of batch_size up to an eighth of it.
+        the devices that share a batch, times accumulation steps. Another value changes the
+        order of examples. None: the largest divisor of batch_size up to an eighth of it.
       widths: of pairs, how many widths the rows of a batch may have: its shortest texts are encoded
         in narrow rows. Nothing that is computed depends on it, and each width is compiled. With
         length_buckets or config.objective.chunk_rows it has no effect.
@@ -192,7 +192,7 @@ class Added(Block):
 
     Attributes:
       mixture: a mixture or task.
-      split: of it, which may be another one than the stage's.
+      split: the split of the mixture, which may differ from the stage's.
       rate: its examples for each example of the stage's own mixture.
     """
 
@@ -207,7 +207,7 @@ class Stage(Block):
 
     Attributes:
       mixture: the mixture or task to train on.
-      split: of it.
+      split: the split of the mixture to train on.
       num_steps: length of the stage, in steps or epochs: '3epochs' has three times as many examples
         as the stage's data, at the mixture's rates. Warm-up, decay_steps, checkpoints.every,
         log_every and the `every` of evaluations may be epochs, too.

@@ -28,11 +28,11 @@ class Optimizer(Block):
         1 it is a share of the stage: 0.1 is a tenth of its steps. It must not be longer than they
         are.
       final_fraction: what a linear or cosine decay leaves of the peak.
-      decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
-      decay_steps: of 'exponential'; 5000 there.
+      decay_rate: factor of schedule='exponential'; 0.999 in arXiv:2106.02017's code (train.sh).
+      decay_steps: steps for each factor of decay_rate; 5000 in that code.
       clip_norm: gradients are scaled down to this global norm; 0 leaves them.
       faster: regular expressions for whole names of parameters whose learning rate is another.
-      faster_by: what it is multiplied by.
+      faster_by: factor on the learning rate of these parameters.
     """
 
     learning_rate: Annotated[float, Meta(ge=0)] = 1e-3

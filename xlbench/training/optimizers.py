@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from xlbench.settings import optimizer as blocks, ranges
+from xlbench.settings import optimizer as settings, ranges
 from xlbench.settings.blocks import Stage
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
@@ -37,7 +37,7 @@ def build(
     Raises:
       UserError: no such optimizer, option or value, or a warm-up longer than num_steps.
     """
-    block = blocks.make(name, **options)
+    block = settings.make(name, **options)
     ranges.check(ranges.fields_of(Stage)['num_steps'].type, num_steps, 'num_steps')
     rate = _schedule(block, num_steps)
     tx = _MAKERS[type(block)](rate, block)
@@ -83,7 +83,7 @@ def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
     return int(warmup_steps)
 
 
-def _schedule(block: blocks.Optimizer, num_steps: int) -> optax.Schedule:
+def _schedule(block: settings.Optimizer, num_steps: int) -> optax.Schedule:
     """The learning rate by step of a stage."""
     warmup_steps = count_warmup_steps(block.warmup_steps, num_steps)
     peak, first = block.learning_rate, max(1, warmup_steps)
@@ -105,7 +105,7 @@ def _schedule(block: blocks.Optimizer, num_steps: int) -> optax.Schedule:
     )
 
 
-def _adamw(rate: optax.Schedule, block: blocks.AdamW) -> optax.GradientTransformation:
+def _adamw(rate: optax.Schedule, block: settings.AdamW) -> optax.GradientTransformation:
     return optax.adamw(
         rate,
         block.b1,
@@ -117,11 +117,11 @@ def _adamw(rate: optax.Schedule, block: blocks.AdamW) -> optax.GradientTransform
     )
 
 
-def _adam(rate: optax.Schedule, block: blocks.Adam) -> optax.GradientTransformation:
+def _adam(rate: optax.Schedule, block: settings.Adam) -> optax.GradientTransformation:
     return optax.adam(rate, block.b1, block.b2, block.eps, mu_dtype=block.moments_dtype)
 
 
-def _adafactor(rate: optax.Schedule, block: blocks.Adafactor) -> optax.GradientTransformation:
+def _adafactor(rate: optax.Schedule, block: settings.Adafactor) -> optax.GradientTransformation:
     # A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
     # its second moments are factored for each part alone.
     return optax.adafactor(
@@ -137,12 +137,12 @@ def _adafactor(rate: optax.Schedule, block: blocks.Adafactor) -> optax.GradientT
     )
 
 
-def _sgd(rate: optax.Schedule, block: blocks.Sgd) -> optax.GradientTransformation:
+def _sgd(rate: optax.Schedule, block: settings.Sgd) -> optax.GradientTransformation:
     return optax.sgd(rate, block.momentum or None)
 
 
-_MAKERS: dict[type[blocks.Optimizer], Callable[..., optax.GradientTransformation]] = {
-    blocks.AdamW: _adamw, blocks.Adam: _adam, blocks.Adafactor: _adafactor, blocks.Sgd: _sgd
+_MAKERS: dict[type[settings.Optimizer], Callable[..., optax.GradientTransformation]] = {
+    settings.AdamW: _adamw, settings.Adam: _adam, settings.Adafactor: _adafactor, settings.Sgd: _sgd
 }  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def stages(
 def staged(
     board: Board, paper_table: PaperTable, first: Board, score: str
 ) -> dict[tuple[str, str], list[Staged]]:
-    """A score after both stages by (task, model), for each setting of an paper_table."""
+    """A score after both stages by (task, model), for each setting of a paper table."""
     made = {}
     for task in board.tasks_shown:
         for model in board.models(paper_table.values('scenario')):
@@ -140,7 +140,7 @@ def staged(
 
 
 def missing_runs(board: Board, paper_table: PaperTable) -> list[str]:
-    """Names the places of an paper_table that no run fills: what a '-' in it stands for."""
+    """Names the places of a paper table that no run fills: what a '-' in it stands for."""
     scenarios = paper_table.values('scenario')
     models, tasks = board.models(scenarios), board.tasks_shown
     sources, score = paper_table.values('source'), board.benchmark.scores[0]
@@ -165,7 +165,7 @@ def missing_runs(board: Board, paper_table: PaperTable) -> list[str]:
         for task, lacking in of_tasks.items():
             if lacking:
                 places.append(f'{scenario} {task} '.replace('  ', ' ') + ', '.join(lacking))
-    said += [f'No run, or not of every language: {"; ".join(places)}.'] if places else []
+    said += [f'No run, or only for some languages: {"; ".join(places)}.'] if places else []
     if board.others:
         said.append(f'Left out, as they follow no setting: {", ".join(board.others)}.')
     return said
