@@ -28,7 +28,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'jobs': (525, 5),
     'judgement': (1455, 9),
     'metrics': (4892, 28),
-    'models': (6174, 33),
+    'models': (5793, 32),
     'parallel': (988, 8),
     'pipeline': (3463, 14),
     'plan': (1561, 7),

@@ -76,7 +76,8 @@ def test_a_package_says_what_is_in_it(name):
 
 def test_every_public_name_is_used():
     """What no other module, task, config or test mentions is nobody's."""
-    texts = [path.read_text() for path in MODULES.values()]
+    data = (PROJECT / 'xlbench').rglob('*.toml')
+    texts = [path.read_text() for path in (*MODULES.values(), *data)]
     texts += [path.read_text() for f in house.BESIDE for path in (PROJECT / f).rglob('*.py')]
     texts += [path.read_text() for path in pages.FILES.values()]
     mentioned = re.findall(r'\w+', '\n'.join(texts))

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from xlbench import benchmarks, config
 from xlbench.benchmarks import languages as languages_lib, task_files
-from xlbench.models.sizes import SIZES
+from xlbench.models.families import SIZES
 from xlbench.system import errors
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError

@@ -2,6 +2,8 @@
 
 import math
 import pathlib
+import runpy
+import shutil
 
 import flax.linen as nn
 import jax
@@ -13,7 +15,7 @@ from flax import traverse_util
 from nightly import nightly
 
 from xlbench import models
-from xlbench.models import sizes
+from xlbench.models import families as families_lib
 from xlbench.parallel import partitioning
 from xlbench.system import errors
 
@@ -89,23 +91,24 @@ def test_every_size_can_be_built():
 
 
 @pytest.mark.parametrize(
-    ('row', 'families'),
+    ('row', 'mini', 'families'),
     [
-        ("        'base': _stack(30522, 768, 12, 12),\n", ENCODERS),
-        ("        'small': _GPT2_SMALL,\n", ('gpt2',)),
+        ('base = [30522, 768, 12, 64, 3072, 12]\n', 'mini = [300, 16, 2, 8, 64, 3]\n', ENCODERS),
+        ('small = [768, 12, 64, 3072, 12]\n', 'mini = [16, 2, 8, 64, 3]\n', ('gpt2',)),
     ],
 )
-def test_a_size_is_one_row(row, families, monkeypatch):
-    source = pathlib.Path(sizes.__file__).read_text('utf-8')
-    mini = "        'mini': _stack(300, 16, 2, 3),\n"
-    assert source.count(row) == 1
-    made: dict = {}
-    exec(source.replace(row, row + mini), made)
+def test_a_size_is_one_row(row, mini, families, monkeypatch, tmp_path):
+    source = pathlib.Path(families_lib.__file__)
+    table = source.with_suffix('.toml').read_text('utf-8')
+    assert table.count(f'\n{row}') == 1
+    table = table.replace(f'\n{row}', f'\n{row}{mini}')
+    (tmp_path / 'copy.toml').write_text(table, 'utf-8')
+    made = runpy.run_path(shutil.copy(source, tmp_path / 'copy.py'))
     monkeypatch.setattr(models, 'SIZES', made['SIZES'])
     for family in families:
         labels = {'num_labels': 2} if family.endswith('classifier') else {}
         built = models.config(family, 'mini', **labels)
-        assert (built.vocab_size, built.emb_dim, built.num_layers) == (300, 16, 3)
+        assert (built.emb_dim, built.mlp_dim, built.num_layers) == (16, 64, 3)
 
 
 @pytest.mark.parametrize(

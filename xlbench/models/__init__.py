@@ -4,8 +4,7 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING
 
-from xlbench.models.families import ENCODERS, FAMILIES, MODEL_TYPES, Fields
-from xlbench.models.sizes import SIZES
+from xlbench.models.families import ENCODERS, FAMILIES, MODEL_TYPES, SIZES, Fields
 from xlbench.system import errors
 
 if TYPE_CHECKING:  # The names are known without jax.
