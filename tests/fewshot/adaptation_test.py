@@ -14,9 +14,10 @@ from flax import traverse_util
 from nightly import nightly
 
 from xlbench import models
-from xlbench.fewshot import adaptation, corpus as corpus_lib, eval_sets, lane_programs, settings
+from xlbench.fewshot import adaptation, corpus as corpus_lib, eval_sets, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
-from xlbench.fewshot.settings import Lane
+from xlbench.fewshot.lanes import Lanes, _higher, compare_chunks
+from xlbench.fewshot.results import Row
 from xlbench.huggingface import checkpoint
 from xlbench.metrics import tagging
 from xlbench.models import heads
@@ -30,7 +31,6 @@ FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifie
 BUCKETS, ROWS, WIDTH = 5, 6, 12
 # Some gradients are 0 but for rounding (a softmax's keys have a bias); this keeps them small.
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
-TABLE = EMBEDDING
 PROGRAMS = ('begin', 'refill', 'advance', 'predict')
 
 
@@ -88,9 +88,8 @@ class Corpus:
             here = (i, slice(len(tokens))) if self.view == 'tagging' else i
             found['labels'][here], weights[here] = labels, weight
         if self.view == 'classification':  # Pairs of texts.
-            found['encoder_type_ids'] = (np.arange(width) > width // 2) * found[
-                'encoder_segment_ids'
-            ]
+            second = np.arange(width) > width // 2
+            found['encoder_type_ids'] = second * found['encoder_segment_ids']
         return found | {objectives.build(self.view).weights: weights}
 
     def eval_set(self, rng, size, widths):
@@ -118,6 +117,9 @@ class Corpus:
         assert shots == 4
         return np.arange(len(self.token_ids)), self.num_shot_ids
 
+    def bucket_sizes(self, shots):
+        return self.sizes.tolist()
+
     def bucket_arrays(self, shots, packed=False):
         assert shots == 4
         arrays = corpus_lib.pack_rows(self.arrays) if packed else self.arrays
@@ -128,9 +130,7 @@ class Corpus:
         return self._dev
 
 
-@functools.cache
-def corpus(view, dev=True):
-    return Corpus(view, dev)
+corpus = functools.cache(Corpus)
 
 
 @functools.cache
@@ -165,7 +165,11 @@ def frozen_of(view, dev, devices, dropout=0.2, **overrides):
 @functools.cache
 def adapter(view, method, devices=1, dropout=0.2, dev=True, **options):
     options = dict(epochs=12, patience=3, adam=ADAM) | options
-    return adaptation.Adapter(frozen_of(view, dev, devices, dropout), adapt(**options), method)
+    return made(frozen_of(view, dev, devices, dropout), adapt(**options), method)
+
+
+def made(frozen, adapt, method):
+    return adaptation.Adapter(Lanes(frozen, adapt, method), 4)
 
 
 def adapt(**options):
@@ -174,7 +178,7 @@ def adapt(**options):
 
 
 LANES = tuple(
-    Lane(bucket, rate, seed)
+    Row('udpos', 'de', 4, bucket, 'full', 'source', rate, seed, metric='chunk_f1')
     for bucket, rate, seed in [
         (0, 1e-2, 0), (1, 3e-2, 1), (2, 1e-3, 0), (3, 1e-2, 2), (4, 5e-2, 1), (0, 3e-2, 1),
         (2, 0.1, 5),
@@ -183,11 +187,12 @@ LANES = tuple(
 
 
 @functools.cache
-def run(view, method, at_once=1, lanes=LANES, **options):
+def run(view, method, at_once=1, lanes=LANES, streams=1, **options):
     """The results of the lanes, in the order of LANES."""
-    found = list(adapter(view, method, **options).run(4, lanes, at_once, lanes))
-    assert sorted(map(hash, lanes)) == sorted(hash(result.lane) for result in found)
-    return sorted(found, key=lambda result: LANES.index(result.lane))
+    found = list(adapter(view, method, **options).run(lanes, at_once, lanes, streams))
+    assert sorted(row.key for row in lanes) == sorted(row.key for row, *_ in found)
+    keys = [row.key for row in LANES]
+    return sorted(found, key=lambda result: keys.index(result.row.key))
 
 
 def flat(tree):
@@ -196,8 +201,7 @@ def flat(tree):
 
 def assert_same(left, right, tolerance=1e-4):
     for a, b in zip(left, right, strict=True):
-        for name in ('lane', 'dev_score', 'best_epoch', 'epochs', 'curve'):
-            assert getattr(a, name) == getattr(b, name), name
+        assert a.row == b.row
         np.testing.assert_array_equal(a.predicted, b.predicted)
         a, b = flat(a.params), flat(b.params)
         assert a.keys() == b.keys()
@@ -254,7 +258,7 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
         return np.where(found.take >= 0, np.concatenate(rows)[found.take], -1)
 
     for result in results:
-        lane, curve = result.lane, []
+        lane, curve = result.row, []
         key, params_of_lane = jax.random.key(lane.seed), dict(own)
         if method in ('cos_pooler', 'fc_reset_pooler'):
             shape = own['classifier/kernel'].shape
@@ -269,17 +273,20 @@ def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=Fal
         state = optax.adam(1.0).init(params_of_lane)
         arrays = data.bucket_arrays(4, packed=view == 'tagging' and reads_tokens)
         shots = ids({name: x[lane.bucket] for name, x in arrays.items() if name != 'examples'})
-        for epoch in range(1, result.epochs + 1):
+        for epoch in range(1, lane.epochs + 1):
             rng = jax.random.fold_in(jax.random.fold_in(key, epoch), 0)
             params_of_lane, state = step(params_of_lane, state, shots, rng, lane.learning_rate)
             if dev:
                 curve.append(
                     score(view, data.dev(4).gold, predictions(params_of_lane, data.dev(4)))
                 )
-            if epoch == result.best_epoch:
+            if epoch == lane.best_epoch:
                 best = params_of_lane
-        np.testing.assert_allclose(result.curve, curve, rtol=1e-9)
-        np.testing.assert_array_equal(result.predicted, predictions(best, data.test))
+        np.testing.assert_allclose(lane.curve, curve, rtol=1e-9)
+        expected = predictions(best, data.test)
+        np.testing.assert_array_equal(result.predicted, expected)
+        assert lane.score == pytest.approx(score(view, data.test.gold, expected), rel=1e-9)
+        assert lane.examples == data.sizes[lane.bucket] and lane.status == 'done'
         found, expected = flat(result.params), flat(whole(best))
         assert found.keys() == expected.keys()
         for name in found:
@@ -308,7 +315,6 @@ def test_examples_that_share_a_row_are_apart():
 
 
 
-
 @pytest.mark.parametrize(
     'view, method', [('tagging', 'fc'), *nightly(('classification', 'fc_pooler'))]
 )
@@ -316,10 +322,10 @@ def test_lanes_side_by_side_equal_each_alone(view, method):
     alone = run(view, method)
     assert_same(alone, run(view, method, 3))
     # Some end early, and each best epoch is the first of its score.
-    assert len({result.epochs for result in alone}) > 1
-    for result in alone:
-        assert result.curve.index(result.dev_score) + 1 == result.best_epoch
-        assert result.dev_score == max(result.curve) and len(result.curve) == result.epochs
+    assert len({row.epochs for row, *_ in alone}) > 1
+    for row, *_ in alone:
+        assert row.curve.index(row.dev_score) + 1 == row.best_epoch
+        assert row.dev_score == max(row.curve) and len(row.curve) == row.epochs
 
 
 ALL = [('classification', name) for name in settings.METHODS]
@@ -351,7 +357,7 @@ def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
     assert max(differences) > 1e-3
     found = adapter(view, method, **options)
     cached = adapter(view, method)
-    assert found.lanes_at_once(4, 1000) == 1 < cached.lanes_at_once(4, 1000)
+    assert found.lanes_at_once(1000) == 1 < cached.lanes_at_once(1000)
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
@@ -365,9 +371,9 @@ def test_lanes_cut_over_devices_equal_those_of_one():
 
 def test_without_a_development_set_all_epochs_are_run():
     results = run('tagging', 'fc', at_once=2, dev=False)
-    for result in results:
-        assert (result.dev_score, result.curve) == (None, ())
-        assert (result.epochs, result.best_epoch) == (12, 12)
+    for row, *_ in results:
+        assert (row.dev_score, row.curve) == (None, ())
+        assert (row.epochs, row.best_epoch) == (12, 12)
     assert_equals_plain_loop('tagging', 'fc', results[1:2], dev=False)
 
 
@@ -388,14 +394,14 @@ def test_batches_of_some_examples():
     # Without dropout the seed decides nothing but the order.
     lanes = [dataclasses.replace(LANES[0], seed=seed) for seed in (0, 1)]
     for size, same in (({}, True), ({'batch_size': 1}, False)):
-        found = adapter('tagging', 'fc', **size, **options).run(4, lanes, 1, lanes)
+        found = adapter('tagging', 'fc', **size, **options).run(lanes, 1, lanes)
         first, second = (flat(result.params)[name] for result in found)
         assert np.array_equal(first, second) == same
 
 
 def test_only_rows_of_the_embedding_table_that_occur_move():
     result, data = run('tagging', 'full', 3)[0], corpus('tagging')
-    table, before = flat(result.params)[TABLE], flat(params_of('tagging'))[TABLE]
+    table, before = flat(result.params)[EMBEDDING], flat(params_of('tagging'))[EMBEDDING]
     moved = np.flatnonzero((table != before).any(1))
     tokens = data.arrays['encoder_input_tokens'][0][: data.sizes[0]]
     # Padding is looked up too, but nothing looks at it.
@@ -413,17 +419,13 @@ def test_what_is_compiled_ahead_is_not_compiled_again(caplog, method, devices):
 
     adapted = adapter('tagging', method, devices=devices)
     programs = sorted(f'_{name}_lanes' for name in PROGRAMS)
-    assert compiled(lambda: adapted.compile(4, 2)) == programs
-    assert compiled(lambda: list(adapted.run(4, LANES, 2))) == []
-    assert compiled(lambda: list(adapted.run(4, LANES, 4))) == programs
+    assert compiled(lambda: adapted.compile(2)) == programs
+    assert compiled(lambda: list(adapted.run(LANES, 2))) == []
+    assert compiled(lambda: list(adapted.run(LANES, 4))) == programs
 
 
 def test_streams_change_nothing():
-    adapted = adapter('tagging', 'fc')
-    adapted.compile(4, 2)
-    results = adapted.run(4, LANES, 2, LANES, streams=3)
-    results = sorted(results, key=lambda result: LANES.index(result.lane))
-    assert_same(run('tagging', 'fc', at_once=2), results, tolerance=0)
+    assert_same(*(run('tagging', 'fc', 2, streams=streams) for streams in (1, 3)), tolerance=0)
 
 
 def test_items_come_while_others_are_waited_for():
@@ -438,20 +440,16 @@ def test_items_come_while_others_are_waited_for():
     assert sorted(adaptation.merged([both('a'), both('b')])) == ['a', 'aa', 'b', 'bb']
     assert list(adaptation.merged([iter((1, 2))])) == [1, 2]
     assert list(adaptation.merged([iter(()), iter((3,))])) == [3]
+    here = (threading.current_thread() for _ in range(1))  # A single one is read by the caller.
+    assert list(adaptation.merged([here])) == [threading.current_thread()]
 
 
-def test_a_single_iterator_is_read_by_the_caller():
-    def here():
-        yield threading.current_thread()
-
-    assert list(adaptation.merged([here()])) == [threading.current_thread()]
+def endless():
+    while True:
+        yield 0
 
 
 def test_an_error_ends_all():
-    def endless():
-        while True:
-            yield 0
-
     def broken():
         yield 1
         raise ValueError('broken')
@@ -463,11 +461,6 @@ def test_an_error_ends_all():
 
 def test_closed_in_the_middle():
     before = threading.active_count()
-
-    def endless():
-        while True:
-            yield 0
-
     merged = adaptation.merged([endless(), endless()])
     assert next(merged) == 0
     merged.close()
@@ -477,37 +470,36 @@ def test_closed_in_the_middle():
 def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):
     adapted = adapter('tagging', 'fc')
     monkeypatch.setattr(machine, 'cores', lambda: 4)
-    assert [adapted.streams(4, lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
-    assert adapted.may_compile_beside(4, 2, 2) and not adapted.may_compile_beside(4, 2, 1)
+    assert [adapted.streams(lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
+    assert adapted.may_compile_beside(2, 2) and not adapted.may_compile_beside(2, 1)
     monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
     monkeypatch.setattr(machine, 'one_heap', False)  # Whatever ran before in this process.
-    assert not adapted.keep_freed(4, 2, 2)
+    assert not adapted.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'one_heap', True)
-    assert adapted.keep_freed(4, 2, 2)
-    monkeypatch.setattr(machine, 'memory', lambda: 7 * adapted.state_bytes(4, 2))
-    assert adapted.streams(4, 100, 2) == 2  # Of 5.6 such states, each with as much again.
-    assert not adapted.may_compile_beside(4, 2, 2) and not adapted.keep_freed(4, 2, 2)
+    assert adapted.keep_freed(2, 2)
+    monkeypatch.setattr(machine, 'memory', lambda: 7 * adapted.state_bytes(2))
+    assert adapted.streams(100, 2) == 2  # Of 5.6 such states, each with as much again.
+    assert not adapted.may_compile_beside(2, 2) and not adapted.keep_freed(2, 2)
     monkeypatch.setattr(machine, 'memory', lambda: None)
-    assert adapted.streams(4, 100, 2) == 1
-    assert adapter('tagging', 'fc', devices=4).streams(4, 100, 4) == 1
-    assert adapter('tagging', 'full').streams(4, 100, 1) == 1  # It keeps all cores busy.
+    assert adapted.streams(100, 2) == 1
+    assert adapter('tagging', 'fc', devices=4).streams(100, 4) == 1
+    assert adapter('tagging', 'full').streams(100, 1) == 1  # It keeps all cores busy.
     monkeypatch.setattr(machine, 'memory', lambda: 2**30)
-    assert adapted.streams(4, 100, 2) > 1 and adapted.keep_freed(4, 2, 1)
+    assert adapted.streams(100, 2) > 1 and adapted.keep_freed(2, 1)
     monkeypatch.setattr(partitioning, 'is_one_cpu', lambda mesh: False)
-    assert adapted.streams(4, 100, 2) == 1 and not adapted.keep_freed(4, 2, 1)
+    assert adapted.streams(100, 2) == 1 and not adapted.keep_freed(2, 1)
 
 
 def test_parameters_are_returned_where_asked_for():
     lanes = LANES[:2]
-    found = adapter('tagging', 'fc').run(4, lanes, 1, lanes[1:])
+    found = adapter('tagging', 'fc').run(lanes, 1, lanes[1:])
     assert [result.params is None for result in found] == [True, False]
 
 
 def test_a_head_over_an_encoder_without_a_pooler_has_a_layer_of_its_own():
     view, before = 'classification', params_of('classification', has_pooler=False)
     frozen = frozen_of(view, False, 1, has_pooler=False)
-    found = adaptation.Adapter(frozen, adapt(epochs=2), 'fc_pooler')
-    [result] = found.run(4, LANES[:1], 1, LANES[:1])
+    [result] = made(frozen, adapt(epochs=2), 'fc_pooler').run(LANES[:1], 1, LANES[:1])
     before, after = flat(before), flat(result.params)
     moved = [name for name in before if not np.array_equal(before[name], after[name])]
     names = ('kernel', 'bias')
@@ -528,8 +520,7 @@ def test_zero_shot_predictions():
     ]
     expected = np.concatenate([np.argmax(x, -1).ravel() for x in logits])[data.test.take]
     expected[data.test.take < 0] = -1
-    np.testing.assert_array_equal(adapter(view, 'fc').frozen.predict(data.test), expected)
-    np.testing.assert_array_equal(adapter(view, 'full').frozen.predict(data.test), expected)
+    np.testing.assert_array_equal(frozen_of(view, True, 1).predict(data.test), expected)
 
 
 def test_a_frozen_encoder_reads_texts_once(monkeypatch):
@@ -538,33 +529,33 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
     monkeypatch.setattr(frozen, '_states', None)  # Nothing is encoded again.
     data = Corpus('classification')
     for method in ('fc', 'cos_pooler'):
-        found = adaptation.Adapter(frozen, adapt(), method)
-        assert found._data(4).dev.gold.shape == data.dev(4).gold.shape
-        assert found._test(4).take.shape == data.test.take.shape
+        found = Lanes(frozen, adapt(), method)
+        assert found.data(4).dev.gold.shape == data.dev(4).gold.shape
+        assert found.test(4).take.shape == data.test.take.shape
 
 
 def test_as_many_lanes_as_memory_holds(monkeypatch):
     adapted, of_four = (adapter('tagging', 'fc', devices=count) for count in (1, 4))
-    assert adapted.lanes_at_once(4, 1000) > 1  # They fit a cache.
-    assert adapted.lanes_at_once(4, 3) == 3
-    one, two = (adapted.step_bytes(4, slots) for slots in (1, 2))
+    assert adapted.lanes_at_once(1000) > 1  # They fit a cache.
+    assert adapted.lanes_at_once(3) == 3
+    one, two = (adapted.step_bytes(slots) for slots in (1, 2))
     assert two > one
     limit = (one + 4.5 * (two - one)) / adaptation.MEMORY_SHARE
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: limit)
-    assert adapted.lanes_at_once(4, 1000) == 5
-    assert adapted.lanes_at_once(4, 2) == 2
+    assert adapted.lanes_at_once(1000) == 5
+    assert adapted.lanes_at_once(2) == 2
     monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 1)
-    assert adapted.lanes_at_once(4, 1000) == 1
+    assert adapted.lanes_at_once(1000) == 1
     monkeypatch.undo()
-    assert of_four.lanes_at_once(4, 6) == 8
+    assert of_four.lanes_at_once(6) == 8
     monkeypatch.setattr(adaptation, 'CPU_CACHE', 1)
-    assert of_four.lanes_at_once(4, 6) == 4
+    assert of_four.lanes_at_once(6) == 4
 
 
 def test_chunks_on_a_device():
     rng = np.random.default_rng(0)
     tags = ['B-PER', 'I-PER', 'E-LOC', 'S-LOC', 'O', 'SCONJ', 'CCONJ', 'X', '_', 'NOUN']
-    compare = jax.jit(lane_programs.compare_chunks)
+    compare = jax.jit(compare_chunks)
     chunks = tagging.Chunks(tags)
     for _ in range(40):
         gold, predicted = rng.integers(-1, len(tags), (2, 40))
@@ -581,24 +572,43 @@ def test_scores_are_compared_exactly():
         scores = np.stack([rng.integers(0, of + 1), of], -1)
         scores[0, :100] = scores[1, :100] * (scores[1, :100].max(-1, keepdims=True) < top // 2) * 2
         scores[..., 1] = np.maximum(scores[..., 1], 1)
-        found = lane_programs._higher(*jnp.asarray(scores, jnp.int32))
+        found = _higher(*jnp.asarray(scores, jnp.int32))
         (a, b), (c, d) = scores[0].T, scores[1].T
         np.testing.assert_array_equal(found, a * d > c * b)
-    assert lane_programs._higher(jnp.array([0, 7]), jnp.array([-1, 1]))  # The first epoch is best.
+    assert _higher(jnp.array([0, 7]), jnp.array([-1, 1]))  # The first epoch is best.
+
+
+@functools.cache
+def stopped_by(scores, epochs, patience):
+    """The row of an adaptation whose development scores are these, in hundredths."""
+
+    class Scored(Lanes):
+        def _train(self, shared, params, moments, moves, seed, learning_rate, epoch, rows):
+            return jax.tree.map(lambda x: jnp.full_like(x, epoch), params), moments
+
+        def _score(self, params, data):
+            epoch = params['classifier']['bias'][0].astype(int)
+            return jnp.stack([jnp.array(scores)[epoch - 1], 100])
+
+    lanes = Scored(frozen_of('tagging', True, 1), adapt(epochs=epochs, patience=patience), 'fc')
+    [(row, _, params)] = adaptation.Adapter(lanes, 4).run(LANES[:1], 1, LANES[:1])
+    assert (params['classifier']['bias'] == row.best_epoch).all() and len(row.curve) == row.epochs
+    return row.epochs, row.best_epoch, row.dev_score
 
 
 def test_early_stopping(golden):
     for case in golden('fsxlt_early_stop/'):
         inputs, expected = case['inputs'], case['expected']
-        scores = inputs['dev_scores'][: inputs['max_epochs']]
-        found = adaptation.early_stopping(scores, inputs['patience'])
-        names = ('epochs_run', 'best_epoch_1based', 'best')
-        assert found == tuple(expected[name] for name in names), case['name']
+        scores = tuple(round(100 * x) for x in inputs['dev_scores'])
+        np.testing.assert_allclose(scores, 100 * np.array(inputs['dev_scores']))
+        epochs, best_epoch, best = stopped_by(scores, inputs['max_epochs'], inputs['patience'])
+        assert (epochs, best_epoch) == (expected['epochs_run'], expected['best_epoch_1based'])
+        assert best == pytest.approx(100 * expected['best']), case['name']
 
 
 def test_early_stopping_by_hand():
-    assert adaptation.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
-    assert adaptation.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
+    assert stopped_by((1, 2, 2, 1, 9), 5, 2) == (4, 2, 2.0)
+    assert stopped_by((0, 0), 2, 2) == (2, 1, 0.0)
 
 
 def test_head_of_cosines(golden):

@@ -425,9 +425,10 @@ def small_sweep(run, root, **overrides) -> ml_collections.ConfigDict:
 def test_the_next_group_s_programs_are_compiled_beside_this_one(run, root, tmp_path, monkeypatch):
     compiled = []
 
-    def compile_(self, shots, at_once, original=adaptation.Adapter.compile):
-        compiled.append((shots, at_once, threading.current_thread() is threading.main_thread()))
-        original(self, shots, at_once)
+    def compile_(self, at_once, original=adaptation.Adapter.compile):
+        here = threading.current_thread() is threading.main_thread()
+        compiled.append((self._shots, at_once, here))
+        original(self, at_once)
 
     monkeypatch.setattr(adaptation.Adapter, 'compile', compile_)
     monkeypatch.setattr(adaptation.Adapter, 'may_compile_beside', lambda *_: True)

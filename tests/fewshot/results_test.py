@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import resource
-import time
 from pathlib import Path
 
 import numpy as np
@@ -236,8 +235,7 @@ def test_a_config_of_other_types_is_refused_in_one_line(tmp_path, config, messag
 
 
 def test_progress_counts_what_this_command_has_done():
-    progress = runner.SweepProgress(10, before=2, done=6, began=time.monotonic() - 60)
-    line = progress.line('accuracy', [2.0, 1.0])
+    line = runner.progress(6, 10, 4 / 60, 'accuracy', [2.0, 1.0])
     assert line.startswith('  6/10 | 4.0 a minute | 2 of this group: accuracy 1.00 to 2.00 | ')
     assert line.endswith(' | 1m00s left')
 

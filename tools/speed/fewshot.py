@@ -120,6 +120,7 @@ def _torch_model(args: argparse.Namespace, torch):
 
 def xlbench_step(args: argparse.Namespace):
     """A function that adapts to every bucket with xlbench."""
+    import functools
     import types
 
     import flax.linen as nn
@@ -128,7 +129,8 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.fewshot import adaptation, eval_sets, frozen as frozen_lib, settings
+    from xlbench.fewshot import adaptation, eval_sets, frozen as frozen_lib, lanes, settings
+    from xlbench.fewshot.results import Row
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
 
@@ -159,6 +161,7 @@ def xlbench_step(args: argparse.Namespace):
     corpus = types.SimpleNamespace(
         labels=[str(i) for i in range(LABELS)], dev=lambda shots: None, test=test, token_ids=ids,
         bucket_arrays=lambda *_: shots, ids_of=lambda _: (np.arange(len(ids)), len(ids)),
+        bucket_sizes=lambda _: shots['examples'].tolist(),
     )  # fmt: skip
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build('classification')
@@ -171,22 +174,19 @@ def xlbench_step(args: argparse.Namespace):
     method = {'loop': 'fc_pooler'}.get(args.method, args.method)
     epochs = args.part_epochs if args.method == 'full' else args.epochs
     adapt = settings.Adapt(languages=(), shots=(), buckets=1, learning_rates=(), epochs=epochs)
-    adapter = adaptation.Adapter(frozen, adapt, method)
-    del params
-    lanes = [settings.Lane(bucket, RATES[args.method], 0) for bucket in range(len(inputs))]
-    chosen = []
+    of_method = lanes.Lanes(frozen, adapt, method)
+    made = functools.cache(lambda: adaptation.Adapter(of_method, args.shots))
+    rate = RATES[args.method]
+    rows = [Row('', '', args.shots, i, method, '', rate, 0, metric='') for i in range(len(inputs))]
+    at_once = args.at_once or made().lanes_at_once(args.buckets)
+    streams = args.streams or made().streams(len(rows), at_once)
+    print(f'{at_once} lanes in each of {streams} streams', file=sys.stderr)
 
     def step():
         if args.method == 'loop':  # The encoder reads all shots again.
             frozen._shots.clear()
-            adapter._data_of = 0, None
-        if not chosen:
-            at_once = args.at_once or adapter.lanes_at_once(args.shots, args.buckets)
-            streams = args.streams or adapter.streams(args.shots, len(lanes), at_once)
-            chosen.extend((at_once, streams))
-            print(f'{at_once} lanes in each of {streams} streams', file=sys.stderr)
-        results = list(adapter.run(args.shots, lanes, chosen[0], streams=chosen[1]))
-        return sum(int(result.predicted[0]) for result in results)
+            made.cache_clear()
+        return sum(int(one.predicted[0]) for one in made().run(rows, at_once, streams=streams))
 
     return step
 

@@ -8,7 +8,7 @@ xlbench.fewshot attention WORKDIR` makes table 5.
   corpus         the buckets of one language as arrays
   eval_sets      dev and test sets as batches
   frozen         an encoder that stays as it is
-  lane_programs  what the devices do with lanes
+  lanes          what adaptations by one method read and train, and their programs on the devices
   adaptation     adapts one model to one language in one way, as many lanes as fit at a time
   results        the rows of a sweep's results, their journal, and files of predicted labels
   workdir        a sweep's config.json

@@ -33,7 +33,7 @@ from xlbench.system import errors, files, untrusted
 
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
 PROMPT = 'prompt'  # The method of rows whose shots stand in a prompt, see xlbench.prompting.
-STATUSES = ('done', 'empty')
+STATUSES = ('done', 'empty')  # Of rows that are written down.
 SEPARATOR = 255  # Stands between sentences, and for what is not there yet.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
 # Task, language, shots, method, start, learning rate, bucket, seed.
@@ -56,7 +56,7 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One adaptation, or with shots 0 the score of a model without any.
+    """One adaptation, or with shots 0 a model without any; first without its result.
 
     Attributes:
       task: of the benchmark: 'udpos'.
@@ -73,7 +73,8 @@ class Row:
       best_epoch: the epoch whose parameters were scored, counted from 1.
       epochs: how many were run.
       examples: of the bucket.
-      status: 'done', or 'empty' for a bucket without an example, which has no score.
+      status: 'done', or 'empty' for a bucket without an example, which has no score; 'planned'
+        before.
       curve: score on the dev set after each epoch.
     """
 
@@ -85,13 +86,14 @@ class Row:
     start: str
     learning_rate: float | None
     seed: int | None
-    score: float | None
+    _: dataclasses.KW_ONLY
+    score: float | None = None
     metric: str
-    dev_score: float | None
-    best_epoch: int | None
-    epochs: int | None
-    examples: int | None
-    status: str
+    dev_score: float | None = None
+    best_epoch: int | None = None
+    epochs: int | None = None
+    examples: int | None = None
+    status: str = 'planned'
     curve: tuple[float, ...] = ()
 
     @property

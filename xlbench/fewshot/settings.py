@@ -1,6 +1,7 @@
 """The settings of a sweep: the block config.adapt, and the groups of lanes that follow from it."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -8,16 +9,16 @@ import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import features
-from xlbench.fewshot import results
-from xlbench.fewshot.results import Group, Row
+from xlbench.fewshot.results import ZERO_SHOT, Row, bucket_numbers
 from xlbench.metrics import tagging
 from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, unknown
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'lora_learning_rates', 'source_learning_rates')
-_LANE = ('bucket', 'learning_rate', 'seed')
-_RESULT = ('score', 'dev_score', 'best_epoch', 'epochs', 'examples')
+_HEAD = 'classifier/'
+# BERT's pooler, or that of a head over an encoder without one.
+_WITH_POOLER = f'{_HEAD}|encoder/pooler/|dense/'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +26,15 @@ class Method:
     """A method of adaptation: the parts of a model that it trains.
 
     Attributes:
-      encoder: with everything below the head.
-      lora: with thin matrices beside kernels of the encoder, see models.lora.
-      pooler: with the layer between encoder and classifier.
+      trains: matches the names of those parameters, from their beginning.
+      encoder: everything below the head is among them.
+      lora: thin matrices beside kernels of the encoder are, see models.lora.
+      pooler: the layer between encoder and classifier is.
       fresh: the classifier starts anew, drawn with the lane's seed.
       cosine: the classifier compares directions, see HeadConfig.
     """
 
+    trains: str
     encoder: bool = False
     pooler: bool = False
     fresh: bool = False
@@ -45,24 +48,15 @@ class Method:
 
 
 METHODS = {
-    'full': Method(encoder=True, pooler=True),
-    'fc': Method(),
-    'fc_pooler': Method(pooler=True),
-    'cos_pooler': Method(pooler=True, fresh=True, cosine=True),
-    'fc_reset_pooler': Method(pooler=True, fresh=True),
-    'lora': Method(lora=True),
+    'full': Method('', encoder=True, pooler=True),
+    'fc': Method(_HEAD),
+    'fc_pooler': Method(_WITH_POOLER, pooler=True),
+    'cos_pooler': Method(_WITH_POOLER, pooler=True, fresh=True, cosine=True),
+    'fc_reset_pooler': Method(_WITH_POOLER, pooler=True, fresh=True),
+    'lora': Method(f'{_HEAD}|.*/lora_[ab]$', lora=True),
 }
 TAGGING_METHODS = ('full', 'fc', 'lora')  # Taggers have no pooler.
 TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
-
-
-@dataclasses.dataclass(frozen=True)
-class Lane:
-    """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
-
-    bucket: int
-    learning_rate: float
-    seed: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,14 +154,10 @@ class Adapt(Block):
         check_keys(self.lora, ('rank', 'alpha'), 'config.adapt.lora', ('targets',))
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
 
-    def groups(self, language: str, start: str) -> list[Group]:
-        """Returns the groups of a language that start alike, in their order."""
-        return [Group(language, k, method, start) for method in self.methods for k in self.shots]
-
     @property
     def numbers(self) -> range:
         """Returns the numbers of the buckets."""
-        return results.bucket_numbers(self.buckets)
+        return bucket_numbers(self.buckets)
 
     def reads_shots_anew(self, method: str) -> bool:
         """Returns whether an encoder whose kernels are frozen reads the shots at every step."""
@@ -179,29 +169,6 @@ class Adapt(Block):
         if METHODS[method].runs_encoder:
             own = self.lora_learning_rates if METHODS[method].lora else ()
         return own or self.learning_rates
-
-    def lanes(self, method: str) -> list[Lane]:
-        """Returns the lanes of each group of a method."""
-        return [
-            Lane(bucket, float(rate), seed)
-            for rate in self.rates(method)
-            for bucket in self.numbers
-            for seed in self.seeds
-        ]
-
-
-def row_of(task: str, group: Group, lane: Lane | None = None) -> Row:
-    """Makes a row of a group, or without a lane the one without adaptation; its result is None."""
-    of_lane = dataclasses.asdict(lane) if lane else dict.fromkeys(_LANE)
-    return Row(
-        task=task, **group._asdict(), **of_lane, metric=topics.main_score(task), status='done',
-        **dict.fromkeys(_RESULT),
-    )  # fmt: skip
-
-
-def zero_shot(language: str, start: str) -> Group:
-    """Returns the model without adaptation, as a group of one row."""
-    return Group(language, 0, results.ZERO_SHOT, start)
 
 
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
@@ -222,7 +189,7 @@ def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndar
 def planned(
     task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
 ) -> list[Row]:
-    """Lists every row that there will be, without its result.
+    """Lists every row that there will be, without its result, group after group.
 
     Args:
       task: of the benchmark.
@@ -230,25 +197,23 @@ def planned(
       languages: of these; all by default.
       starts: likewise.
     """
-    lanes = {method: adapt.lanes(method) for method in adapt.methods}
-    return [
-        row
-        for language in languages or adapt.languages
-        for start in starts or adapt.starts
-        for row in (
-            row_of(task, zero_shot(language, start)),
-            *(
-                row_of(task, group, lane)
-                for group in adapt.groups(language, start)
-                for lane in lanes[group.method]
-            ),
-        )
-    ]
+    rows, metric = [], topics.main_score(task)
+    for lang, start in itertools.product(languages or adapt.languages, starts or adapt.starts):
+        rows.append(Row(task, lang, 0, None, ZERO_SHOT, start, None, None, metric=metric))
+        rows += [
+            Row(task, lang, shots, bucket, method, start, float(rate), seed, metric=metric)
+            for method in adapt.methods
+            for shots in adapt.shots
+            for rate in adapt.rates(method)
+            for bucket in adapt.numbers
+            for seed in adapt.seeds
+        ]
+    return rows
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Sorts rows as results.csv has them, which is the same however a sweep came about."""
-    methods = (results.ZERO_SHOT, *METHODS)
+    methods = (ZERO_SHOT, *METHODS)
 
     def place(row: Row) -> tuple:
         named = (

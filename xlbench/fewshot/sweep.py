@@ -12,6 +12,7 @@ depends on the others, and results.csv has a fixed order. Nothing else may chang
 contents of the data.
 """
 
+import collections
 import contextlib
 import hashlib
 import json
@@ -199,15 +200,13 @@ def introduction(
     yield from messages.machine(workdir, mesh, joined)
     if config.source.data.sample:
         yield messages.SAMPLE_DATA
-    groups = len(adapt.languages) * len(adapt.groups('', '')) * len(adapt.starts)
-    numbers = [len(adapt.lanes(method)) for method in adapt.methods]
-    total = sum(numbers) * groups // len(adapt.methods)
+    groups = collections.Counter(row.group for row in planned(config.task, adapt) if row.shots)
     each, rates = (
         ' or '.join(map(str, dict.fromkeys(counts)))
-        for counts in (numbers, [len(adapt.rates(method)) for method in adapt.methods])
+        for counts in (groups.values(), [len(adapt.rates(method)) for method in adapt.methods])
     )
     yield (
-        f'{config.task}: {groups} groups of {each} adaptations = {total}; '
+        f'{config.task}: {len(groups)} groups of {each} adaptations = {groups.total()}; '
         f'{len(adapt.languages)} languages x start {", ".join(adapt.starts)} x '
         f'{", ".join(adapt.methods)} x {", ".join(map(str, adapt.shots))} shots; a group has '
         f'{len(adapt.numbers)} buckets x {rates} learning rates x '

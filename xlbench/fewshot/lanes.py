@@ -1,9 +1,8 @@
-"""Device programs of lanes: begin, train epoch by epoch, predict.
+"""Lanes of one method: what each of them reads and trains, and their programs on the devices."""
 
-Each function of `LanePrograms` sees the lanes of one device.
-"""
-
+import dataclasses
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,14 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import struct, traverse_util
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import NamedSharding
 
 from xlbench.data import features
+from xlbench.fewshot import eval_sets
 from xlbench.fewshot.eval_sets import EvalSet
-from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, resized
-from xlbench.fewshot.settings import METHODS, Adapt, Lane
+from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head, put, resized
+from xlbench.fewshot.results import Row
+from xlbench.fewshot.settings import METHODS, Adapt
+from xlbench.metrics import tagging
 from xlbench.models import bert, lora
-from xlbench.training.objectives.contract import Batch, Objective, Params
+from xlbench.system.errors import UserError
+from xlbench.training.objectives.contract import Batch, Params
 
 Tree = TypeVar('Tree')
 
@@ -38,7 +41,7 @@ class State:
       best_epoch: [slots].
       epoch: [slots], epochs done.
       ended: [slots], nothing here moves any more.
-      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `LanePrograms._score`.
+      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `Lanes._score`.
     """
 
     bucket: jax.Array
@@ -56,76 +59,84 @@ class State:
 
 @struct.dataclass
 class LaneData:
-    """The data that lanes read, whole on every device.
+    """The data that lanes of a number of shots read, whole on every device.
 
     Attributes:
       chunks: see metrics.tagging.Chunks.tables.
       dev: the development set, if there is one.
-      frozen: the parameters that lanes share and do not train, by path; () where what they read is
-        made of them already.
       params: that lanes start from; of the embeddings only the rows that they train.
-      rest: [ids, emb_dim], the other rows of the embeddings; () where they are not read.
+      shared: by path, the parameters that lanes read besides; of embeddings the other rows.
       shots: the buckets as Corpus.bucket_arrays has them.
     """
 
     chunks: dict[str, jax.Array]
     dev: EvalSet | None
-    frozen: Mapping[str, jax.Array] | tuple[()]
     params: Params
-    rest: jax.Array | tuple[()]
+    shared: dict[str, jax.Array]
     shots: dict[str, jax.Array]
 
 
-def assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
-    """Returns the lanes of slots as arrays; a slot without one has ended."""
-    lanes = [slot or Lane(0, 0.0, 0) for slot in slots]
+def assigned(slots: Sequence[Row | None]) -> dict[str, np.ndarray]:
+    """Returns the adaptations of slots as arrays; a slot without one has ended."""
+    lanes = [(slot.bucket, slot.learning_rate, slot.seed) if slot else (0, 0, 0) for slot in slots]
+    bucket, learning_rate, seed = zip(*lanes, strict=True)
     return {
-        'bucket': np.array([lane.bucket for lane in lanes], np.int32),
-        'seed': np.array([lane.seed for lane in lanes], np.uint32),
-        'learning_rate': np.array([lane.learning_rate for lane in lanes], np.float32),
+        'bucket': np.array(bucket, np.int32),
+        'seed': np.array(seed, np.uint32),
+        'learning_rate': np.array(learning_rate, np.float32),
         'ended': np.array([slot is None for slot in slots]),
     }
 
 
-class LanePrograms:
-    """The programs of one method; each is compiled by `compile`, or when it is first called.
+class Lanes:
+    """The lanes of one method; a program is compiled ahead, or when it is first called.
 
     Args:
-      model: what is trained.
-      objective: of the model.
-      mesh: lanes are cut over its axis 'data'.
-      adapt: epochs, patience, batch size and Adam's numbers.
+      frozen: the model to start from, as it is, and the language; other methods may share it.
+      adapt: how it is adapted; the languages, shots, buckets and rates in it do not count.
       method: a name in METHODS, what of it is adapted.
-      whole: the whole model, where a part of it that is frozen reads the shots at every step.
 
     Attributes:
+      frozen, adapt: the same.
+      method: of that name.
+      rereads: an encoder whose kernels are frozen reads the shots at every step.
       begin: (data, assigned) -> lanes before their first epoch.
       refill: (state, data, assigned, new [slots]) -> `state`, with lanes begun where `new`.
       advance: (state, data, epochs) -> lanes after these epochs; and [slots, 3 + 2 * epochs] int32,
         ended, epoch, best epoch and scores of each.
       predict: (state, data, eval, where [slots]) -> [slots, W] int32, labels by the best
         parameters.
-      read: (tree, slot) -> the tree of one lane.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        objective: Objective,
-        mesh: Mesh,
-        adapt: Adapt,
-        method: str,
-        whole: nn.Module | None = None,
-    ):
-        self._model, self._objective, self._adapt, self._whole = model, objective, adapt, whole
-        self._lanes = NamedSharding(mesh, LANES)
-        self._method = METHODS[method]
-        self._of_words = features.VIEWS[objective.view].labels == 'word'
+    def __init__(self, frozen: FrozenEncoder, adapt: Adapt, method: str):
+        self.frozen, self.adapt, self.method = frozen, adapt, METHODS[method]
+        self.rereads = adapt.reads_shots_anew(method)
+        self._objective, mesh = frozen.objective, frozen.mesh
+        self._of_words = features.VIEWS[self._objective.view].labels == 'word'
+        # Whether the trained part reads hidden states, or a frozen pooler's output.
+        self._hidden = self.method.pooler or self._of_words
         self._adam = optax.scale_by_adam(**adapt.adam)
+
+        model = frozen.model
+        if self.method.fresh:
+            head = 'cosine' if self.method.cosine else 'linear'
+            model = model.clone(config=dataclasses.replace(model.config, head=head))
+        self._trained_model = self._predicting_model = model
+        if not self.method.runs_encoder:  # It has read dev and test sets before.
+            self._predicting_model = Head(model, 'label' if self._hidden else 'classify')
+        if not (self.method.runs_encoder or self.rereads):
+            self._trained_model = self._predicting_model
+
+        leaves = traverse_util.flatten_dict(self._first_params(), sep='/')
+        names = [name for name in leaves if re.match(self.method.trains, name)]
+        self._trained = {name: leaves.pop(name) for name in names}
+        self._shared = leaves if self.rereads else {}
+        self._chunks = put(tagging.Chunks(frozen.corpus.labels).tables, mesh)
+        self._test_of: tuple[int, EvalSet] | None = None
 
         # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
         on_cpu, wide = mesh.devices.flat[0].platform == 'cpu', None
-        if on_cpu and not self._method.runs_encoder:
+        if on_cpu and not self.method.runs_encoder:
             wide = {'xla_cpu_prefer_vector_width': 512}
 
         def program(function, arguments, **options):
@@ -138,24 +149,89 @@ class LanePrograms:
         self.refill = program(self._refill_lanes, (LANES, WHOLE, LANES, LANES), donate_argnums=0)
         self.advance = program(self._advance_lanes, (LANES, WHOLE, WHOLE), donate_argnums=0)
         self.predict = program(self._predict_lanes, (LANES, WHOLE, WHOLE, LANES))
-        self.read = jax.jit(lambda tree, slot: jax.tree.map(lambda x: x[slot], tree))
+        self._read = jax.jit(lambda tree, slot: jax.tree.map(lambda x: x[slot], tree))
+
+    def _first_params(self) -> Params:
+        """Returns the parameters to start from, with LoRA's leaves beside its targets."""
+        if not self.method.lora:
+            return self.frozen.params
+        try:
+            added = lora.Lora(**self.adapt.lora)
+        except UserError as error:
+            raise UserError(str(error).replace('config.lora', 'config.adapt.lora')) from None
+        boxed = lambda x: nn.LogicallyPartitioned(x, (None,) * x.ndim)  # noqa: E731
+        return nn.meta.unbox(added.add(jax.tree.map(boxed, self.frozen.params), jax.random.key(0)))
 
     def state_like(self, data: LaneData, slots: int) -> State:
         """Returns shapes and shardings of the state of a number of lanes."""
         state = jax.eval_shape(self.begin, data, assigned([None] * slots))
+        sharding = NamedSharding(self.frozen.mesh, LANES)
         return jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._lanes), state
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), state
         )
 
-    def compile(self, data: LaneData, test: EvalSet, slots: int) -> None:
-        """Compiles the programs for a number of lanes; jax finds them when they are called."""
-        state, lanes = self.state_like(data, slots), assigned([None] * slots)
-        some = np.zeros(slots, bool)
-        self.begin.lower(data, lanes).compile()
-        if slots > 1:
-            self.refill.lower(state, data, lanes, some).compile()
-        self.advance.lower(state, data, np.int32(0)).compile()
-        self.predict.lower(state, data, test, some).compile()
+    # ------------------------------------------------------------------------- what lanes read
+
+    def data(self, shots: int) -> LaneData:
+        """Puts what lanes of a number of shots read on the devices."""
+        corpus, params, shared = self.frozen.corpus, dict(self._trained), self._shared
+        if self.method.encoder or self.rereads:
+            # Rows of pieces may hold several examples; steps of some examples need them apart.
+            packed = self._of_words and not self.adapt.batch_size
+            arrays = self._renumbered(shots, corpus.bucket_arrays(shots, packed))
+        else:
+            arrays = self.frozen.shots(shots, self._hidden)
+        if self.method.encoder:
+            ids, trained = corpus.ids_of(shots)
+            params[EMBEDDING], rest = jnp.split(params[EMBEDDING][ids], [trained])
+            shared = {EMBEDDING: rest}
+        dev = corpus.dev(shots)
+        dev = None if dev is None else self._evaluated(shots, dev)
+        params = traverse_util.unflatten_dict(params, sep='/')
+        return put(LaneData(self._chunks, dev, params, shared, arrays), self.frozen.mesh)
+
+    def test(self, shots: int) -> EvalSet:
+        """Puts the test set on the devices; that of the last number of shots is kept."""
+        # What a frozen encoder reads, or makes of it, is the same for all of them.
+        key = shots if self.method.encoder else 0
+        if self._test_of is None or self._test_of[0] != key:
+            self._test_of = None  # Its memory is free now.
+            examples = self._evaluated(shots, self.frozen.corpus.test)
+            self._test_of = key, put(examples, self.frozen.mesh)
+        return self._test_of[1]
+
+    def _evaluated(self, shots: int, examples: EvalSet) -> EvalSet:
+        """Returns a dev or test set as lanes read it."""
+        if not self.method.runs_encoder:
+            return self.frozen.evaluated(examples, self._hidden)
+        stacks = tuple(self._renumbered(shots, stack) for stack in examples.batches)
+        return examples.replace(batches=stacks)
+
+    def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Renumbers tokens as `Corpus.ids_of` counts them, where lanes train its first ids."""
+        if not self.method.encoder:
+            return dict(arrays)
+        ids, _ = self.frozen.corpus.ids_of(shots)
+        numbers = np.zeros(len(self.frozen.corpus.token_ids), np.int32)
+        numbers[ids] = np.arange(len(ids))
+        return eval_sets.compacted(arrays, numbers)
+
+    def adapted(self, shots: int, state: State, slot: int) -> Params:
+        """Reads the adapted parameters in a slot, over the whole vocabulary, onto the host."""
+        best = state.params if state.best is None else state.best
+        best = traverse_util.flatten_dict(jax.device_get(self._read(best, slot)), sep='/')
+        whole = traverse_util.flatten_dict(jax.device_get(self.frozen.whole), sep='/')
+        if EMBEDDING in best:
+            corpus, table = self.frozen.corpus, np.array(whole[EMBEDDING])
+            ids, trained = corpus.ids_of(shots)
+            table[corpus.token_ids[ids[:trained]]] = best[EMBEDDING]
+            best[EMBEDDING] = table
+        if self.method.fresh:
+            whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
+        whole |= {n: np.asarray(x) for n, x in self._shared.items() if n.endswith('lora_scale')}
+        return lora.merge(traverse_util.unflatten_dict(whole | best, sep='/'))
+
+    # -------------------------------------------------------- programs: the lanes of one device
 
     def _begin_lanes(self, data: LaneData, assigned: Mapping[str, jax.Array]) -> State:
         slots = assigned['seed'].shape[0]
@@ -167,7 +243,7 @@ class LanePrograms:
             best_score=jnp.tile(jnp.array([-1, 1], jnp.int32), (slots, 1)),
             best_epoch=jnp.zeros(slots, jnp.int32),
             epoch=jnp.zeros(slots, jnp.int32),
-            scores=jnp.zeros((slots, self._adapt.epochs, 2), jnp.int32),
+            scores=jnp.zeros((slots, self.adapt.epochs, 2), jnp.int32),
             **assigned,
         )
 
@@ -175,13 +251,13 @@ class LanePrograms:
         """Returns the parameters that a lane starts from."""
         # Epochs count from 1.
         key = jax.random.fold_in(jax.random.key(seed), 0)
-        if self._method.lora:
+        if self.method.lora:
             return lora.drawn(params, key)
-        if not self._method.fresh:
+        if not self.method.fresh:
             return params
         shape = params['classifier']['kernel'].shape
         fresh = {'kernel': bert.INIT(key, shape, jnp.float32)}
-        if not self._method.cosine:
+        if not self.method.cosine:
             fresh['bias'] = jnp.zeros(shape[0], jnp.float32)
         return {**params, 'classifier': fresh}
 
@@ -204,7 +280,8 @@ class LanePrograms:
     def _epoch(self, state: State, shots: Batch, data: LaneData) -> State:
         """Trains the lanes that have not ended for one epoch."""
         epoch = state.epoch + 1
-        params, moments = jax.vmap(functools.partial(self._train, data.frozen))(
+        train = functools.partial(self._train, data.shared if self.rereads else {})
+        params, moments = jax.vmap(train)(
             state.params, state.moments, ~state.ended, state.seed, state.learning_rate, epoch, shots
         )
         best, best_score, best_epoch = state.best, state.best_score, epoch
@@ -215,10 +292,10 @@ class LanePrograms:
             best, best_score, best_epoch = _select(
                 better, (params, score, epoch), (best, best_score, state.best_epoch)
             )
-            here = jnp.arange(self._adapt.epochs) == epoch[:, None] - 1
+            here = jnp.arange(self.adapt.epochs) == epoch[:, None] - 1
             here &= ~state.ended[:, None]
             scores = jnp.where(here[..., None], score[:, None], scores)
-        ended = (epoch >= self._adapt.epochs) | (epoch - best_epoch >= self._adapt.patience)
+        ended = (epoch >= self.adapt.epochs) | (epoch - best_epoch >= self.adapt.patience)
         return state.replace(
             params=params,
             moments=moments,
@@ -232,7 +309,7 @@ class LanePrograms:
 
     def _train(
         self,
-        frozen: Mapping[str, jax.Array] | tuple[()],
+        shared: Mapping[str, jax.Array],
         params: Params,
         moments: optax.ScaleByAdamState,
         moves: jax.Array,
@@ -252,7 +329,7 @@ class LanePrograms:
 
             def loss(params):
                 rng = jax.random.fold_in(key, number)
-                model, every = self._reading_shots(params, frozen)
+                model, every = _whole(self._trained_model, params, shared)
                 total = self._objective.loss(model, every, batch, rng)['loss']
                 return total / jnp.maximum(self._objective.weight(batch), 1.0)
 
@@ -263,14 +340,14 @@ class LanePrograms:
             # Without a barrier XLA computes the moments again for the parameters, and for that
             # copies the old ones at every step.
             moments = jax.lax.optimization_barrier(_select(real, moments, carry[1]))
-            updates = adam_direction(moments, **self._adapt.adam)
+            updates = adam_direction(moments, **self.adapt.adam)
             moved = jax.tree.map(lambda x, update: x - learning_rate * update, params, updates)
             return (_select(real, moved, params), moments), None
 
-        if not self._adapt.batch_size:
+        if not self.adapt.batch_size:
             return step((params, moments), (0, rows))[0]
         # Examples in a random order, and behind them what is none.
-        num_rows, size = rows['labels'].shape[0], self._adapt.batch_size
+        num_rows, size = rows['labels'].shape[0], self.adapt.batch_size
         real = jnp.arange(-(-num_rows // size) * size) < examples
         drawn = jax.random.uniform(jax.random.fold_in(key, num_rows), (num_rows,))
         order = jnp.argsort(jnp.where(real[:num_rows], drawn, 2.0))
@@ -289,34 +366,14 @@ class LanePrograms:
 
     def _labels(self, params: Params, data: LaneData, examples: EvalSet) -> jax.Array:
         """Returns [W] int32: what one lane's parameters predict, -1 at separators."""
-        if self._method.encoder:
-            flat = traverse_util.flatten_dict(params, sep='/')
-            flat[EMBEDDING] = jnp.concatenate([flat[EMBEDDING], data.rest])
-            params = traverse_util.unflatten_dict(flat, sep='/')
-
-        model, every = self._sized(params), params
-        if self._method.lora:
-            model, every = self._reading_shots(params, data.frozen)
+        shared = data.shared if self.method.runs_encoder else {}
+        model, every = _whole(self._predicting_model, params, shared)
 
         def labels(batch):
             return self._objective.row_losses(model, every, batch)['predicted'].reshape(-1)
 
         labels = [jax.lax.map(labels, stack).reshape(-1) for stack in examples.batches]
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
-
-    def _reading_shots(
-        self, params: Params, frozen: Mapping[str, jax.Array] | tuple[()]
-    ) -> tuple[nn.Module, Params]:
-        """Returns the model that reads the shots, and all of its parameters."""
-        if self._whole is None:
-            return self._sized(params), params
-        flat = dict(frozen) | traverse_util.flatten_dict(params, sep='/')
-        return self._whole, traverse_util.unflatten_dict(flat, sep='/')
-
-    def _sized(self, params: Params) -> Params:
-        """Returns the model that is trained, over as many ids as these parameters have."""
-        flat = traverse_util.flatten_dict(params, sep='/')
-        return resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
 
     def _score(self, params: Params, data: LaneData) -> jax.Array:
         """Scores a lane on the development set: [2] int32, numerator and denominator.
@@ -329,6 +386,18 @@ class LanePrograms:
             return jnp.stack([jnp.sum(labels == gold), jnp.int32(len(gold))])
         right, predicted, real = map(jnp.sum, compare_chunks(data.chunks, gold, labels))
         return jnp.stack([2 * right, jnp.maximum(predicted + real, 1)])
+
+
+def _whole(
+    model: nn.Module, params: Params, shared: Mapping[str, jax.Array]
+) -> tuple[nn.Module, Params]:
+    """Returns a model over as many ids as there are, and its parameters, by path `shared` ones."""
+    flat = traverse_util.flatten_dict(params, sep='/')
+    for name, leaf in shared.items():
+        flat[name] = jnp.concatenate([flat[name], leaf]) if name in flat else leaf
+    if EMBEDDING in flat:
+        model = resized(model, len(flat[EMBEDDING]))
+    return model, traverse_util.unflatten_dict(flat, sep='/')
 
 
 def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps: float) -> Params:
