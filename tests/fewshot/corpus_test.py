@@ -170,7 +170,7 @@ def test_arrays_do_not_depend_on_what_else_is_asked_for(root, view):
         for name, array in few.items():
             np.testing.assert_array_equal(array, found[name])
         alone = opened(root, view, shots=(number,))
-        assert alone.num_buckets(number) == everything.num_buckets(number)
+        assert alone.bucket_sizes(number) == everything.bucket_sizes(number)
         assert alone.ids_of(number)[1] == everything.ids_of(number)[1]
         ids = [corpus.token_ids[corpus.ids_of(number)[0]] for corpus in (alone, everything)]
         np.testing.assert_array_equal(*ids)

@@ -95,11 +95,7 @@ class Corpus:
         self._limit = adapt.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
-        self._num_buckets = {}
-        for number in adapt.shots:
-            each, empty = self._by_bucket(number), _num_empty(splits[f'shots_{number}'])
-            self._num_buckets[number] = max(1 + max(each, default=-1), len(each) + empty)
-            self._check_buckets(splits[f'shots_{number}'])
+        self._buckets = {k: self._by_bucket(splits[f'shots_{k}']) for k in adapt.shots}
         ids = np.append(self._ids(self._records.values()), self._conventions.eos_id)
         pad = np.array([self._conventions.pad_id])
         self.token_ids = np.concatenate([pad, np.setdiff1d(ids, pad)]).astype(np.int32)
@@ -148,11 +144,9 @@ class Corpus:
         holds an example, or several if `packed`, see `pack_rows`. Rows without one are empty, with
         weight 0.
         """
-        records = self._records[f'shots_{shots}']
-        each = self._by_bucket(shots)
-        most = max(map(len, each.values()))
-        longest = max(len(record['inputs']) for record in records)
-        buckets = [each.get(number, []) for number in range(self.num_buckets(shots))]
+        buckets = self._buckets[shots]
+        most = max(map(len, buckets))
+        longest = max(len(record['inputs']) for record in self._records[f'shots_{shots}'])
         rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
         width = min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)
         layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
@@ -164,14 +158,9 @@ class Corpus:
         arrays = pack_rows(arrays) if packed else arrays
         return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
 
-    def num_buckets(self, shots: int) -> int:
-        """Counts the buckets of a number of shots, empty ones included."""
-        return self._num_buckets[shots]
-
     def bucket_sizes(self, shots: int) -> list[int]:
         """Counts the examples of each bucket that there is; some published ones are empty."""
-        each = self._by_bucket(shots)
-        return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
+        return [len(bucket) for bucket in self._buckets[shots]]
 
     def dev(self, shots: int) -> eval_sets.EvalSet | None:
         """Returns the dev set that stops adaptations with this number of shots; None for 'none'."""
@@ -208,24 +197,22 @@ class Corpus:
         """Counts the examples of `test`, without making its arrays."""
         return len(results.drawn(len(self._records['test']), self._adapt.test_examples))
 
-    def _check_buckets(self, split: prepared.Prepared) -> None:
-        """Checks that every bucket asked for has examples, or is known to be empty."""
-        there = {int(record['bucket']) for record in self._records[split.split]}
-        missing = [number for number in self._adapt.numbers if number not in there]
-        count = len(there) + _num_empty(split)
-        beyond = any(number >= max(count, 1 + max(there, default=-1)) for number in missing)
-        if beyond or len(missing) > _num_empty(split):
+    def _by_bucket(self, split: prepared.Prepared) -> list[list[Example]]:
+        """Returns the examples of each bucket; UserError if one is asked for that there is not."""
+        each: dict[int, list[Example]] = {}
+        for record in self._records[split.split]:
+            each.setdefault(int(record['bucket']), []).append(record)
+        # Empty buckets alone are left out of such a split.
+        num_empty = sum((split.manifest.get('left_out') or {}).values())
+        count = max(1 + max(each, default=-1), len(each) + num_empty)
+        missing = [number for number in self._adapt.numbers if number not in each]
+        if len(missing) > num_empty or any(number >= count for number in missing):
             raise UserError(
                 f'bucket {missing[-1]} of {split.name}/{split.split} was requested, but there are '
-                f'{count}, counted from 0; request fewer, or make more with '
+                f'{len(each) + num_empty}, counted from 0; request fewer, or make more with '
                 '`python -m xlbench.data buckets sample`'
             )
-
-    def _by_bucket(self, shots: int) -> dict[int, list[Example]]:
-        each: dict[int, list[Example]] = {}
-        for record in self._records[f'shots_{shots}']:
-            each.setdefault(int(record['bucket']), []).append(record)
-        return each
+        return [each.get(number, []) for number in range(count)]
 
     def _without(self, taken: Sequence[Example]) -> list[Example]:
         """Returns the validation split without shots that stand in it.
@@ -298,11 +285,6 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         of_bucket = {name: array[bucket] for name, array in arrays.items()}
         packed.append(eval_sets.side_by_side(of_bucket, rows, most)[0])
     return {name: np.stack([arrays[name] for arrays in packed]) for name in packed[0]}
-
-
-def _num_empty(split: prepared.Prepared) -> int:
-    """Counts buckets without an example: nothing else of such a split is left out."""
-    return sum((split.manifest.get('left_out') or {}).values())
 
 
 def _letters(record: Example) -> str:
