@@ -62,14 +62,12 @@ class LaneData:
     """The data that lanes of a number of shots read, whole on every device.
 
     Attributes:
-      chunks: see metrics.tagging.Chunks.tables.
       dev: the development set, if there is one.
       params: that lanes start from; of the embeddings only the rows that they train.
       shared: by path, the parameters that lanes read besides; of embeddings the other rows.
       shots: the buckets as Corpus.bucket_arrays has them.
     """
 
-    chunks: dict[str, jax.Array]
     dev: EvalSet | None
     params: Params
     shared: dict[str, jax.Array]
@@ -131,7 +129,7 @@ class Lanes:
         names = [name for name in leaves if re.match(self.method.trains, name)]
         self._trained = {name: leaves.pop(name) for name in names}
         self._shared = leaves if self.rereads else {}
-        self._chunks = put(tagging.Chunks(frozen.corpus.labels).tables, mesh)
+        self._chunks = tagging.Chunks(frozen.corpus.labels)
         self._test_of: tuple[int, EvalSet] | None = None
 
         # A head costs as much in Adam as in products, and XLA:CPU uses half of a wide register.
@@ -188,7 +186,7 @@ class Lanes:
         dev = corpus.dev(shots)
         dev = None if dev is None else self._evaluated(shots, dev)
         params = traverse_util.unflatten_dict(params, sep='/')
-        return put(LaneData(self._chunks, dev, params, shared, arrays), self.frozen.mesh)
+        return put(LaneData(dev, params, shared, arrays), self.frozen.mesh)
 
     def test(self, shots: int) -> EvalSet:
         """Puts the test set on the devices; that of the last number of shots is kept."""
@@ -384,7 +382,8 @@ class Lanes:
         gold, labels = data.dev.gold, self._labels(params, data, data.dev)
         if not self._of_words:
             return jnp.stack([jnp.sum(labels == gold), jnp.int32(len(gold))])
-        right, predicted, real = map(jnp.sum, compare_chunks(data.chunks, gold, labels))
+        found = self._chunks.compare(gold, labels, jnp, jax.lax.cummax)
+        right, predicted, real = map(jnp.sum, found)
         return jnp.stack([2 * right, jnp.maximum(predicted + real, 1)])
 
 
@@ -405,24 +404,6 @@ def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps
     mean = optax.tree.bias_correction(moments.mu, b1, moments.count)
     square = optax.tree.bias_correction(moments.nu, b2, moments.count)
     return jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mean, square)
-
-
-def compare_chunks(
-    tables: Mapping[str, jax.Array], gold: jax.Array, predicted: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Does metrics.tagging.Chunks.compare on a device, from its `tables`; [words] each."""
-    before_all = len(tables['kinds']) - 2
-
-    def spans(tags):
-        before = jnp.concatenate([jnp.array([before_all]), tags])
-        after = jnp.concatenate([tags, jnp.array([-1])])
-        places = jnp.where(tables['begins'][before, after], jnp.arange(len(after)), 0)
-        return jax.lax.cummax(places)[:-1], tables['ends'][before, after][1:]
-
-    gold_begins, gold_ends = spans(gold)
-    begins, ends = spans(predicted)
-    right = gold_ends & ends & (gold_begins == begins)
-    return right & (tables['kinds'][gold] == tables['kinds'][predicted]), ends, gold_ends
 
 
 def _higher(score: jax.Array, best: jax.Array) -> jax.Array:

@@ -14,7 +14,7 @@ those that did not fit the model, for which the prediction has CUT (data.feature
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ UNSCORED = ('-NONE-', 'NFP', 'AFX')
 CUT = '<CUT>'
 PAD = '<PAD>'  # The class of fsxlt/code's taggers that no word has; see HeadConfig.pad_label.
 OUTSIDE = 'O'
+Array = Any  # Of numpy, or of jax.
 _SEQEVAL = '0.0.12'  # The version whose chunks are counted; it is of the time of the paper.
 
 
@@ -57,45 +58,40 @@ class Chunks:
         self._begins = np.array([[_begins(a, b) for b in states] for a in states])
         self._ends = np.array([[_ends(a, b) for b in states] for a in states])
 
-    @property
-    def tables(self) -> dict[str, np.ndarray]:
-        """The tables that `compare` looks up, to do the same on a device.
-
-        kinds: [tags + 2] number of each tag's type. begins, ends: [tags + 2, tags + 2], whether a
-        chunk begins, or the one before ends, between two tags. Row -2 is what is before the first
-        tag, row -1 the O that -1 stands for.
-        """
-        return {'kinds': self._kinds, 'begins': self._begins, 'ends': self._ends}
-
     def compare(
-        self, gold: np.ndarray, predicted: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self,
+        gold: Array,
+        predicted: Array,
+        xp: Any = np,
+        cummax: Callable[[Array, int], Array] = np.maximum.accumulate,
+    ) -> tuple[Array, Array, Array]:
         """Says which chunks are right, at the places where chunks end.
 
         Args:
           gold: [..., words] tag numbers, sentence behind sentence with a -1 after each. Words
             that do not count must be taken out: a -1 in their place would part a chunk.
           predicted: [..., words], likewise; leading axes are broadcast.
+          xp: jax.numpy for arrays on a device.
+          cummax: jax.lax.cummax for them.
 
         Returns:
           Booleans [..., words]: a chunk ends here that both have; predicted has; gold has. Their
           sums over the words are what `f1` takes.
         """
-        gold_begins, gold_ends = self._spans(gold)
-        begins, ends = self._spans(predicted)
-        correct = gold_ends & ends & (gold_begins == begins)
-        correct &= self._kinds[gold] == self._kinds[predicted]
-        return correct, ends, gold_ends
+        kinds, begins, ends = map(xp.asarray, (self._kinds, self._begins, self._ends))
 
-    def _spans(self, tags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[..., words]: where the chunk of each word began, and whether it ends here."""
-        tags = np.asarray(tags)
-        border = np.full_like(tags[..., :1], -1)
-        before = np.concatenate([np.full_like(border, self._before_all), tags], -1)
-        after = np.concatenate([tags, border], -1)
-        places = np.where(self._begins[before, after], np.arange(after.shape[-1]), 0)
-        begins = np.maximum.accumulate(places, -1)[..., :-1]
-        return begins, self._ends[before, after][..., 1:]
+        def spans(tags):
+            """[..., words]: where the chunk of each word began, and whether it ends here."""
+            border = xp.full_like(tags[..., :1], -1)
+            before = xp.concatenate([xp.full_like(border, self._before_all), tags], -1)
+            after = xp.concatenate([tags, border], -1)
+            places = xp.where(begins[before, after], xp.arange(after.shape[-1]), 0)
+            return cummax(places, places.ndim - 1)[..., :-1], ends[before, after][..., 1:]
+
+        gold, predicted = xp.asarray(gold), xp.asarray(predicted)
+        (gold_begins, gold_ends), (own_begins, own_ends) = spans(gold), spans(predicted)
+        correct = gold_ends & own_ends & (gold_begins == own_begins)
+        return correct & (kinds[gold] == kinds[predicted]), own_ends, gold_ends
 
 
 def _state(tag: str) -> tuple[str, str]:
