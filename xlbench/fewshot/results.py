@@ -36,6 +36,7 @@ PROMPT = 'prompt'  # The method of rows whose shots stand in a prompt, see xlben
 STATUSES = ('done', 'empty')  # Of rows that are written down.
 SEPARATOR = 255  # Stands between sentences, and for what is not there yet.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 # Task, language, shots, method, start, learning rate, bucket, seed.
 Key = tuple[str, str, int, str, str, float | None, int | None, int | None]
 
@@ -80,19 +81,19 @@ class Row:
 
     task: str
     language: str
-    shots: int
-    bucket: int | None
+    shots: Count
+    bucket: Count | None
     method: str
     start: str
     learning_rate: float | None
-    seed: int | None
+    seed: Count | None
     _: dataclasses.KW_ONLY
     score: float | None = None
     metric: str
     dev_score: float | None = None
-    best_epoch: int | None = None
-    epochs: int | None = None
-    examples: int | None = None
+    best_epoch: Count | None = None
+    epochs: Count | None = None
+    examples: Count | None = None
     status: str = 'planned'
     curve: tuple[float, ...] = ()
 
@@ -123,10 +124,6 @@ class Row:
         shots = () if self.shots == 0 else (self.shots,)
         parts = (self.task, self.language, *shots, self.method, self.start)
         return path_of(workdir, *parts)
-
-
-_FIELDS = tuple(field.name for field in dataclasses.fields(Row))
-_COUNTS = ('shots', 'bucket', 'seed', 'best_epoch', 'epochs', 'examples')
 
 
 class Journal:
@@ -246,7 +243,7 @@ def drawn(size: int, most: int) -> Sequence[int]:
 
 def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     """Writes rows as a tidy table, in the order given; the same rows give the same bytes."""
-    columns = [name for name in _FIELDS if name != 'curve']
+    columns = [one.name for one in dataclasses.fields(Row) if one.name != 'curve']
     values = ([getattr(row, name) for name in columns] for row in rows)
     files.write(path, render.comma_separated(columns, values))
 
@@ -280,15 +277,12 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
 class _Lane(msgspec.Struct):
     """The number that earlier versions wrote besides."""
 
-    lane: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    lane: Count | None = None
 
 
 def _parse(line: bytes) -> tuple[Row, int | None]:
     """Parses a line of results.jsonl; UserError if it is none."""
     row = files.parse_json(line, Row, 'the line')
-    for name in _COUNTS:
-        if not 0 <= (count := getattr(row, name) or 0) < 2**63:
-            raise errors.UserError(f'{name} is {errors.shortened(count)}')
     if row.status not in STATUSES:
         raise errors.UserError(f'status is {errors.shortened(row.status)}')
     if (row.status == 'done') != (row.score is not None):

@@ -235,7 +235,7 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
     """Opens what the sweep and its source training read; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
     pairs = needed_data(config, adapt)
-    trained = trained_pairs(config)
+    trained = [p for stage in config.source.stages.values() for p in config_lib.stage_pairs(stage)]
     prepared.ensure(
         pairs,
         root=root,
@@ -246,12 +246,6 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
         texts=[*trained, *(pair for pair in pairs if pair[1].startswith('shots_'))],
     )
     return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
-
-
-def trained_pairs(config: ConfigDict) -> list[tuple[str, str]]:
-    """Returns (task or mixture, split) of all that the source training trains on."""
-    stages = config.source.stages.values()
-    return [pair for stage in stages for pair in config_lib.stage_pairs(stage)]
 
 
 def _of_language(config: ConfigDict, adapt: Adapt, language: str) -> list[tuple[str, str]]:
@@ -268,9 +262,7 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
         for pair in _of_language(config, adapt, language)
     ]
     if not config.source_workdir:
-        pairs += trained_pairs(config)
-        blocks = [b for b in config.source.evals.values() if not b.get('optional')]
-        pairs += [(task, block.split) for block in blocks for task in block.tasks]
+        pairs += config_lib.needed_splits(config.source)
     return list(dict.fromkeys(pairs))
 
 
