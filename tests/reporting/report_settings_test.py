@@ -90,7 +90,7 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
         system for system in section_of(*folders[:2], variants=True).systems
         if system.name.startswith('Monolingual')
     ]  # fmt: skip
-    assert adapters.name == 'Monolingual, adapters' and len(adapters.examples) == 2
+    assert adapters.name == 'Monolingual, adapters' and len(adapters.tasks) == 2
 
 
 def test_settings_are_columns_and_languages_rows(tmp_path):

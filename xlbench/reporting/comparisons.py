@@ -112,9 +112,8 @@ def beside(
 
 def scores_of(section: Section) -> list[str]:
     """The scores that runs of a section have, those of its tables first."""
-    runs = [system for system in section.systems if system.kind == 'run']
-    scored = [values for run in runs for of_seed in run.scores for values in of_seed.values()]
-    return list(dict.fromkeys([*section.scores, *(name for values in scored for name in values)]))
+    runs = (system for system in section.systems if system.kind == 'run')
+    return list(dict.fromkeys([*section.scores, *(name for run in runs for name in run.scores)]))
 
 
 def table(

@@ -51,9 +51,8 @@ def comma_separated(sections: Sequence[Section]) -> str:
     for section in sections:
         for system in section.systems:
             system = dataclasses.replace(system, has_intervals=False)
-            names = sorted({name for run in system.scores for t in run.values() for name in t})
             for column in (c for c in section.columns if len(c.tasks) == 1):
-                for score in names:
+                for score in sorted(system.scores):
                     cell = system.cell(score, column.tasks)
                     if cell.value is not None:
                         rows.append(_csv_row(section, system, column.tasks[0], score, cell))
@@ -168,7 +167,7 @@ def _csv_row(
         cell.value,
         cell.spread,
         '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
-        len(picks) or len(system.scores),
+        len(picks) or len(system.results),
         ' '.join(str(pick.run.seed) for pick in picks),
         ' '.join(str(pick.step) for pick in picks),
         ' '.join(pick.run.stage_of(pick.step) for pick in picks),

@@ -84,8 +84,8 @@ def of_systems(
         return None
 
     cells, asked = form.cells(value), dict.fromkeys(s for h in form.columns for s in h.scores)
-    of_runs = [of for one in systems.values() for run in one.scores for of in run.values()]
-    lacking = [s for s in asked if not any(OUR_NAMES.get(s, s) in scores for scores in of_runs)]
+    known = {score for one in systems.values() for score in one.scores}
+    lacking = [score for score in asked if OUR_NAMES.get(score, score) not in known]
     said = [f'No run has {", ".join(lacking)}.'] if lacking else []
     said += gaps(form, cells, lacking)
     return Sheet(benchmark.name, form, cells, (*form.notes, *said, *notes), 'our runs')

@@ -248,7 +248,7 @@ def _averaged(tasks: tuple[str, ...], systems: Sequence[System]) -> tuple[str, .
 
     So a system that was scored on a further pair of languages takes the average from nobody else.
     """
-    scored = [[set(run) & set(tasks) for run in s.scores] for s in systems if s.kind == 'run']
+    scored = [[set(run) & set(tasks) for run in s.results] for s in systems if s.kind == 'run']
     parts = [part for of_system in scored for part in of_system]
     if not parts or any(len(part) == len(tasks) for part in parts):
         return tasks

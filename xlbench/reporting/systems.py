@@ -50,24 +50,36 @@ class System:
     Attributes:
       name: what it is called.
       kind: 'run', 'baseline' or 'paper'.
-      scores: for each seed the scores by task: task -> score -> value.
+      results: for each seed the results by task; those of a paper are of no examples.
       picks: the runs, for the kind 'run'.
-      examples: task -> the numbers of examples that its scores are of, one where all runs agree;
-        nothing for a paper.
       has_intervals: whether what follows ± is half of the 95 % interval over seeds, and not their
         standard deviation.
     """
 
     name: str
     kind: str
-    scores: tuple[Mapping[str, Mapping[str, float]], ...]
+    results: tuple[Mapping[str, Result], ...]
     picks: tuple[Pick, ...] = ()
-    examples: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     has_intervals: bool = False
+
+    @property
+    def tasks(self) -> set[str]:
+        """The tasks that it was scored on, with any seed."""
+        return set().union(*self.results)
+
+    @property
+    def scores(self) -> list[str]:
+        """The names of all its scores."""
+        every = (result.scores for of_seed in self.results for result in of_seed.values())
+        return list(dict.fromkeys(name for scores in every for name in scores))
+
+    def examples(self, task: str) -> list[int]:
+        """The numbers of examples that it was scored on, one for each seed that has the task."""
+        return [of_seed[task].num_examples for of_seed in self.results if task in of_seed]
 
     def count(self, tasks: Sequence[str]) -> str:
         """Counts the examples of all tasks; '-' if one of them has no count."""
-        counts = [self.examples.get(task, (0,)) for task in tasks]
+        counts = [self.examples(task) for task in tasks]
         if not all(min(numbers, default=0) for numbers in counts):
             return '-'
         low, high = (sum(map(choose, counts)) for choose in (min, max))
@@ -76,10 +88,10 @@ class System:
     def values(self, score: str, tasks: Sequence[str]) -> list[float]:
         """The mean of a score over tasks of each run that has them; none if one lacks the score."""
         values = []
-        for run in self.scores:
-            if not all(task in run for task in tasks):
+        for of_seed in self.results:
+            if not all(task in of_seed for task in tasks):
                 continue  # Some languages of a column may have more seeds than others.
-            of_tasks = [run[task].get(score) for task in tasks]
+            of_tasks = [of_seed[task].scores.get(score) for task in tasks]
             if None in of_tasks:
                 return []
             values.append(statistics.fmean(of_tasks))
@@ -91,14 +103,19 @@ class System:
         return cell._replace(spread=half_width(values)) if self.has_intervals else cell
 
 
+def joined(parts: Iterable[Sequence[Mapping[str, Result]]]) -> tuple[Mapping[str, Result], ...]:
+    """The results of parts that were scored on different tasks, as those of one system."""
+    together = itertools.zip_longest(*parts, fillvalue={})
+    return tuple({t: r for part in of_seed for t, r in part.items()} for of_seed in together)
+
+
 def runs(picks: list[Pick]) -> list[System]:
     """Makes rows of the runs; those with the same config and another seed together."""
     groups = _seeds(picks)[0]
     systems = []
     for name, members in zip(_group_names(groups), groups, strict=True):
         name += f' ({len(members)} seeds)' if len(members) > 1 else ''
-        scores = tuple(_scores(pick.results) for pick in members)
-        systems.append(System(name, 'run', scores, tuple(members), examples=_examples(members)))
+        systems.append(System(name, 'run', tuple(p.results for p in members), tuple(members)))
     return systems
 
 
@@ -144,13 +161,9 @@ def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]
     folders = _distinct_names([dataclasses.replace(c[0][0], variant='') for c in shared])
     for folder, column in zip(folders, shared, strict=True):
         label = clean(f'{name} ({folder})' if len(shared) > 1 else name)
-        scores = tuple(
-            {t: s for pick in of_seed if pick for t, s in _scores(pick.results).items()}
-            for of_seed in itertools.zip_longest(*column)
-        )
+        results = joined([[pick.results for pick in run] for run in column])
         members = tuple(pick for run in column for pick in run)
-        system = System(label, 'run', scores, members, examples=_examples(members))
-        made.append((system, column))
+        made.append((System(label, 'run', results, members), column))
     return made
 
 
@@ -163,14 +176,7 @@ def baselines(split: str, picks: list[Pick]) -> list[System]:
                 if s == split and task in pick.results:
                     by_name.setdefault(name, {}).setdefault(task, result)
     return [
-        System(
-            clean(name),
-            'baseline',
-            (_scores(results),),
-            examples={task: (result.num_examples,) for task, result in results.items()},
-        )
-        for name, results in by_name.items()
-        if results
+        System(clean(name), 'baseline', (results,)) for name, results in by_name.items() if results
     ]
 
 
@@ -195,10 +201,11 @@ def paper(
 ) -> System:
     """A model of a paper in a scenario, with the scores that are printed of SeqIO tasks."""
     printed = {
-        task: benchmark.paper_scores(model, scenario, *benchmarks.parse_task(task)[1:])
+        task: Result(task=task, scores=scores, folder=pathlib.Path())
         for task in tasks
+        if (scores := benchmark.paper_scores(model, scenario, *benchmarks.parse_task(task)[1:]))
     }
-    return System(name, 'paper', ({task: row for task, row in printed.items() if row},))
+    return System(name, 'paper', (printed,))
 
 
 def paper_settings(
@@ -217,7 +224,7 @@ def paper_settings(
         for setting in SETTING_TITLES
         if setting in settings
     )
-    systems = [system for system in every if any(system.scores)]
+    systems = [system for system in every if system.tasks]
     return systems, [benchmark.paper_note] if systems else []
 
 
@@ -232,15 +239,6 @@ def model_name(run: Run) -> str:
     if not isinstance(start, str) or not start:
         return clean(fresh)
     return clean(pathlib.PurePath(start).name.partition('@')[0])  # Without the revision.
-
-
-def _examples(picks: Sequence[Pick]) -> dict[str, tuple[int, ...]]:
-    """Task -> the numbers of examples that runs were scored on."""
-    counts: dict[str, set[int]] = {}
-    for pick in picks:
-        for task, result in pick.results.items():
-            counts.setdefault(task, set()).add(result.num_examples)
-    return {task: tuple(sorted(numbers)) for task, numbers in counts.items()}
 
 
 def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
@@ -287,7 +285,7 @@ def repeats(picks: list[Pick]) -> list[str]:
         said = 'all scores are equal'
         if again.step != first.step:
             said = f'not comparable, as it ends at step {again.step} and the other at {first.step}'
-        elif _scores(again.results) != _scores(first.results):
+        elif any(r.scores != first.results[task].scores for task, r in again.results.items()):
             said = 'scores differ'
         notes.append(
             f'{_place(again)} repeats {_place(first)}, seed {first.run.seed}, and is left out of '
@@ -406,7 +404,3 @@ def _folder(pick: Pick) -> str:
 def _with_variant(pick: Pick, name: str) -> str:
     """Example: RUNS/mtg, filed as test-beam-num_beams4 -> 'mtg, beam-num_beams4'."""
     return f'{name}, {clean(pick.variant)}' if pick.variant else name
-
-
-def _scores(results: Mapping[str, Result]) -> dict[str, Mapping[str, float]]:
-    return {task: result.scores for task, result in results.items()}

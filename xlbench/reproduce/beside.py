@@ -308,8 +308,7 @@ def differences(
         ]
         if not pairs:
             continue
-        every = [set(one.examples) for one in (*new.values(), *others.values())]
-        tasks = sorted(set.intersection(*every))
+        tasks = sorted(set.intersection(*(s.tasks for s in (*new.values(), *others.values()))))
         picks = pairs[0][1].picks
         found = [pick.results[t] for t in tasks for pick in picks if t in pick.results]
         if not found:

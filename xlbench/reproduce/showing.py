@@ -25,7 +25,7 @@ from xlbench.reporting.paper_tables import making
 from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.printed import Sheet
 from xlbench.reporting.results import Result, Run
-from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.systems import System, joined
 from xlbench.reporting.tables import Table
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -327,14 +327,10 @@ def _key(run: Run) -> _Key:
 
 def _one(label: str, systems: Sequence[System]) -> System:
     """Systems that score different tasks as one, seed by seed."""
-    scores = tuple(
-        {task: of_task for of_seed in together for task, of_task in (of_seed or {}).items()}
-        for together in itertools.zip_longest(*(system.scores for system in systems))
-    )
-    picks: tuple[Pick, ...] = tuple(pick for system in systems for pick in system.picks)
-    examples = {task: n for system in systems for task, n in system.examples.items()}
-    name = label + (f' ({len(scores)} seeds)' if len(scores) > 1 else '')
-    return System(name, 'run', scores, picks, examples=examples)
+    of_seeds = joined(system.results for system in systems)
+    picks = tuple(pick for system in systems for pick in system.picks)
+    name = label + (f' ({len(of_seeds)} seeds)' if len(of_seeds) > 1 else '')
+    return System(name, 'run', of_seeds, picks)
 
 
 def _of_sweeps(

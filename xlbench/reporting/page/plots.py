@@ -63,7 +63,7 @@ def of_section(section: Section) -> Style:
 
         def rank(system: System) -> tuple[bool, int, str, float]:
             # Scores of other numbers of examples do not compare: the most examples come first.
-            counts = (max(system.examples.get(t, (0,)), default=0) for t in column.tasks)
+            counts = (max(system.examples(task), default=0) for task in column.tasks)
             value = system.cell(section.scores[0], column.tasks).value
             count = system.count(column.tasks)
             return value is None, -sum(counts), count, -sign * (value or 0.0)

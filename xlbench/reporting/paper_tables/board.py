@@ -212,7 +212,8 @@ def _papers(benchmark: ParallelBenchmark) -> dict[Key, System]:
         tasks = [benchmark.task_name(task, *pair) for task, pair in places]
         for model in benchmark.paper_models:
             system = systems_lib.paper(benchmark, model, scenario, tasks, f'{model} (paper)')
-            for row in system.scores[0].values():
-                row |= {RATING: row['ensemble']} if 'ensemble' in row else {}
+            for result in system.results[0].values():
+                if 'ensemble' in result.scores:
+                    result.scores[RATING] = result.scores['ensemble']
             systems[scenario, model] = system
     return systems
