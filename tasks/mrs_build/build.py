@@ -10,36 +10,43 @@ A step is a set of jobs, and a job is done when its file is there: it appears wh
 holds the same whoever wrote it.
 """
 
-import dataclasses
 import functools
 import json
 import os
 from collections.abc import Callable, Sequence
 
 from xlbench import jobs
-from xlbench.jobs import Engine, shards, work_folders
-from xlbench.jobs.work_folders import Settings
+from xlbench.jobs import Engine, shards
 from xlbench.system import locks
 from xlbench.system.errors import UserError
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import TRANSLATED, Settings
 from xlbench.tasks.mrs_build import (
     dumps,
     options as options_lib,
     pairs,
     plugins,
     publish,
-    stats as stats_lib,
     translating,
 )
 from xlbench.tasks.mrs_build.options import Options
-from xlbench.tasks.mrs_build.stats import Stats
+from xlbench.tasks.mrs_build.publish import Stats
+
+_READERS = {
+    'scan': ('pair', 'split', f'{TRANSLATED}*'),
+    'pair': ('split', f'{TRANSLATED}*'),
+    'split': (f'{TRANSLATED}*',),
+    # It says which English responses are translated.
+    'publish': (f'{TRANSLATED}*/{translating.RESPONSES}',),
+}
 
 
-def build(options: Options, redo: bool, engine: Engine) -> Stats:
+def build(options: Options, engine: Engine) -> Stats:
     """Does what is left to do.
 
     Args:
-      options: what is to be built.
-      redo: work of other options is thrown away, from the first step that they change.
+      options: what is to be built; they get the largest languages. With `redo`, work of other
+        options is thrown away, from the first step that they change.
       engine: runs the jobs.
 
     Returns:
@@ -57,7 +64,7 @@ def build(options: Options, redo: bool, engine: Engine) -> Stats:
         if options.languages:
             translating.check(options)
             settings |= options_lib.translated_settings(options)
-        _begin(options.work, settings, redo)
+        builds.begin(options.work, settings, options.redo, _READERS)
         plugins.identifier(options.language_model)
         for spec in filter(None, (options.toxicity, options.strict_toxicity)):
             plugins.scorer(spec, options.toxic_label)
@@ -65,12 +72,12 @@ def build(options: Options, redo: bool, engine: Engine) -> Stats:
         comments = [path for file in scanned for path in file.shards()]
         paired = _partitions('pair', pairs.join, options, comments, engine)
         if not options.languages:
-            options = dataclasses.replace(options, languages=_largest(options, paired))
+            options.languages = _largest(options, paired)
             translating.check(options)
             settings |= options_lib.translated_settings(options)
-            _begin(options.work, settings, redo)
+            builds.begin(options.work, settings, options.redo, _READERS)
         split = _partitions('split', pairs.split, options, paired, engine)
-        stats = stats_lib.count(options, settings, scanned, paired, split)
+        stats = publish.count(options, settings, scanned, paired, split)
         responses = publish.english_responses(options, split, stats)
         translated = translating.translate(options, split, responses, engine)
         publish.publish(options, final, split, translated, stats)
@@ -90,16 +97,12 @@ def _largest(options: Options, paired: Sequence[str]) -> tuple[str, ...]:
     return tuple(largest[: options.num_languages])
 
 
-# ---------------------------------------------------------------------------------------------
-# Folders.
-
-
 def _finished(final: str, options: Options, settings: Settings) -> Stats:
     try:
         with open(os.path.join(final, 'stats.json'), encoding='utf-8') as file:
             stats = json.load(file)
         if not options.languages:
-            options = dataclasses.replace(options, languages=tuple(stats['languages']))
+            options.languages = tuple(stats['languages'])
         if stats['settings'] == settings | options_lib.translated_settings(options):
             return stats
     except (OSError, ValueError, KeyError, TypeError):
@@ -108,26 +111,6 @@ def _finished(final: str, options: Options, settings: Settings) -> Stats:
         f'{final} exists already and was not built by this command; name another --output, or '
         'move it away'
     )
-
-
-def _begin(work: str, settings: Settings, redo: bool) -> None:
-    """Checks that the work folder is of these settings, or makes it so."""
-    steps = list(options_lib.STEPS)
-    files = os.listdir(work)
-    translated = [name for name in files if name.startswith(options_lib.step(''))]
-
-    def affected(step: str) -> list[str]:
-        if step in translated or step not in steps:
-            return [step]
-        if step == 'publish':  # It says which English responses are translated.
-            return [f'{name}/{translating.RESPONSES}' for name in translated]
-        return [*steps[steps.index(step) :], *translated]
-
-    work_folders.begin(work, settings, redo, affected)
-
-
-# ---------------------------------------------------------------------------------------------
-# Steps.
 
 
 def _partitions(

@@ -52,7 +52,6 @@ its runner; the files stay the same. Plan disk for a quarter of the dumps' own t
 """
 
 import argparse
-import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -63,52 +62,44 @@ from xlbench.system import machine
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, positive, share, whole
-from xlbench.tasks.mrs_build import build, plugins, stats
-from xlbench.tasks.mrs_build.options import ENGLISH, Options
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH
+from xlbench.tasks.mrs_build import build, plugins, publish
+from xlbench.tasks.mrs_build.options import Options
 from xlbench.translation import templates
 from xlbench.translation.templates import Template
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    parsed = jobs.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])
-    fields = {field.name for field in dataclasses.fields(Options)}
-    args = {name: value for name, value in vars(parsed).items() if name in fields}
-    for path in args['dumps']:
-        if not os.path.isfile(path):
-            raise UserError(f'there is no file {path}')
-    args['engine'] = _engine(parsed)
-    args['workers'] = args['workers'] or machine.cores()
-    args['language_model'] = args['language_model'] or plugins.bundled_model()
-    args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
-    engine = jobs.of_flags(parsed, args['work'], args['workers'])
-    try:
-        counted = build.build(Options(**args), parsed.redo, engine)
-    except OSError as error:
-        raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
-    print(stats.table(counted))
+    options = Options(**vars(jobs.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])))
+    builds.check_files(options.dumps)
+    options.engine = _engine(options)
+    options.workers = options.workers or machine.cores()
+    options.language_model = options.language_model or plugins.bundled_model()
+    options.work = options.work or os.path.join(options.output, 'mrs_build')
+    engine = jobs.of_flags(options, options.work, options.workers)
+    with builds.naming_files(options.output):
+        counted = build.build(options, engine)
+    print(publish.table(counted))
     return 0
 
 
-def _engine(parsed: argparse.Namespace) -> Template | None:
+def _engine(options: Options) -> Template | None:
     """The engine that a command line names, if it names one."""
-    if parsed.engine:
-        languages = {*(parsed.mt_languages or parsed.languages)} - {ENGLISH}
-        return templates.of_flags(parsed, [(ENGLISH, lang) for lang in sorted(languages)])
-    if parsed.mt_languages:
+    if options.engine:
+        languages = {*(options.mt_languages or options.languages)} - {ENGLISH}
+        return templates.of_flags(options, [(ENGLISH, lang) for lang in sorted(languages)])
+    if options.mt_languages:
         raise UserError('--mt_languages is for an --engine; name one, or leave it out')
     return None
 
 
+_codes = builds.codes('en,de')
+
+
 def _languages(text: str) -> tuple[str, ...]:
     return () if text == 'largest' else _codes(text)
-
-
-def _codes(text: str) -> tuple[str, ...]:
-    codes = tuple(text.split(','))
-    if not all(re.fullmatch('[a-z]{2,3}', code) for code in codes) or len(set(codes)) < len(codes):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like en,de')
-    return codes
 
 
 def _years(text: str) -> tuple[int, ...]:

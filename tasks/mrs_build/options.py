@@ -1,64 +1,24 @@
 """The options of a build, and the settings on which the files of each step depend."""
 
-import dataclasses
 import functools
 import hashlib
 import os
 from typing import IO
 
-from xlbench.jobs.work_folders import Setting, Settings
 from xlbench.system.errors import UserError
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Setting, Settings
 from xlbench.tasks.mrs_build import plugins
-from xlbench.translation.templates import Template
 
-ENGLISH = 'en'  # What is translated, and what another year is chosen of.
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
 _PARTITION = 16 * 2**20
 _MIN_PARTITIONS, _MAX_PARTITIONS = 16, 4096
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """The command line, see __main__.py.
-
-    Attributes:
-      memory: GiB that a worker may take for the lines of a partition; it changes no file.
-      languages: those that are kept; none until the largest ones are known.
-      num_languages, min_pairs: number of languages that are kept, and pairs that each must have,
-        where `languages` has none.
-      split_by: 'thread' or 'pair'.
-      toxic_label: of a classifier that is a scorer of toxicity.
-      engine: translates English pairs and responses; None translates nothing.
-      mt_languages: into which; none: into all but English.
-      mt_pairs, mt_valid_pairs: English training and validation pairs that are translated, at most.
+class Options(builds.Options):
+    """The flags of the command; `engine` is a Template, and `languages` may be empty until the
+    largest ones are known.
     """
-
-    dumps: tuple[str, ...]
-    output: str
-    work: str
-    workers: int
-    memory: float
-    languages: tuple[str, ...]
-    language_model: str
-    min_confidence: float
-    english_years: tuple[int, ...]
-    toxicity: str
-    max_toxicity: float
-    strict_toxicity: str
-    max_strict_toxicity: float
-    min_count: int
-    max_responses: int
-    response_pairs: str
-    max_bad: float
-    partitions: int
-    num_languages: int
-    min_pairs: int
-    split_by: str
-    toxic_label: str
-    engine: Template | None
-    mt_languages: tuple[str, ...]
-    mt_pairs: int
-    mt_valid_pairs: int
 
     @property
     def translated_languages(self) -> tuple[str, ...]:
@@ -118,11 +78,6 @@ def settings(options: Options) -> Settings:
     return of_steps
 
 
-def step(lang: str) -> str:
-    """The step that translates into a language."""
-    return f'translated_{lang}'
-
-
 def translated_settings(options: Options) -> Settings:
     """The settings of what is translated into each language; see `settings`.
 
@@ -130,7 +85,7 @@ def translated_settings(options: Options) -> Settings:
       UserError: the engine is not there, or does not know a language.
     """
     return {
-        step(lang): {
+        f'{TRANSLATED}{lang}': {
             'engine': options.engine.job(ENGLISH, lang).identity,
             'mt_pairs': options.mt_pairs,
             'mt_valid_pairs': options.mt_valid_pairs,

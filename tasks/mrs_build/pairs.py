@@ -18,9 +18,10 @@ from typing import NamedTuple
 import regex
 
 from xlbench.jobs import shards
+from xlbench.tasks.building.builds import ENGLISH
 from xlbench.tasks.mrs_build import plugins
 from xlbench.tasks.mrs_build.dumps import Comment
-from xlbench.tasks.mrs_build.options import ENGLISH, Options
+from xlbench.tasks.mrs_build.options import Options
 
 _CODE = re.compile('[a-z]{2,3}')
 SPLITS = ('train', 'valid', 'test')

@@ -22,8 +22,10 @@ from typing import NamedTuple
 from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
 from xlbench.system import errors
-from xlbench.tasks.mrs_build import dumps, options as options_lib, pairs
-from xlbench.tasks.mrs_build.options import ENGLISH, Options
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED
+from xlbench.tasks.mrs_build import dumps, pairs
+from xlbench.tasks.mrs_build.options import Options
 from xlbench.translation.engines import Failure
 
 BLOCK = 1024  # Pairs or responses of a job.
@@ -55,7 +57,7 @@ class Block(NamedTuple):
     def path(self, options: Options, lang: str) -> str:
         """Its file in a language."""
         name = f'{self.partition:06d}-{self.number:04d}'
-        return os.path.join(options.work, options_lib.step(lang), self.part, name)
+        return os.path.join(options.work, f'{TRANSLATED}{lang}', self.part, name)
 
 
 def check(options: Options) -> None:
@@ -143,19 +145,18 @@ def _translate(
     """Does one job; returns how many texts were too long for a model."""
     rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
     width = min(len(rows[0]), 2)  # Message and reply, or a response.
-    job, engine = (getattr(options.engine, name)(ENGLISH, lang) for name in ('job', 'engine'))
-    before = engine.num_cut
-    with job.telling_of_cuts(lambda line: None):  # The sum is said at the end.
-        answers = list(job.run(text for row in rows for text in row[:width]))
+    texts = [text for row in rows for text in row[:width]]
+    trips, num_cut = builds.translated(options.engine, texts, lang)
+    answers = ['' if isinstance(trip, Failure) else dumps.clean(trip.translation) for trip in trips]
     writer = shards.Writer(path, 1)
     counts = collections.Counter({'translated': 0, 'untranslated': 0})
     for place, row in enumerate(rows):
-        texts = [_clean(answer) for answer in answers[place * width : (place + 1) * width]]
+        texts = answers[place * width : (place + 1) * width]
         counts['translated' if all(texts) else 'untranslated'] += 1
         if all(texts):
             writer.add(0, '\t'.join((*texts, *row[width:])))
     writer.close(counts)
-    return engine.num_cut - before
+    return num_cut
 
 
 def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
@@ -166,8 +167,3 @@ def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
     key = names[f'{block.part}/{ENGLISH}']
     lines = shards.data(split[block.partition], key).decode().split('\n')
     return [tuple(line.split('\t')) for line in lines[block.start :][: block.size]]
-
-
-def _clean(answer: str | Failure) -> str:
-    """A translation as one line; '' where there is none."""
-    return '' if isinstance(answer, Failure) else dumps.clean(answer)

@@ -45,36 +45,27 @@ is corrected. With --redo, another --ngram or --threshold translates nothing aga
 """
 
 import argparse
-import dataclasses
-import functools
 import os
-import re
 from collections.abc import Sequence
 
 from xlbench import jobs
 from xlbench.benchmarks import MTG, mtg
-from xlbench.jobs import Engine, work_folders
-from xlbench.jobs.work_folders import Settings
+from xlbench.data import outputs
+from xlbench.jobs import Engine
 from xlbench.judgement import corrections
 from xlbench.settings import decoding_flags
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, share, whole
-from xlbench.tasks.mtg_build import (
-    correcting,
-    options as options_lib,
-    originals,
-    publishing,
-    translating,
-)
-from xlbench.tasks.mtg_build.correcting import Annotation
-from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Settings
+from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
 from xlbench.translation import round_trips, templates
-from xlbench.translation.templates import Template
 
+_READERS = {'read': (f'{TRANSLATED}*', 'rough', 'sheets'), TRANSLATED: ('rough', 'sheets')}
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 
 
@@ -82,10 +73,8 @@ def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = jobs.parse(COMMAND, argv[1:])
     args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
-    try:
+    with builds.naming_files(args.output):
         return args.run(args)
-    except OSError as error:
-        raise UserError(f'{error.filename or args.output}: {error.strerror or error}') from error
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -94,37 +83,59 @@ def _build(args: argparse.Namespace) -> int:
         raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
     if unknown := [task for task in tasks if task not in MTG.tasks and args.benchmark == MTG.name]:
         raise UserError(f'--{unknown[0]} is a task of version 2 of MTG; add --benchmark=mtg2')
-    template = templates.of_flags(args, translating.pairs(args.languages))
-    # What is wrong is said before hours of work.
-    every = [_options(args, task, template) for task in tasks]
-    abouts = {}
-    for options in every:
-        engine = jobs.of_flags(args, options.work, 1)
-        abouts[options.task] = _built(options, args.redo, engine)
+    args.engine = templates.of_flags(args, translating.pairs(args.languages))
+    args.spare *= bool(sum(args.sizes))
+    every = [_options(args, task) for task in tasks]
+    for options in every:  # What is wrong is said before hours of work.
+        options.originals = getattr(args, options.task)
+        options.held_out = getattr(args, f'{options.task}_held_out')
+        builds.check_files([*options.originals, *options.held_out])
+    abouts = {o.task: _built(o, jobs.of_flags(args, o.work, 1)) for o in every}
     print(publishing.table(abouts))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
 
 
-def _options(args: argparse.Namespace, task: str, template: Template) -> Options:
-    """The options of one task; UserError if its files are not there."""
-    for path in (*getattr(args, task), *getattr(args, f'{task}_held_out')):
-        if not os.path.isfile(path):
-            raise UserError(f'there is no file {path}')
-    of_task = {
-        'task': task,
-        'originals': tuple(getattr(args, task)),
-        'held_out': tuple(getattr(args, f'{task}_held_out')),
-        'spare': args.spare if sum(args.sizes) else 0,
-        'seed': args.sample_seed,
-        'engine': template,
-        'work': os.path.join(args.work, task),
+def _options(args: argparse.Namespace, task: str) -> Options:
+    """The options of one task."""
+    flags = {name: value for name, value in vars(args).items() if name != 'run'}
+    return Options(**flags | {'task': task, 'work': os.path.join(args.work, task)})
+
+
+def _settings(options: Options) -> Settings:
+    """The settings that decide about the files of each step, by the names of flags.
+
+    Neither folders nor the number of workers are among it.
+    """
+    identities = translating.identities(options)
+    originals, held_out = (
+        # By name and contents, in the order that was given.
+        [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]
+        for paths in (options.originals, options.held_out)
+    )
+    return {
+        'read': {
+            options.task: originals,
+            f'{options.task}_held_out': held_out,
+            'max_bad': options.max_bad,
+            'sizes': list(options.sizes),
+            'spare': options.spare,
+            'sample_seed': options.sample_seed,
+        },
+        **{
+            f'{TRANSLATED}{lang}': {'engine': list(identities[lang]), 'unit': options.unit}
+            for lang in options.languages
+        },
+        'rough': {
+            'ngram': options.ngram,
+            'threshold': options.threshold,
+            'languages': list(options.languages),
+        },
+        'sheets': {'per_sheet': options.per_sheet},
     }
-    names = {field.name for field in dataclasses.fields(Options)} - of_task.keys()
-    return Options(**of_task, **{name: getattr(args, name) for name in names})
 
 
-def _built(options: Options, redo: bool, engine: Engine) -> About:
+def _built(options: Options, engine: Engine) -> About:
     """Does what is left of the build of one task; each step goes on where it was interrupted.
 
       WORK/read              originals, and the sample of them for people
@@ -136,14 +147,13 @@ def _built(options: Options, redo: bool, engine: Engine) -> About:
     With `redo`, work of other options is thrown away, and what they have published is replaced.
     Returns the note about the rough data.
     """
-    settings = options_lib.settings(options, translating.identities(options))
+    options.settings = _settings(options)
     with locks.folder(options.work), engine:
-        affected = functools.partial(options_lib.affected, options)
-        work_folders.begin(options.work, settings, redo, affected)
+        builds.begin(options.work, options.settings, options.redo, _READERS)
         counts = originals.read(options)
         say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
         translating.translate(options, counts, engine)
-        about = publishing.publish(options, counts, settings, redo)
+        about = publishing.publish(options, counts)
         say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
         folder = correcting.write_sheets(options, counts)
         if counts.sample:
@@ -155,13 +165,17 @@ def _correct(args: argparse.Namespace) -> int:
     by_sheet = corrections.merged([corrections.read(path) for path in args.corrected])
     known = set()
     with_sheets = [t for t in KINDS if files.names(os.path.join(args.work, t, 'sheets'))]
-    annotations = [_annotation(args, task) for task in with_sheets]
     chosen = []
-    for annotation in annotations:
-        ids = {n.sheet.id for of_lang in annotation.sheets().values() for n in of_lang}
+    for task in with_sheets:
+        options = _options(args, task)
+        settings = files.read_json(os.path.join(options.work, 'settings.json'), Settings)
+        options.settings, options.languages = settings, settings['rough']['languages']
+        options.sizes = args.sizes or settings['read']['sizes']
+        sheets = correcting.sheets(options)
+        ids = {numbered.sheet.id for of_lang in sheets.values() for numbered in of_lang}
         known |= ids
         if args.uncorrected or ids & by_sheet.keys():
-            chosen.append(annotation)
+            chosen.append((options, sheets))
     for sheet, one in by_sheet.items():
         if sheet not in known:
             raise UserError(
@@ -172,27 +186,13 @@ def _correct(args: argparse.Namespace) -> int:
         raise UserError(
             f'nothing to do for the sheets in {args.work}; name the files that people sent back'
         )
-    for annotation in chosen:
-        about = correcting.correct(annotation, by_sheet, args.uncorrected, args.redo)
-        made = zip(correcting.SPLITS, annotation.sizes, strict=True)
+    for options, sheets in chosen:
+        about = correcting.correct(options, sheets, by_sheet)
+        made = zip(correcting.SPLITS, options.sizes, strict=True)
         sizes = ', '.join(f'{name} {size:,}' for name, size in made)
-        counts = ', '.join(f'{about.counts[f"corrected_{c}"]:,} {c}' for c in annotation.languages)
-        print(f'{annotation.final}: {sizes}; corrected by people: {counts}')
+        counts = ', '.join(f'{about.counts[f"corrected_{c}"]:,} {c}' for c in options.languages)
+        print(f'{publishing.final(options)}: {sizes}; corrected by people: {counts}')
     return 0
-
-
-def _annotation(args: argparse.Namespace, task: str) -> Annotation:
-    """The sheets of a task, with the languages and sizes of its build."""
-    work = os.path.join(args.work, task)
-    settings = files.read_json(os.path.join(work, 'settings.json'), Settings)
-    return Annotation(
-        task=task,
-        languages=tuple(settings['rough']['languages']),
-        sizes=args.sizes or tuple(settings['read']['sizes']),
-        settings=settings,
-        work=work,
-        final=os.path.join(args.output, args.benchmark, task),
-    )
 
 
 def _sizes(text: str) -> tuple[int, int, int]:
@@ -205,9 +205,7 @@ def _sizes(text: str) -> tuple[int, int, int]:
 
 
 def _languages(text: str) -> tuple[str, ...]:
-    codes = tuple(text.split(','))
-    if not all(re.fullmatch('[a-z]{2,3}', c) for c in codes) or len(set(codes)) < len(codes):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like de,fr,es')
+    codes = builds.codes('de,fr,es')(text)
     if ENGLISH in codes:
         raise argparse.ArgumentTypeError(f'{text!r} has {ENGLISH}, which is what is translated')
     return codes

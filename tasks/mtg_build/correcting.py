@@ -10,7 +10,6 @@ An example is used when it is corrected in every language; the order of the samp
 split it is, see originals.fill.
 """
 
-import dataclasses
 import itertools
 import os
 import shutil
@@ -19,13 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from xlbench import benchmarks
-from xlbench.jobs.work_folders import Settings
 from xlbench.judgement import corrections
 from xlbench.judgement.corrections import Corrections, Sheet
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
+from xlbench.tasks.building.builds import ENGLISH, Options
 from xlbench.tasks.mtg_build import originals, publishing
-from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
 
@@ -45,7 +43,7 @@ _RULES = (
 Sample = list[list[tuple[str, ...]] | None]
 
 
-class _Numbered(msgspec.Struct, frozen=True):
+class Numbered(msgspec.Struct, frozen=True):
     """A sheet, and where its examples are in the sample, from 0."""
 
     first: int
@@ -71,74 +69,56 @@ def write_sheets(options: Options, counts: originals.Counts) -> str:
     return folder
 
 
-@dataclasses.dataclass(frozen=True)
-class Annotation:
-    """The sheets of one task, and what shall become of them.
-
-    Attributes:
-      task: of originals.KINDS.
-      languages: without English.
-      sizes: of SPLITS.
-      settings: of the build.
-      work: folder of the task for files on the way.
-      final: where the splits shall be.
-    """
-
-    task: str
-    languages: tuple[str, ...]
-    sizes: tuple[int, ...]
-    settings: Settings
-    work: str
-    final: str
-
-    def sheets(self) -> dict[str, list[_Numbered]]:
-        """Language -> its sheets, in the order of the sample."""
-        sheets = {}
-        for lang in self.languages:
-            folder = os.path.join(self.work, 'sheets', lang)
-            names = [name for name in files.names(folder) if name.endswith('.json')]
-            read = [files.read_json(os.path.join(folder, name), _Numbered) for name in names]
-            sheets[lang] = sorted(read, key=lambda numbered: numbered.first)
-        return sheets
+def sheets(options: Options) -> dict[str, list[Numbered]]:
+    """Language -> its sheets, in the order of the sample."""
+    read = {}
+    for lang in options.languages:
+        folder = os.path.join(options.work, 'sheets', lang)
+        names = [name for name in files.names(folder) if name.endswith('.json')]
+        found = (files.read_json(os.path.join(folder, name), Numbered) for name in names)
+        read[lang] = sorted(found, key=lambda numbered: numbered.first)
+    return read
 
 
 def correct(
-    annotation: Annotation, by_sheet: Mapping[str, Corrections], uncorrected: bool, redo: bool
+    options: Options,
+    sheets: Mapping[str, Sequence[Numbered]],
+    by_sheet: Mapping[str, Corrections],
 ) -> About:
     """Makes the annotated splits of a task from what people corrected.
 
     Args:
-      annotation: of the task.
+      options: of the task's build. With `uncorrected`, the machine's text is taken where nobody has
+        corrected it yet.
+      sheets: of each language.
       by_sheet: what people sent back, by the ids of sheets.
-      uncorrected: takes the machine's text where nobody has corrected it yet.
-      redo: replaces what an earlier command has made of other corrections.
 
     Raises:
       UserError: corrections do not fit their sheets, or there are too few of them.
     """
-    sample, counts = _corrected(annotation.sheets(), by_sheet, uncorrected)
+    sample, counts = _corrected(sheets, by_sheet, options.uncorrected)
     complete = [row for row in sample if row is not None]
     groups = [list(group) for _, group in itertools.groupby(complete, key=lambda row: row[0][0])]
-    splits = originals.fill(groups, annotation.sizes)
-    if [len(split) for split in splits] != list(annotation.sizes):
-        needed = zip(SPLITS, annotation.sizes, strict=True)
+    splits = originals.fill(groups, options.sizes)
+    if [len(split) for split in splits] != list(options.sizes):
+        needed = zip(SPLITS, options.sizes, strict=True)
         raise UserError(
-            f'{annotation.task}: {len(complete):,} of {len(sample):,} examples are corrected in '
-            f'{", ".join(annotation.languages)}, too few for '
+            f'{options.task}: {len(complete):,} of {len(sample):,} examples are corrected in '
+            f'{", ".join(options.languages)}, too few for '
             f'{", ".join(f"{name} of {size:,}" for name, size in needed)}; wait for more, or give '
             'smaller --sizes, or --uncorrected'
         )
     counts |= {'sample': len(sample), 'complete': len(complete)}
-    counts |= dict(zip(SPLITS, annotation.sizes, strict=True))
-    folder = os.path.join(annotation.work, ANNOTATED)
-    with locks.folder(annotation.work):
+    counts |= dict(zip(SPLITS, options.sizes, strict=True))
+    folder = os.path.join(options.work, ANNOTATED)
+    with locks.folder(options.work):
         shutil.rmtree(folder, ignore_errors=True)
         for name, split in zip(SPLITS, splits, strict=True):
-            publishing.write_split(folder, (ENGLISH, *annotation.languages), name, split)
-        about = About(annotation.settings, counts, publishing.hashes(folder))
+            publishing.write_split(folder, (ENGLISH, *options.languages), name, split)
+        about = About(options.settings, counts, publishing.hashes(folder))
         name = publishing.about_name(ANNOTATED)
         files.write(os.path.join(folder, name), publishing.encode(about))
-        publishing.place(folder, annotation.final, name, redo)
+        publishing.place(options, folder, name)
     return about
 
 
@@ -147,7 +127,7 @@ def _sheets(
     lang: str,
     sources: Sequence[tuple[str, ...]],
     texts: Sequence[tuple[str, ...]],
-) -> Iterator[_Numbered]:
+) -> Iterator[Numbered]:
     fields = KINDS[options.task].fields
     rules = tuple(rule.format(target=f'the {fields[-1]}') for rule in _RULES)
     english, name = benchmarks.languages.get(ENGLISH).name, benchmarks.languages.get(lang).name
@@ -163,11 +143,11 @@ def _sheets(
             sources=tuple(sources[part]),
             texts=tuple(texts[part]),
         )
-        yield _Numbered(first, sheet)
+        yield Numbered(first, sheet)
 
 
 def _corrected(
-    sheets: Mapping[str, Sequence[_Numbered]],
+    sheets: Mapping[str, Sequence[Numbered]],
     by_sheet: Mapping[str, Corrections],
     uncorrected: bool,
 ) -> tuple[Sample, dict[str, int]]:

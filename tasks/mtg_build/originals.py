@@ -37,7 +37,7 @@ from xlbench.data.rows import Layout
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.tasks.mtg_build.options import Options
+from xlbench.tasks.building.builds import Options
 
 PARTS = ('rough', 'sample')
 _EXAMPLES = 512  # Of a file, which is a job of translation; a kill costs a worker that much.
@@ -274,7 +274,7 @@ def _read(options: Options, folder: str) -> Counts:
                 progress.add()
                 yield example
 
-        order = sample(counted(held_out), sizes, options.seed) if sum(sizes) else []
+        order = sample(counted(held_out), sizes, options.sample_seed) if sum(sizes) else []
         if len(order) < sum(sizes):
             raise UserError(
                 f'{options.task}: {len(order):,} originals for a sample of {sum(sizes):,}; name '
@@ -284,7 +284,7 @@ def _read(options: Options, folder: str) -> Counts:
         chosen: dict[int, Example] = {}
         passages = set()
         for example in held_out if order else ():
-            place = places.get(digest(f'{options.seed}', *example))
+            place = places.get(digest(f'{options.sample_seed}', *example))
             if place is not None:
                 chosen[place] = example
                 passages.add(digest(example[0]))

@@ -16,14 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from xlbench.data import outputs
-from xlbench.jobs.work_folders import Settings
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
+from xlbench.tasks.building.builds import ENGLISH, Options, Settings
 from xlbench.tasks.mtg_build import originals, translating
-from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example
 from xlbench.tasks.mtg_build.translating import Translated
 
@@ -80,14 +79,12 @@ def rows(options: Options, counts: originals.Counts, part: str) -> Iterator[Row]
             yield example, translated
 
 
-def publish(options: Options, counts: originals.Counts, settings: Settings, redo: bool) -> About:
+def publish(options: Options, counts: originals.Counts) -> About:
     """Does the third step, if it is not done.
 
     Args:
       options: of the build.
       counts: of the first step.
-      settings: of all steps.
-      redo: replaces what an earlier build of other settings has published.
 
     Raises:
       UserError: other files are in the place, which this build did not make.
@@ -96,7 +93,7 @@ def publish(options: Options, counts: originals.Counts, settings: Settings, redo
     if not os.path.exists(folder):
         with locks.atomic_folder(folder) as new:
             about = _filtered(options, counts, str(new))
-            about.settings = settings
+            about.settings = options.settings
             about.sha256 = hashes(str(new))
             files.write(new / about_name(ROUGH), encode(about))
     about = files.read_json(os.path.join(folder, about_name(ROUGH)), About)
@@ -107,7 +104,7 @@ def publish(options: Options, counts: originals.Counts, settings: Settings, redo
             f'{options.threshold:g} (the highest that one reaches: {first}); give a lower '
             f'--threshold{f", or mend this: {about.failure}" if about.failure else ""}'
         )
-    place(folder, final(options), about_name(ROUGH), redo)
+    place(options, folder, about_name(ROUGH))
     return about
 
 
@@ -145,27 +142,28 @@ def write_split(folder: str, langs: Sequence[str], split: str, rows: Iterable[Ro
                 file.write(f'{line}\n'.encode())
 
 
-def place(folder: str, final: str, about: str, redo: bool) -> None:
+def place(options: Options, folder: str, about: str) -> None:
     """Copies files to where tasks read them; the one that says what they are comes last.
 
     Args:
+      options: of the build. With `redo`, files that an earlier build has made are replaced, or go
+        if they are no more.
       folder: of the files.
-      final: where they shall be; made if it is missing.
       about: the name of the About among them.
-      redo: replaces files that an earlier build has made, and removes those that are no more.
 
     Raises:
       UserError: other files are there; then nothing is copied.
     """
     names = [os.path.relpath(path, folder) for path in files.below(folder)]
     names.sort(key=lambda name: (name == about, name))
-    with locks.folder(final):
-        earlier = os.path.join(final, about)
-        is_ours = redo and os.path.exists(earlier)
+    target = final(options)
+    with locks.folder(target):
+        earlier = os.path.join(target, about)
+        is_ours = options.redo and os.path.exists(earlier)
         ours = files.read_json(earlier, About).sha256 if is_ours else {}
         missing = []
         for name in names:
-            path = os.path.join(final, name)
+            path = os.path.join(target, name)
             files.remove_leftovers_of(path)
             if os.path.lexists(path):
                 if filecmp.cmp(path, os.path.join(folder, name), shallow=False):
@@ -177,11 +175,11 @@ def place(folder: str, final: str, about: str, redo: bool) -> None:
                     )
             missing.append(name)
         for name in ours.keys() - set(names):
-            path = os.path.join(final, name)
+            path = os.path.join(target, name)
             if os.path.isfile(path) and outputs.sha256(path) == ours[name]:
                 os.unlink(path)
         for name in missing:
-            path = os.path.join(final, name)
+            path = os.path.join(target, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(os.path.join(folder, name), 'rb') as old, files.replacing(path) as new:
                 shutil.copyfileobj(old, new)

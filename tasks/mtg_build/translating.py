@@ -13,11 +13,9 @@ A job is one file in one language. What it asks an engine depends on that file a
 translations are the same whatever the number of workers and whatever was killed before.
 """
 
-import contextlib
 import functools
 import gzip
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -25,8 +23,10 @@ import msgspec
 from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine
 from xlbench.system import errors
-from xlbench.tasks.mtg_build import options as options_lib, originals
-from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.system.command_line import say
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
+from xlbench.tasks.mtg_build import originals
 from xlbench.tasks.mtg_build.originals import Example
 from xlbench.translation import round_trips
 from xlbench.translation.engines import Failure
@@ -91,10 +91,9 @@ def translate(options: Options, counts: originals.Counts, engine: Engine) -> Non
     }
     work = functools.partial(_translate, options)
     if cut := jobs.make(engine, f'translated {options.task}', work, made, 'files of examples'):
-        print(
+        say(
             f'{options.task}: {cut:,} texts were longer than the model reads, and cut; '
-            '--unit=sentence translates them sentence by sentence',
-            file=sys.stderr,
+            '--unit=sentence translates them sentence by sentence'
         )
 
 
@@ -106,30 +105,19 @@ def read(options: Options, lang: str, part: str, number: int) -> Iterator[Transl
 
 
 def _path(options: Options, lang: str, part: str, number: int) -> str:
-    return originals.path(os.path.join(options.work, options_lib.step(lang)), part, number)
+    return originals.path(os.path.join(options.work, f'{TRANSLATED}{lang}'), part, number)
 
 
 def _translate(options: Options, lang: str, part: str, number: int, path: str) -> int:
     """Does one job; returns how many texts were too long for the model."""
     source = originals.path(os.path.join(options.work, 'read'), part, number)
     examples = list(originals.read_examples(source))
-    there = options.engine.job(ENGLISH, lang)
-    back = options.engine.job(lang, ENGLISH) if part == 'rough' else None
     texts = [text for example in examples for text in example]
-    opened = (options.engine.engine(*pair) for pair in pairs([lang]))
-    used = {id(engine): engine for engine in opened}.values()  # One or two.
-    before = sum(engine.num_cut for engine in used)
-    with contextlib.ExitStack() as stack:
-        for job in filter(None, (there, back)):  # The sum is said at the end, in place of warnings.
-            stack.enter_context(job.telling_of_cuts(lambda line: None))
-        trips = list(round_trips.round_trips(there, back, texts, options.unit))
-    num_cut = sum(engine.num_cut for engine in used) - before
+    back = part == 'rough'
+    trips, num_cut = builds.translated(options.engine, texts, lang, options.unit, back)
     width = len(examples[0])
     parts = (trips[start : start + width] for start in range(0, len(trips), width))
-    lines = [
-        _line(example, of_it, back is not None)
-        for example, of_it in zip(examples, parts, strict=True)
-    ]
+    lines = [_line(*both, back) for both in zip(examples, parts, strict=True)]
     originals.write_lines(path, map(msgspec.to_builtins, lines))
     return num_cut
 

@@ -6,10 +6,9 @@ runs the jobs: processes of this machine, or Apache Beam and with it Flink, Spar
 
   engines       Engine; FLAGS, parse and of_flags choose one by a command line; make: a stage
   shards        lines by key in one file
-  work_folders  the folder of the files of all stages, and the settings that they were made with
 """
 
-from xlbench.jobs import shards, work_folders
+from xlbench.jobs import shards
 from xlbench.jobs.engines import FLAGS, Engine, make, of_flags, parse
 
-__all__ = ['FLAGS', 'Engine', 'make', 'of_flags', 'parse', 'shards', 'work_folders']
+__all__ = ['FLAGS', 'Engine', 'make', 'of_flags', 'parse', 'shards']

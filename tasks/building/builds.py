@@ -1,0 +1,149 @@
+"""Builds of data sets: options, a folder for the work, and translation from English.
+
+A build is a command whose stages (xlbench/jobs) make files in a work folder, and from them those
+that tasks read:
+
+  WORK/settings.json    {step: {flag: value}}, what decides about the files of each step
+  WORK/STEP             files of a step, each of which appears when it is whole
+
+With the same settings, a command continues where the last one stopped; other settings are refused,
+or the steps redone if this is asked for.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from xlbench.system import files
+from xlbench.system.errors import UserError
+from xlbench.translation import round_trips
+from xlbench.translation.engines import Failure
+from xlbench.translation.round_trips import RoundTrip
+from xlbench.translation.templates import Template
+
+ENGLISH = 'en'  # What is translated.
+TRANSLATED = 'translated_'  # Begins the step that translates into a language, and its folder.
+
+Setting = str | int | float | list[str | int | float] | dict[str, str]
+Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}
+
+
+class Options(argparse.Namespace):
+    """The flags of a build by their names, and what follows from them; all jobs get them."""
+
+
+def codes(example: str) -> Callable[[str], tuple[str, ...]]:
+    """The type of a flag with codes of languages, each once; `example` is for errors."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        found = tuple(text.split(','))
+        if not all(re.fullmatch('[a-z]{2,3}', c) for c in found) or len({*found}) < len(found):
+            raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like {example}')
+        return found
+
+    return parse
+
+
+def check_files(paths: Iterable[str]) -> None:
+    """Raises UserError for a file that is not there."""
+    for path in paths:
+        if not os.path.isfile(path):
+            raise UserError(f'there is no file {path}')
+
+
+@contextlib.contextmanager
+def naming_files(output: str) -> Iterator[None]:
+    """Makes a UserError of what a file system refuses in the block.
+
+    Args:
+      output: is named where the system names no file.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f'{error.filename or output}: {error.strerror or error}') from error
+
+
+def begin(
+    folder: str, settings: Settings, redo: bool, readers: Mapping[str, Sequence[str]]
+) -> None:
+    """Checks that a work folder is of these settings, or makes it so.
+
+    Args:
+      folder: of the work; the caller holds its lock.
+      settings: of all steps.
+      redo: throws away what was made with other settings.
+      readers: of a step, the folders of those that read its files, also as patterns; they go with
+        it. TRANSLATED stands for all steps that translate.
+
+    Raises:
+      UserError: the folder holds something else, or the work of other settings and not `redo`.
+    """
+    path = os.path.join(folder, 'settings.json')
+    try:
+        with open(path, encoding='utf-8') as file:
+            before = json.load(file)
+    except FileNotFoundError:
+        if others := [name for name in os.listdir(folder) if name[0] != '.']:
+            raise UserError(
+                f'{folder} holds {min(others)!r} but no build; name another --work'
+            ) from None
+        before = settings
+    changed = {
+        step: _difference(before.get(step, {}), of_step)
+        for step, of_step in settings.items()
+        if before.get(step, of_step) != of_step
+    }
+    if changed and not redo:
+        raise UserError(
+            f'{folder} was begun by another command: {"; ".join(changed.values())}; repeat that '
+            'command, name another --output, or repeat the changed steps with --redo'
+        )
+    for step in changed:
+        kind = TRANSLATED if step.startswith(TRANSLATED) else step
+        for pattern in (step, *readers.get(kind, ())):
+            for place in pathlib.Path(folder).glob(pattern):
+                shutil.rmtree(place, ignore_errors=True)
+    files.remove_leftovers(folder)
+    # What is not asked for now, such as another language, keeps its settings.
+    if before | settings != before or not os.path.exists(path):
+        files.write(path, json.dumps(before | settings, indent=1))
+
+
+def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> str:
+    """Example: --min_confidence was 0.7 and is 0.8"""
+    plain = functools.partial(json.dumps, ensure_ascii=False)
+    return ', '.join(
+        f'--{name} was {plain(before.get(name))} and is {plain(now[name])}'
+        for name in now
+        if before.get(name) != now[name]
+    )
+
+
+def translated(
+    template: Template, texts: Sequence[str], lang: str, unit: str = 'text', back: bool = False
+) -> tuple[list[RoundTrip | Failure], int]:
+    """Translates English texts; says what became of each, and how many a model could not hold.
+
+    Args:
+      template: the engine of each pair of languages.
+      texts: in English.
+      lang: of the translations.
+      unit: see `round_trips.round_trips`.
+      back: also translates them back.
+    """
+    pairs = [(ENGLISH, lang), (lang, ENGLISH)][: 1 + back]
+    jobs = [template.job(*pair) for pair in pairs]
+    used = {id(one): one for one in (template.engine(*pair) for pair in pairs)}.values()
+    before = sum(engine.num_cut for engine in used)
+    with contextlib.ExitStack() as stack:
+        for job in jobs:  # The sum is said at the end, in place of warnings.
+            stack.enter_context(job.telling_of_cuts(lambda line: None))
+        trips = list(round_trips.round_trips(jobs[0], jobs[1] if back else None, texts, unit))
+    return trips, sum(engine.num_cut for engine in used) - before
