@@ -14,7 +14,7 @@ from flax import traverse_util
 from nightly import nightly
 
 from xlbench import models
-from xlbench.fewshot import adaptation, corpus as corpus_lib, eval_sets, settings
+from xlbench.fewshot import adaptation, corpus as corpus_lib, settings
 from xlbench.fewshot.frozen import EMBEDDING, FrozenEncoder
 from xlbench.fewshot.lanes import Lanes, _higher
 from xlbench.fewshot.results import Row
@@ -110,7 +110,7 @@ class Corpus:
             start += batch['labels'].size
         gold, take = (np.concatenate(x).astype(np.int32) for x in (gold, take))
         batches = (jax.tree.map(lambda *x: np.stack(x), *alike) for alike in stacks.values())
-        return eval_sets.EvalSet(tuple(batches), gold, take)
+        return corpus_lib.EvalSet(tuple(batches), gold, take)
 
     def ids_of(self, shots):
         return np.arange(len(self.token_ids)), self.num_shot_ids

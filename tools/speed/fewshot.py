@@ -129,7 +129,7 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.fewshot import adaptation, eval_sets, frozen as frozen_lib, lanes, settings
+    from xlbench.fewshot import adaptation, corpus as corpus_lib, lanes, settings
     from xlbench.fewshot.results import Row
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
@@ -157,7 +157,7 @@ def xlbench_step(args: argparse.Namespace):
         ids = np.append(0, ids)
     one = {name: x[:1, :1] for name, x in shots.items()}
     shots['examples'] = np.full(len(inputs), args.shots, np.int32)
-    test = eval_sets.EvalSet((one,), np.zeros(1, np.int32), np.zeros(1, np.int32))
+    test = corpus_lib.EvalSet((one,), np.zeros(1, np.int32), np.zeros(1, np.int32))
     corpus = types.SimpleNamespace(
         labels=[str(i) for i in range(LABELS)], dev=lambda shots: None, test=test, token_ids=ids,
         bucket_arrays=lambda *_: shots, ids_of=lambda _: (np.arange(len(ids)), len(ids)),
@@ -166,7 +166,7 @@ def xlbench_step(args: argparse.Namespace):
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build('classification')
     if reads_tokens:
-        frozen = frozen_lib.FrozenEncoder(model, objective, params, corpus, mesh)
+        frozen = lanes.FrozenEncoder(model, objective, params, corpus, mesh)
     else:
         frozen = types.SimpleNamespace(
             model=model, objective=objective, corpus=corpus, mesh=mesh, whole=params,

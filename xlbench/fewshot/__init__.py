@@ -5,8 +5,7 @@ xlbench.fewshot report WORKDIR` makes the paper's tables and figures of it, and 
 xlbench.fewshot attention WORKDIR` makes table 5.
 
   settings       the methods of the paper, the block config.adapt, and what it asks for
-  corpus         the buckets of one language as arrays
-  eval_sets      dev and test sets as batches
+  corpus         the buckets of one language as arrays, its dev and test sets as batches
   frozen         an encoder that stays as it is
   lanes          what adaptations by one method read and train, and their programs on the devices
   adaptation     adapts one model to one language in one way, as many lanes as fit at a time

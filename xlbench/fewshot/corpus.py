@@ -15,22 +15,57 @@ asked for: a sweep that grows keeps the programs, shapes and random numbers that
 """
 
 import functools
+import itertools
 import pathlib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import jax
 import numpy as np
+from flax import struct
 
 from xlbench.benchmarks import topics
-from xlbench.data import features, prepared
+from xlbench.data import batches as batches_lib, features, packing, prepared
 from xlbench.data.features import Example
-from xlbench.fewshot import eval_sets, results
+from xlbench.fewshot import results
 from xlbench.fewshot.settings import Adapt
-from xlbench.metrics import contract
+from xlbench.metrics import contract, tagging
 from xlbench.system.errors import UserError
 
 DEV_SETS = ('validation', 'other_shots', 'none')
 _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
+PLACES = 8  # Rows of a batch and places of a row come in multiples of it: few programs.
+_PARTS = 4  # Widths that the batches of a set of texts may have.
+# Sentences share rows of at least this length: few places are left empty, and attention, which sees
+# all places of a row, costs little beside the layers.
+_PACKED_WIDTH = 128
+
+
+@struct.dataclass
+class EvalSet:
+    """A dev or test set; predictions of all its batches, flat and joined, are read at `take`.
+
+    W is the number of examples for classification. For tagging it is that of words, sentence after
+    sentence, and a separator behind each sentence, as metrics.tagging.Chunks.compare takes them;
+    words that are not scored, because they did not fit or by their tag, are left out.
+
+    Attributes:
+      batches: features of the view, [batches, rows, ...] of each shape; rows without an example are
+        empty.
+      gold: [W] int32, the right labels; -1 at separators.
+      take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
+        for tagging in their [rows * width]; -1 at separators.
+    """
+
+    batches: tuple[dict[str, jax.typing.ArrayLike], ...]
+    gold: jax.typing.ArrayLike
+    take: jax.typing.ArrayLike
+
+    def each(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the batches one by one."""
+        for stack in self.batches:
+            for i in range(len(stack['labels'])):
+                yield {name: array[i] for name, array in stack.items()}
 
 
 def needed(
@@ -92,6 +127,7 @@ class Corpus:
                     )
         self.name, self.labels = test.name, [*test.manifest['labels'], *further_labels]
         self._adapt, self._view, self._test = adapt, view, test
+        self._of_words = features.VIEWS[view].labels == 'word'
         self._limit = adapt.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
@@ -120,19 +156,16 @@ class Corpus:
           trained: Number of them, from the first on, that is enough for its buckets; a
             multiple of 64 unless there are fewer, so that the same programs fit many languages.
         """
-        if shots in self._ids_of:
-            return self._ids_of[shots]
-        evaluated = [
-            split
-            for split in self._records
-            if self._adapt.dev == 'other_shots' or not split.startswith('shots_')
-        ]
-        first = np.append(self._ids([self._records[f'shots_{shots}']]), self._conventions.eos_id)
-        rest = self._ids(self._records[split] for split in evaluated)
-        first = np.setdiff1d(self._compact[first], [0])
-        rest = np.setdiff1d(self._compact[rest], np.append(first, 0))
-        ids = np.concatenate([[0], first, rest]).astype(np.int32)
-        self._ids_of[shots] = ids, min(eval_sets.up_to(_ROWS, 1 + len(first)), len(ids))
+        if shots not in self._ids_of:
+            others = self._adapt.dev == 'other_shots'
+            evaluated = (s for s in self._records if others or not s.startswith('shots_'))
+            rest = self._ids(self._records[split] for split in evaluated)
+            first = self._ids([self._records[f'shots_{shots}']])
+            first = np.append(first, self._conventions.eos_id)
+            first = np.setdiff1d(self._compact[first], [0])
+            rest = np.setdiff1d(self._compact[rest], np.append(first, 0))
+            ids = np.concatenate([[0], first, rest]).astype(np.int32)
+            self._ids_of[shots] = ids, min(up_to(_ROWS, 1 + len(first)), len(ids))
         return self._ids_of[shots]
 
     def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
@@ -148,12 +181,10 @@ class Corpus:
         most = max(map(len, buckets))
         longest = max(len(record['inputs']) for record in self._records[f'shots_{shots}'])
         rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
-        width = min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)
-        layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
-        arrays = features.VIEWS[self._view](rows, layout)
+        width = min(up_to(PLACES, longest), self._limit)
         arrays = {
             name: array.reshape(len(buckets), most, *array.shape[1:])
-            for name, array in eval_sets.compacted(arrays, self._compact).items()
+            for name, array in compacted(self._features(rows, width), self._compact).items()
         }
         arrays = pack_rows(arrays) if packed else arrays
         return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
@@ -162,7 +193,7 @@ class Corpus:
         """Counts the examples of each bucket that there is; some published ones are empty."""
         return [len(bucket) for bucket in self._buckets[shots]]
 
-    def dev(self, shots: int) -> eval_sets.EvalSet | None:
+    def dev(self, shots: int) -> EvalSet | None:
         """Returns the dev set that stops adaptations with this number of shots; None for 'none'."""
         records = self._dev_records(shots)
         return self._eval_set(records) if records else None
@@ -172,13 +203,10 @@ class Corpus:
         return len(self._dev_records(shots))
 
     def _dev_records(self, shots: int) -> list[Example]:
-        """Returns the examples of `dev`."""
         if self._adapt.dev == 'none':
             return []
-        taken = self._records[f'shots_{shots}']
         choose = self._other_shots if self._adapt.dev == 'other_shots' else self._without
-        records = choose(taken)
-        if not records:
+        if not (records := choose(self._records[f'shots_{shots}'])):
             raise UserError(
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
                 f'{self._adapt.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
@@ -186,16 +214,18 @@ class Corpus:
         return [records[i] for i in results.drawn(len(records), self._adapt.dev_examples)]
 
     @functools.cached_property
-    def test(self) -> eval_sets.EvalSet:
+    def test(self) -> EvalSet:
         """Returns the test set, or what is taken of it."""
-        records = self._records['test']
-        drawn = results.drawn(len(records), self._adapt.test_examples)
-        return self._eval_set([records[i] for i in drawn])
+        return self._eval_set([self._records['test'][i] for i in self._of_test])
 
     @property
     def test_size(self) -> int:
         """Counts the examples of `test`, without making its arrays."""
-        return len(results.drawn(len(self._records['test']), self._adapt.test_examples))
+        return len(self._of_test)
+
+    @property
+    def _of_test(self) -> Sequence[int]:
+        return results.drawn(len(self._records['test']), self._adapt.test_examples)
 
     def _by_bucket(self, split: prepared.Prepared) -> list[list[Example]]:
         """Returns the examples of each bucket; UserError if one is asked for that there is not."""
@@ -250,21 +280,146 @@ class Corpus:
                     others.setdefault(text, record)
         return list(others.values())
 
-    def _eval_set(self, records: Sequence[Example]) -> eval_sets.EvalSet:
-        """Returns examples as batches."""
-        return eval_sets.build(
-            eval_sets.Records(self._test, records),
+    def _eval_set(self, records: Sequence[Example]) -> EvalSet:
+        """Makes batches: of sentences in shared rows, or of texts in rows of their own."""
+        # [examples], where in all rows the predictions of each begin.
+        if self._of_words:
+            stacks, starts = self._packed(records)
+            gold, take = self._words(records, starts)
+        else:
+            stacks, starts = self._apart(_Records(self._test, records))
+            gold, take = np.array([record['targets'][0] for record in records]), starts
+        made = tuple(compacted(stack, self._compact) for stack in stacks)
+        return EvalSet(made, gold.astype(np.int32), take.astype(np.int32))
+
+    def _apart(self, examples: '_Records') -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+        """Returns batches of nearly equal sizes, longest texts first; and where each text is."""
+        # Small sets are parted as well: short texts need not be as wide as the longest one.
+        parts, most = min(_PARTS, -(-len(examples) // PLACES)), self._adapt.eval_batch_size
+        num_batches = max(-(-len(examples) // most), parts)
+        num_rows = up_to(PLACES, -(-len(examples) // num_batches))
+        longest = int(examples.lengths()[:, 0].max(initial=1))
+        made = batches_lib.EvalBatches(
+            examples,
+            batch_size=min(num_rows, most),
+            lengths={'inputs': min(up_to(PLACES, longest), self._limit), 'targets': self._limit},
             view=self._view,
-            limit=self._limit,
-            batch_size=self._adapt.eval_batch_size,
-            compact=self._compact,
+            widths=_PARTS,
         )
+        batches = list(map(made.build, range(len(made))))
+        starts, before = np.zeros(len(examples), np.int64), 0
+        for batch in batches:
+            index = batch.pop('example_index')
+            [filled] = np.nonzero(index >= 0)
+            starts[index[filled]] = before + filled
+            before += len(index)
+        of_shapes = itertools.groupby(batches, lambda batch: batch['encoder_input_tokens'].shape)
+        return [jax.tree.map(lambda *x: np.stack(x), *alike) for _, alike in of_shapes], starts
+
+    def _packed(
+        self, records: Sequence[Example]
+    ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+        """Returns batches [batches, rows, width] of several sentences a row; where each begins."""
+        lengths = np.array([min(len(record['inputs']), self._limit) for record in records], int)
+        widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))
+        width, most = min(up_to(PLACES, widest), self._limit), self._adapt.eval_batch_size
+        rows = plan_rows(lengths, width)
+        num_batches = max(-(-len(rows) // most), 1)
+        num_rows = -(-len(rows) // num_batches)
+        if num_rows > 8 * PLACES:  # Of few rows, those that were added would be many.
+            num_rows = min(up_to(PLACES, num_rows), most)
+        arrays = self._features([[record] for record in records], width)
+        packed, starts = side_by_side(arrays, rows, num_batches * num_rows)
+        stack = {name: x.reshape(num_batches, num_rows, width) for name, x in packed.items()}
+        return [stack], starts
+
+    def _words(self, records: Sequence[Example], starts: np.ndarray) -> np.ndarray:
+        """Returns [2, words and separators]: gold and take, of one label a word."""
+        labels = self._test.manifest['labels']
+        is_scored = np.array([label not in tagging.UNSCORED for label in labels])
+        columns = []
+        for record, start in zip(records, starts, strict=True):
+            places = features.tag_places(record, self._limit)
+            tags = record['targets'][: len(places)]
+            scored = is_scored[tags]
+            columns += [np.stack([tags[scored], start + places[scored]]), np.full((2, 1), -1)]
+        return np.concatenate(columns, axis=1)
+
+    def _features(self, rows: Sequence[Sequence[Example]], width: int) -> dict[str, np.ndarray]:
+        """Returns the features of rows of examples, [rows, ...]."""
+        layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
+        return features.VIEWS[self._view](rows, layout)
 
     @staticmethod
     def _ids(groups: Iterable[Sequence[Example]]) -> np.ndarray:
         """Returns the different ids of records, rising."""
         parts = [record['inputs'] for records in groups for record in records]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
+
+
+class _Records:
+    """Examples like those of a prepared split, in memory, as EvalBatches reads the split itself."""
+
+    def __init__(self, of: prepared.Prepared, records: Sequence[Example]):
+        self.manifest, self.name, self.split, self.records = of.manifest, of.name, of.split, records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def lengths(self) -> np.ndarray:
+        """Returns [examples, 2] int32: tokens of inputs and targets."""
+        return np.array([[len(r['inputs']), len(r['targets'])] for r in self.records], np.int32)
+
+    def read(self, indices: Iterable[int]) -> list[Example]:
+        """Reads the examples with these numbers."""
+        return [self.records[i] for i in indices]
+
+
+def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
+    """Returns the examples of each row, as few rows as hold them; those of length 0 are in none.
+
+    Args:
+      lengths: [examples], tokens, `width` at most.
+      width: of a row.
+    """
+    [real] = np.nonzero(lengths)
+    sizes = np.stack([lengths[real], np.ones_like(real)], axis=-1)
+    rows = packing.pack(sizes, [packing.Shape(width, width)]) if len(real) else []
+    return [real[row].tolist() for row in rows]
+
+
+def side_by_side(
+    arrays: Mapping[str, np.ndarray], rows: Sequence[Sequence[int]], num_rows: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Returns examples in rows that they share.
+
+    Args:
+      arrays: features of tagging, [examples, width], an example in each row.
+      rows: the examples of each row, see `plan_rows`.
+      num_rows: rows to make; those behind `rows` are empty.
+
+    Returns:
+      The same features [num_rows, width], where `encoder_segment_ids` number the examples of a
+      row from 1, and 'encoder_positions' count the tokens of each from 0; and [examples], where
+      each begins in the rows one after another.
+    """
+    lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)
+    width = arrays['encoder_segment_ids'].shape[-1]
+    packed = {name: np.zeros((num_rows, width), array.dtype) for name, array in arrays.items()}
+    packed['encoder_positions'] = np.zeros((num_rows, width), np.int32)
+    starts = np.zeros(len(lengths), np.int64)
+    for row, of_row in enumerate(rows):
+        start = 0
+        for segment, example in enumerate(of_row, 1):
+            size = lengths[example]
+            here = row, slice(start, start + size)
+            for name, array in arrays.items():
+                packed[name][here] = array[example, :size]
+            packed['encoder_segment_ids'][here] = segment
+            packed['encoder_positions'][here] = np.arange(size)
+            starts[example] = row * width + start
+            start += size
+    return packed, starts
 
 
 def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -274,17 +429,28 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
       arrays: features of tagging, [buckets, examples, width].
 
     Returns:
-      The same features, [buckets, rows, width], as `eval_sets.side_by_side` makes them.
+      The same features, [buckets, rows, width], as `side_by_side` makes them.
     """
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)  # [buckets, examples]
     width = arrays['encoder_segment_ids'].shape[-1]
-    plans = [eval_sets.plan_rows(of_bucket, width) for of_bucket in lengths]
+    plans = [plan_rows(of_bucket, width) for of_bucket in lengths]
     most = max(map(len, plans))
     packed = []
     for bucket, rows in enumerate(plans):
         of_bucket = {name: array[bucket] for name, array in arrays.items()}
-        packed.append(eval_sets.side_by_side(of_bucket, rows, most)[0])
+        packed.append(side_by_side(of_bucket, rows, most)[0])
     return {name: np.stack([arrays[name] for arrays in packed]) for name in packed[0]}
+
+
+def compacted(arrays: Mapping[str, np.ndarray], compact: np.ndarray) -> dict[str, np.ndarray]:
+    """Renumbers the tokens of features: `compact` [vocabulary] has their new numbers."""
+    name = 'encoder_input_tokens'
+    return {**arrays, name: compact[arrays[name]]}
+
+
+def up_to(multiple: int, number: int) -> int:
+    """Rounds up to the next multiple. Example: 8, 17 -> 24."""
+    return -(-number // multiple) * multiple
 
 
 def _letters(record: Example) -> str:

@@ -12,9 +12,7 @@ from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xlbench.data import features
-from xlbench.fewshot import eval_sets
-from xlbench.fewshot.corpus import Corpus
-from xlbench.fewshot.eval_sets import EvalSet
+from xlbench.fewshot.corpus import Corpus, EvalSet, plan_rows, side_by_side
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
@@ -82,7 +80,7 @@ class FrozenEncoder:
         self.whole, self.objective, self.corpus, self.mesh = params, objective, corpus, mesh
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._shots: dict[int, dict[str, np.ndarray]] = {}
-        self._evals: dict[str, np.ndarray] = {}  # By `digest`: the hidden states.
+        self._evals: dict[bytes, np.ndarray] = {}  # Hidden states.
         self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
         self._hidden = jax.jit(self._hidden_states)
         self._pool = jax.jit(
@@ -126,7 +124,9 @@ class FrozenEncoder:
 
     def evaluated(self, examples: EvalSet, hidden: bool = True) -> EvalSet:
         """Encodes an EvalSet as one batch of the scored states, in the order of its gold."""
-        key = digest(examples)
+        # By its contents: the development set is often the same for all numbers of shots.
+        arrays = [examples.take, *(stack['encoder_input_tokens'] for stack in examples.batches)]
+        key = b''.join(hashlib.sha256(x.tobytes()).digest() for x in arrays)
         if key not in self._evals:
             self._evals[key] = self._of_eval(examples)
         states, size = self._evals[key], len(examples.take)
@@ -171,8 +171,8 @@ class FrozenEncoder:
             for name in ('labels', 'label_weights')
         }
         lengths = np.count_nonzero(flat['encoder_segment_ids'], axis=-1)
-        rows = eval_sets.plan_rows(lengths, flat['labels'].shape[-1])
-        packed, starts = eval_sets.side_by_side(flat, rows, len(rows))
+        rows = plan_rows(lengths, flat['labels'].shape[-1])
+        packed, starts = side_by_side(flat, rows, len(rows))
         states = self._in_parts(packed, np.arange(len(rows)))
         states = states.reshape(-1, states.shape[-1])
         # Places behind an example's last label are not read: they have the weight 0.
@@ -224,14 +224,6 @@ class FrozenEncoder:
 def put(tree: Tree, mesh: Mesh) -> Tree:
     """Puts arrays whole on every device."""
     return jax.device_put(tree, partitioning.replicated(mesh))
-
-
-def digest(examples: EvalSet) -> str:
-    """Hashes an EvalSet: the development set is often the same for all numbers of shots."""
-    digest = hashlib.sha256(examples.take.tobytes())
-    for stack in examples.batches:
-        digest.update(stack['encoder_input_tokens'].tobytes())
-    return digest.hexdigest()
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:

@@ -15,8 +15,7 @@ from flax import struct, traverse_util
 from jax.sharding import NamedSharding
 
 from xlbench.data import features
-from xlbench.fewshot import eval_sets
-from xlbench.fewshot.eval_sets import EvalSet
+from xlbench.fewshot.corpus import EvalSet, compacted
 from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head, put, resized
 from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import METHODS, Adapt
@@ -108,7 +107,7 @@ class Lanes:
 
     def __init__(self, frozen: FrozenEncoder, adapt: Adapt, method: str):
         self.frozen, self.adapt, self.method = frozen, adapt, METHODS[method]
-        self.rereads = adapt.reads_shots_anew(method)
+        self.rereads = self.method.lora or (adapt.frozen_dropout and not self.method.encoder)
         self._objective, mesh = frozen.objective, frozen.mesh
         self._of_words = features.VIEWS[self._objective.view].labels == 'word'
         # Whether the trained part reads hidden states, or a frozen pooler's output.
@@ -212,7 +211,7 @@ class Lanes:
         ids, _ = self.frozen.corpus.ids_of(shots)
         numbers = np.zeros(len(self.frozen.corpus.token_ids), np.int32)
         numbers[ids] = np.arange(len(ids))
-        return eval_sets.compacted(arrays, numbers)
+        return compacted(arrays, numbers)
 
     def adapted(self, shots: int, state: State, slot: int) -> Params:
         """Reads the adapted parameters in a slot, over the whole vocabulary, onto the host."""

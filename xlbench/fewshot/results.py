@@ -9,7 +9,7 @@
   predictions/<task>-<lang>-gold.npy                   uint8 [W], the right labels
   predictions/<task>-<lang>.json                       names of the labels, number of examples
 
-W is as in eval_sets.EvalSet; a label is its number, and 255 stands for the separators between
+W is as in corpus.EvalSet; a label is its number, and 255 stands for the separators between
 sentences and for what is not there yet. Predictions are on disk before the line that speaks of
 them, so that whatever results.jsonl names is whole, also after the process was killed.
 

@@ -159,10 +159,6 @@ class Adapt(Block):
         """Returns the numbers of the buckets."""
         return bucket_numbers(self.buckets)
 
-    def reads_shots_anew(self, method: str) -> bool:
-        """Returns whether an encoder whose kernels are frozen reads the shots at every step."""
-        return METHODS[method].lora or (self.frozen_dropout and not METHODS[method].encoder)
-
     def rates(self, method: str) -> Sequence[float]:
         """Returns the learning rates of a method."""
         own = self.head_learning_rates

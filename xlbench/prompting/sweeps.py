@@ -95,7 +95,7 @@ class Language:
         return [self.labels.index(tag if tag in self.labels else default) for tag in tags]
 
     def flat(self, found: Sequence[Sequence[int]]) -> np.ndarray:
-        """Joins the labels of all test examples: [W] int32, as in eval_sets.EvalSet."""
+        """Joins the labels of all test examples: [W] int32, as in corpus.EvalSet."""
         if not self._is_tagging:
             return np.array(found, np.int32)[:, 0]
         joined = []

@@ -127,7 +127,7 @@ def read_words(group: Adaptations) -> Words:
     gold, words, tags = sweep.gold(*at), [], []
     test = _records(group, 'test')
     for record in (test[i] for i in sweep.test_numbers(len(test))):
-        # The first words of a sentence are those that fit; see eval_sets.EvalSet.
+        # The first words of a sentence are those that fit; see corpus.EvalSet.
         fit = len(features.tag_places(record, sweep.max_tokens))
         texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))
         for word, tag, number in list(zip(*texts, record['targets'].tolist(), strict=True))[:fit]:
