@@ -227,12 +227,7 @@ class Adapter:
     ) -> Adapted:
         """Reads the result of a lane that has ended on the device.
 
-        Args:
-          row: what it was adapted to.
-          report: [3 + 2 * epochs], see `Lanes.advance`.
-          predicted: [slots, W], labels of the test set.
-          slot: of the lane.
-          params: of its best epoch, if they are kept.
+        Its report is [3 + 2 * epochs], see `Lanes.advance`; predicted are [slots, W] labels.
         """
         frozen, (epochs, best_epoch) = self._lanes.frozen, report[1:3].tolist()
         curve, corpus = (), frozen.corpus

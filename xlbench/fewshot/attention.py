@@ -91,35 +91,14 @@ def changes(
     ]
 
 
-def first_attention(
-    encoder: bert.Bert, params: Params, batches: Sequence[Mapping[str, np.ndarray]]
-) -> np.ndarray:
-    """Returns [rows of all batches, length]: the first token's attention, the mean over heads."""
-
-    @jax.jit
-    def of_batch(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-        weights = encoder.apply(
-            {'params': params},
-            batch['encoder_input_tokens'],
-            batch['encoder_segment_ids'],
-            **about_tokens(encoder, batch),
-            method='first_attention',
-        )
-        return weights.mean(1)
-
-    return np.concatenate([of_batch(params, batch) for batch in batches])
-
-
-def find(
-    sweep: Sweep, task: str, language: str, shots: int, bucket: int
-) -> tuple[Row, pathlib.Path]:
+def find(sweep: Sweep, language: str, shots: int, bucket: int) -> tuple[Row, pathlib.Path]:
     """Returns the adaptation of the whole model with the reported learning rate, and its workdir.
 
     Raises:
       UserError: it was not kept; with those that were.
     """
-    rate = sweep.learning_rate(task, Group(language, shots))
-    plain = (row for row in sweep.rows if row.task == task and row.group == Group(*row.group[:2]))
+    rate = sweep.learning_rate(sweep.task, Group(language, shots))
+    plain = (row for row in sweep.rows if row.group == Group(*row.group[:2]))
     kept = {row: row.adapted(sweep.workdir) for row in plain}
     kept = {row: path for row, path in kept.items() if (path / 'config.json').is_file()}
     for row, path in kept.items():
@@ -141,13 +120,12 @@ def names_of(ids: Sequence[int], tokenizer: tokenizers.Tokenizer) -> dict[int, s
 
 
 def compare(
-    sweep: Sweep, task: str, language: str, numbers: Sequence[int], adapted: pathlib.Path
+    sweep: Sweep, language: str, numbers: Sequence[int], adapted: pathlib.Path
 ) -> list[Change]:
     """Returns the changes from the source model to an adapted one, over some test examples.
 
     Args:
       sweep: both are from.
-      task: of the benchmark.
       language: ISO code.
       numbers: of the test examples.
       adapted: workdir of the adapted model.
@@ -155,8 +133,8 @@ def compare(
     Raises:
       UserError: the prepared test set is not the one that the sweep predicted.
     """
-    test = sweep.open_prepared(topics.task_name(task, language), 'test')
-    gold = sweep.gold(task, language)
+    test = sweep.open_prepared(topics.task_name(sweep.task, language), 'test')
+    gold = sweep.gold(sweep.task, language)
     predicted = sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
     if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
@@ -173,13 +151,23 @@ def compare(
         features.classification(rows[i : i + BATCH_SIZE], layout)
         for i in range(0, len(rows), BATCH_SIZE)
     ]
+
+    @jax.jit
+    def look(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+        """[rows, length]: the first token's attention, the mean over heads."""
+        inputs = batch['encoder_input_tokens'], batch['encoder_segment_ids']
+        about = about_tokens(encoder, batch)
+        weights = encoder.apply({'params': params}, *inputs, **about, method='first_attention')
+        return weights.mean(1)
+
     looks = []
     for workdir in map(str, (source, adapted)):
         step = checkpoints.find_step(workdir, 'best')
         names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
         params = checkpoints.read_params(workdir, step, names)
         params = traverse_util.unflatten_dict(params, sep='/')['encoder']
-        looks.append(first_attention(encoder, params, batches)[: len(examples)])
+        rows = np.concatenate([look(params, batch) for batch in batches])
+        looks.append(rows[: len(examples)])
     tokens, segments = (
         np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
         for key in ('input_tokens', 'segment_ids')
@@ -207,7 +195,7 @@ def of_bucket(
       first; both empty if it spoilt no such example.
     """
     task = sweep.task
-    row, workdir = find(sweep, task, language, shots, bucket)
+    row, workdir = find(sweep, language, shots, bucket)
     labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
     for label in filter(None, (right, wrong)):
         if label not in labels:
@@ -218,7 +206,7 @@ def of_bucket(
         for i in np.flatnonzero((zero_shot == gold) & (predicted != gold)).tolist()
         if right in (None, labels[gold[i]]) and wrong in (None, labels[predicted[i]])
     }
-    made = compare(sweep, task, language, list(pairs), workdir) if pairs else []
+    made = compare(sweep, language, list(pairs), workdir) if pairs else []
     return collections.Counter(pairs.values()), made
 
 

@@ -207,17 +207,14 @@ class Runner:
         beside: futures.Executor,
         following: Sequence[Row] | None,
     ) -> futures.Future[tuple[Adapter, int]] | None:
-        """Adapts to what is left of a group.
+        """Adapts to rows of a group, none of an empty bucket; returns what `beside` compiles.
 
         Args:
-          rows: of the group, none of an empty bucket.
-          lanes: of the group's method.
-          compiled: what was compiled for it beside the group before, if anything was.
+          rows: what is left of the group.
+          lanes: of its method.
+          compiled: its `_adapter`, if `beside` made it while the group before was run.
           beside: compiles the programs of the next group while this one's run.
           following: the rows of the next group of the same method.
-
-        Returns:
-          What `beside` does for the next group, if there is anything.
         """
         group = rows[0].group
         adapter, at_once = compiled.result() if compiled else self._adapter(lanes, group)
@@ -234,7 +231,7 @@ class Runner:
         with contextlib.closing(adapter.run(rows, at_once, keep, streams)) as adapted:
             for row, predicted, params in adapted:
                 if may_compile and not coming:  # This group's own programs are there by now.
-                    coming = beside.submit(self._compiled, lanes, following[0].group)
+                    coming = beside.submit(self._adapter, lanes, following[0].group, ahead=True)
                 if params is not None:
                     self._keep(row, params)
                 self._add(row, predicted, len(lanes.frozen.corpus.bucket_sizes(group.shots)))
@@ -247,21 +244,20 @@ class Runner:
         self._track(rows[0], scores)
         return coming
 
-    def _adapter(self, lanes: Lanes, group: Group) -> tuple[Adapter, int]:
-        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it."""
+    def _adapter(self, lanes: Lanes, group: Group, ahead: bool = False) -> tuple[Adapter, int]:
+        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it.
+
+        Its programs are compiled `ahead`, or when they are first called.
+        """
         adapter, known = Adapter(lanes, group.shots), self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
             # No more than there are buckets: how many rows there are may change when a sweep grows.
             most = len(lanes.frozen.corpus.bucket_sizes(group.shots))
             self._at_once[group.name] = self._adapt.at_once or adapter.lanes_at_once(most)
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
+        if ahead:
+            adapter.compile(self._at_once[group.name])
         return adapter, self._at_once[group.name]
-
-    def _compiled(self, lanes: Lanes, group: Group) -> tuple[Adapter, int]:
-        """Returns the same with the group's programs compiled."""
-        adapter, at_once = self._adapter(lanes, group)
-        adapter.compile(at_once)
-        return adapter, at_once
 
     def _track(self, row: Row, scores: Sequence[float]) -> None:
         """Gives the trackers the scores of a row's group; their step is a result of the sweep."""

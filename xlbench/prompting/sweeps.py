@@ -116,9 +116,8 @@ def rows(
             lanes = [(n, PROMPT, 0.0, 0) for n in buckets] if k else [(None, ZERO_SHOT, None, None)]
             made += [
                 Row(
-                    task, lang, k, bucket, method, START, rate, seed, score=None,
-                    metric=topics.main_score(task), dev_score=None, best_epoch=None, epochs=None,
-                    examples=0, status='empty',
+                    task, lang, k, bucket, method, START, rate, seed,
+                    metric=topics.main_score(task), examples=0, status='empty',
                 )
                 for bucket, method, rate, seed in lanes
             ]  # fmt: skip
