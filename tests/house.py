@@ -22,7 +22,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'dialogues': (447, 4),
     'evaluators': (1565, 7),
     'fewshot': (5534, 23),
-    'huggingface': (3883, 22),
+    'huggingface': (3407, 21),
     'inference': (3519, 15),
     'interactive': (560, 4),
     'jobs': (450, 4),

@@ -14,7 +14,7 @@ from scipy import special
 
 from xlbench import config as config_lib, models
 from xlbench.fewshot import attention, results
-from xlbench.huggingface import bert as bert_names
+from xlbench.huggingface import checkpoint
 from xlbench.models import bert
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints
@@ -71,7 +71,7 @@ def encoder():
         for name, value in GOLDEN.items()
         if name.startswith('weights/')
     }
-    return model, named_weights.to_params(bert_names.names('bert', model.config), weights)
+    return model, named_weights.to_params(checkpoint.names('bert', model.config), weights)
 
 
 @pytest.mark.parametrize('remat', ['none', 'dots'])

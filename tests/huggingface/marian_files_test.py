@@ -193,6 +193,6 @@ def test_the_names_are_those_of_the_file(public):
     assert tokenizers.load(str(public), '').vocab_size == source.model['vocab_size'] == 32000
     assert source.shapes['final_logits_bias'] == (32000,)
     _, found = marian_files.read(marian_files.find(public))
-    entries = marian_files.names('marian_ssru', models.config(**source.model)).values()
+    entries = hf_checkpoint.names('marian_ssru', models.config(**source.model)).values()
     placed = {name for entry in entries for name in entry.tensors}
     assert all(name.endswith('_QuantMultA') for name in found.keys() - placed)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from xlbench import models
-from xlbench.huggingface import peft, t5
+from xlbench.huggingface import checkpoint, peft
 from xlbench.system import errors
 
 CONFIG = models.config('t5', 'sample', vocab_size=32)
@@ -21,7 +21,7 @@ LEAVES = {
 
 
 def test_every_part_of_a_fused_kernel_is_an_adapter_of_its_own():
-    tensors, config = peft.adapter(t5.names('t5', CONFIG), LEAVES, 'google-t5/t5-small')
+    tensors, config = peft.adapter(checkpoint.names('t5', CONFIG), LEAVES, 'google-t5/t5-small')
     attention = 'base_model.model.encoder.block.0.layer.0.SelfAttention'
     mlp = 'base_model.model.decoder.block.1.layer.2.DenseReluDense.wo'
     assert sorted(tensors) == sorted(
@@ -40,4 +40,4 @@ def test_every_part_of_a_fused_kernel_is_an_adapter_of_its_own():
 
 def test_a_kernel_without_counterpart_is_refused():
     with pytest.raises(errors.UserError, match='has none for head/kernel; leave the flag out'):
-        peft.adapter(t5.names('t5', CONFIG), {'head/kernel': {}}, 'x')
+        peft.adapter(checkpoint.names('t5', CONFIG), {'head/kernel': {}}, 'x')

@@ -68,7 +68,7 @@ class Golden:
         pooled = head == 'sequence' and not self.pad
         model = tiny(self.name, HEADS[head], num_labels=3, has_pooler=pooled)
         weights = {prefix + key: value for key, value in self.weights.items()}
-        names = bert_names.names(HEADS[head], model.config)
+        names = checkpoint.names(HEADS[head], model.config)
         return model, names, named_weights.to_params(names, weights | self.part(f'{head}/'))
 
     def head_loss(self, model, head, params):
@@ -91,7 +91,7 @@ def golden(name):
 @pytest.mark.parametrize('name', ENCODERS)
 def test_states_and_pooled_output_equal_transformers(name):
     g, model = golden(name), tiny(name)
-    params = named_weights.to_params(bert_names.names('bert', model.config), g.weights)
+    params = named_weights.to_params(checkpoint.names('bert', model.config), g.weights)
     states = jax.jit(model.apply)({'params': params}, g.inputs, g.segments, None, g.stored['types'])
     real = g.segments[:, ::3, None]
     np.testing.assert_allclose(states[:, ::3] * real, g.stored['states'] * real, atol=1e-4, rtol=0)
@@ -239,7 +239,7 @@ def test_padding_changes_no_vector(pooling):
 def test_a_dual_encoder_is_written_as_encoders():
     model, params = dual(shared=False, pooling='pooler', normalize=True)
     assert bert_names.folders(model.config) == {'left': 'left', 'right': 'right'}
-    names = bert_names.names('bert', model.config)
+    names = checkpoint.names('bert', model.config)
     for part in bert_names.folders(model.config):
         back = named_weights.to_params(names, named_weights.from_params(names, params[part]))
         jax.tree.map(np.testing.assert_array_equal, back, params[part])
@@ -256,7 +256,7 @@ def test_a_dual_encoder_is_written_as_encoders():
 @pytest.mark.parametrize('name', ENCODERS)
 def test_huggingface_names_survive_the_round_trip(name):
     g = golden(name)
-    names = bert_names.names('bert', tiny(name).config)
+    names = checkpoint.names('bert', tiny(name).config)
     back = named_weights.from_params(names, named_weights.to_params(names, g.weights))
     assert back.keys() == g.weights.keys()
     for head in HEADS:
@@ -279,7 +279,7 @@ def test_halves_and_head_are_initialised_from_a_masked_language_model(name):
     known = references.of(name)
     config, params = known.model.config, known.params
     tensors = {bert_names.rename(k.removeprefix('decoder.')): v for k, v in known.weights.items()}
-    names = bert_names.names('bert', dataclasses.replace(config, has_pooler=False))
+    names = checkpoint.names('bert', dataclasses.replace(config, has_pooler=False))
     encoder = named_weights.to_params(names, tensors)
     head = named_weights.to_params(bert_names.lm_head_names(config), tensors)
     jax.tree.map(np.testing.assert_array_equal, head, {'lm_head': params['lm_head']})

@@ -1,16 +1,16 @@
 """DistilBERT: a folder with the names of transformers computes what a BERT of its weights does."""
 
-import dataclasses
 import json
 
 import encoder_folders
 import jax
+import msgspec
 import numpy as np
 import pytest
 import safetensors.numpy
 
 from xlbench import config as config_lib, convert, models
-from xlbench.huggingface import bert_kinds, checkpoint, described, mapping
+from xlbench.huggingface import checkpoint, described, mapping
 from xlbench.models import bert, families
 from xlbench.system.errors import UserError
 
@@ -161,10 +161,10 @@ def test_what_is_not_supported_is_told(tmp_path):
 
 def test_a_variant_is_two_rows(tmp_path, monkeypatch):
     """As DistilBERT's are, under another name."""
-    like = bert_kinds.KINDS['distilbert']
+    like = mapping.KINDS['distilbert']
     fields = dict(like.fields) | {'variant': 'minibert'}
-    kind = dataclasses.replace(like, classes='MiniBert', base='minibert.', fields=fields)
-    monkeypatch.setitem(bert_kinds.KINDS, 'minibert', kind)
+    kind = msgspec.structs.replace(like, classes='MiniBert', base='minibert.', fields=fields)
+    monkeypatch.setitem(mapping.KINDS, 'minibert', kind)
     row = families.ModelType('bert', 'bert', head='relu', types=False)
     monkeypatch.setitem(families.MODEL_TYPES, 'minibert', row)
     fields = dict(variant='minibert', type_vocab_size=0)

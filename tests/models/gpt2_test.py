@@ -10,7 +10,7 @@ import references
 from xlbench import decoding, models
 from xlbench.data import features
 from xlbench.decoding import loop
-from xlbench.huggingface import gpt2 as gpt2_names
+from xlbench.huggingface import checkpoint, gpt2 as gpt2_names
 from xlbench.models import gpt2
 from xlbench.system import errors
 from xlbench.training.objectives.language_model import LanguageModel
@@ -37,7 +37,7 @@ VALUES, WEIGHTS, GRADIENTS = references.stored('gpt2')
 
 @pytest.fixture(scope='module')
 def params():
-    return named_weights.to_params(gpt2_names.names('gpt2', MODEL.config), WEIGHTS)
+    return named_weights.to_params(checkpoint.names('gpt2', MODEL.config), WEIGHTS)
 
 
 def examples():
@@ -90,7 +90,7 @@ def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
 
     run = jax.jit(jax.value_and_grad(total, has_aux=True))
     expected = sum(VALUES[f'losses{row}'].sum() for row in range(3))
-    entries = gpt2_names.names('gpt2', MODEL.config)
+    entries = checkpoint.names('gpt2', MODEL.config)
     for batch in (
         batch_of([[example] for example in alone]),
         # Two examples share a row.

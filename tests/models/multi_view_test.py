@@ -10,7 +10,7 @@ from flax import traverse_util
 from jax.sharding import NamedSharding
 
 from xlbench import decoding, models
-from xlbench.huggingface import bart as bart_names
+from xlbench.huggingface import checkpoint
 from xlbench.huggingface.mapping import Entry
 from xlbench.models import multi_view
 from xlbench.parallel import partitioning
@@ -27,7 +27,7 @@ def tiny(**overrides):
 def names(config):
     """Our parameters and those of the reference; BART's have BART's names."""
     gates = 'section.{}_l0'
-    return bart_names.names('bart', config) | {
+    return checkpoint.names('bart', config) | {
         'view_weights/dense/kernel': Entry(('w_proj.weight',)),
         'view_weights/dense/bias': Entry(('w_proj.bias',)),
         'view_weights/norm/scale': Entry(('w_proj_layer_norm.weight',)),

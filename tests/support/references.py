@@ -14,7 +14,7 @@ import numpy as np
 from flax import traverse_util
 
 from xlbench import models
-from xlbench.huggingface import bart, bert, t5
+from xlbench.huggingface import checkpoint
 from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
@@ -27,15 +27,15 @@ _PAIR = NO_DROPOUT | dict(
     emb_dim=24, num_heads=4, head_dim=6, mlp_dim=40, max_positions=40, has_pooler=True
 )
 _XLMR = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
-# Name of the goldens: (family, its fields, the names of its tensors, start, end and padding).
+# Name of the goldens: (family, its fields, start, end and padding).
 ROWS = {
-    **{name: (name, _T5, t5, (0, 1, 0)) for name in ('t5', 't5_1_1', 'mt5')},
-    'bart': ('bart', BART, bart, (2, 2, 1)),
-    'mbart': ('mbart', BART, bart, (2, 2, 1)),
-    'pegasus': ('pegasus', BART, bart, (0, 1, 0)),
-    'marian': ('marian', BART, bart, (60, 0, 60)),
-    'bert2bert': ('encoder_decoder', _PAIR, bert, (2, 3, 0)),
-    'xlmr2xlmr': ('encoder_decoder', _PAIR | _XLMR, bert, (0, 2, 1)),
+    **{name: (name, _T5, (0, 1, 0)) for name in ('t5', 't5_1_1', 'mt5')},
+    'bart': ('bart', BART, (2, 2, 1)),
+    'mbart': ('mbart', BART, (2, 2, 1)),
+    'pegasus': ('pegasus', BART, (0, 1, 0)),
+    'marian': ('marian', BART, (60, 0, 60)),
+    'bert2bert': ('encoder_decoder', _PAIR, (2, 3, 0)),
+    'xlmr2xlmr': ('encoder_decoder', _PAIR | _XLMR, (0, 2, 1)),
 }
 
 
@@ -67,11 +67,11 @@ class Reference:
 
     def __init__(self, name):
         self.name = name
-        self.family, fields, names, ids = ROWS[name]
+        self.family, fields, ids = ROWS[name]
         self.values, self.weights, self.gradients = stored(name)
         self.ids = dict(zip(('start_id', 'eos_id', 'pad_id'), ids, strict=True))
         self.model = models.build(self.family, 'sample', vocab_size=61, **fields)
-        self.names = names.names(self.family, self.model.config)
+        self.names = checkpoint.names(self.family, self.model.config)
         self.params = named_weights.to_params(self.names, self.weights)
         self.inputs, self.targets = self.values['inputs'], self.values['targets']
         self.segments = (self.inputs != self.ids['pad_id']).astype(np.int32)

@@ -1,7 +1,7 @@
 """BERT and its relatives as transformers stores them: encoders, heads over them, and pairs.
 
-bert_kinds.KINDS has a row for each. RoBERTa and XLM-R are one model under two names, which tell
-their vocabularies apart: byte-level BPE and SentencePiece. XLM (arXiv:1901.07291) and DistilBERT
+kinds.toml has a table for each. RoBERTa and XLM-R are one model under two names, which tell their
+vocabularies apart: byte-level BPE and SentencePiece. XLM (arXiv:1901.07291) and DistilBERT
 (arXiv:1910.01108) have no types of tokens; models of XLM with a table of languages add a row of it
 where a call names languages, see models.bert.Stack. DeBERTa is v2 and v3, of which mDeBERTa v3 is.
 """
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.bert_kinds import BERT, KINDS, LAST, ROBERTA, Kind
-from xlbench.huggingface.mapping import Entry, Special, dense, norm, table
+from xlbench.huggingface.mapping import KINDS, Entry, Kind, Special
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.dual_encoder import DualEncoderConfig
     from xlbench.models.families import Fields
 
+# The parameters of a masked-language model's head.
+_LM_HEAD = ('dense/kernel', 'dense/bias', 'norm/scale', 'norm/bias', 'bias')
 _HALVES = ('bert', 'roberta', 'xlm-roberta')  # What either half of an encoder-decoder may be.
 # Buffers, a table of DeBERTa v2 that nothing reads, and heads that a checkpoint's family lacks.
 IGNORED = (
@@ -45,7 +46,7 @@ def rename(name: str) -> str:
 
     bert.embeddings.LayerNorm.gamma -> embeddings.LayerNorm.weight
     """
-    bases = '|'.join(re.escape(kind.base) for kind in KINDS.values())
+    bases = '|'.join(re.escape(kind.base) for kind in KINDS.values() if kind.base)
     name = re.sub(rf'^(?!transformer\.layer\.)({bases})', '', name)  # Layers of DistilBERT.
     name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name)
     return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
@@ -54,19 +55,25 @@ def rename(name: str) -> str:
 # ---------------------------------------------------------------------------------------- the names
 
 
-def names(family: str, config: BertConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors, as transformers writes them."""
+def names(family: str, config: BertConfig, params: Collection[str]) -> dict[str, Entry]:
+    """Our parameter -> its tensors; see Kind.names."""
     kind = _kind(family, config)
     if family == 'bert':
-        return _stack(kind, config)
-    if family == 'encoder_decoder':
-        return {
-            **_stack(kind, config, 'encoder/', 'encoder.'),
-            **_stack(kind, config, 'decoder/', f'decoder.{kind.base}', is_decoder=True),
-            **lm_head_names(config, 'decoder.'),
-        }
-    of_text = family == 'sequence_classifier' and not config.has_pooler
-    return _stack(kind, config, 'encoder/', kind.base) | table(kind.head if of_text else LAST)
+        return kind.names(params, config)
+    if family != 'encoder_decoder':
+        of_text = family == 'sequence_classifier' and not config.has_pooler
+        head = kind.head if of_text else {'classifier': 'classifier'}
+        sides = {'encoder/': kind.base}
+        return kind.names(params, config, sides) | kind.entries(head, params)
+    found = kind.names(params, config, {'encoder/': 'encoder.', 'decoder/': f'decoder.{kind.base}'})
+    head = 'lm_head' if config.variant == 'roberta' else 'cls.predictions'
+    table = 'decoder/token_embedder/embedding'
+    tied = (f'decoder.{head}.decoder.weight',)
+    return {
+        **found,
+        table: dataclasses.replace(found[table], tied=tied),
+        **lm_head_names(config, 'decoder.'),
+    }
 
 
 def _kind(family: str, config: BertConfig) -> Kind:
@@ -85,42 +92,17 @@ def _kind(family: str, config: BertConfig) -> Kind:
     return kind
 
 
-def _stack(
-    kind: Kind, config: BertConfig, ours: str = '', theirs: str = '', is_decoder: bool = False
-) -> dict[str, Entry]:
-    """Embeddings, layers and the pooler below the prefixes `ours` and `theirs`."""
-    top = dict(kind.top)
-    if not config.num_languages:
-        top.pop('language_embedder', None)
-    found = table(top, ours, theirs)
-    if is_decoder:
-        head = 'lm_head' if config.variant == 'roberta' else 'cls.predictions'
-        name = f'{ours}token_embedder/embedding'
-        tied = (f'decoder.{head}.decoder.weight',)
-        found[name] = dataclasses.replace(found[name], tied=tied)
-    layer = {x: y for x, y in kind.layer.items() if is_decoder or not x.startswith('cross')}
-    for i in range(config.num_layers):
-        numbered = {part: tensors.format(i=i) for part, tensors in layer.items()}
-        found |= table(numbered, f'{ours}layers_{i}/', theirs + kind.layers.format(i=i))
-    if config.has_pooler and kind.fields.get('has_pooler', True) and not is_decoder:
-        found |= dense(f'{ours}pooler', f'{theirs}pooler.dense')
-    return found
-
-
 def lm_head_names(config: BertConfig, theirs: str = '') -> dict[str, Entry]:
     """The parameters `lm_head/...` of an encoder_decoder -> the tensors of a masked-language model.
 
     Those of BertForMaskedLM, BertForPreTraining and XLMRobertaForMaskedLM, from which a decoder's
     head may be initialised; `theirs` stands before their names.
     """
-    if config.variant == 'roberta':
-        head, linear, scale = f'{theirs}lm_head', 'dense', 'layer_norm'
-    else:
-        head, linear, scale = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
+    kind = KINDS[config.variant]
+    entries = kind.entries(kind.lm_head, [f'lm_head/{leaf}' for leaf in _LM_HEAD])
     return {
-        **dense('lm_head/dense', f'{head}.{linear}'),
-        **norm('lm_head/norm', f'{head}.{scale}'),
-        'lm_head/bias': Entry((f'{head}.bias',), tied=(f'{head}.decoder.bias',)),
+        param: Entry(tuple(theirs + x for x in e.tensors), tied=tuple(theirs + x for x in e.tied))
+        for param, e in entries.items()
     }
 
 
@@ -169,8 +151,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     fields['family'] = next(ends, 'bert')
     if fields['family'] != 'bert':
         fields['num_labels'] = len(config.get('id2label') or range(config.get('num_labels') or 2))
-        key, usual = kind.dropout
-        rates = (config.get(key), usual, fields['dropout_rate'])
+        rates = (config.get(kind.dropout_key), kind.dropout, fields['dropout_rate'])
         fields['classifier_dropout_rate'] = next(rate for rate in rates if rate is not None)
     return fields
 
@@ -203,8 +184,9 @@ def _halves(config: Mapping[str, Json]) -> Fields:
     decoder = _encoder(config['decoder'], _DECODER, 'decoder.')
     for field, value in encoder.items():
         if decoder[field] != value:
+            key = KINDS['bert'].keys.get(field, field)
             raise UserError(
-                f'config.json: {BERT.keys.get(field, field)} is {value} in the encoder and '
+                f'config.json: {key} is {value} in the encoder and '
                 f'{decoder[field]} in the decoder; supported: the same in both'
             )
     return encoder | {'has_pooler': True}
@@ -219,7 +201,7 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
         )
     model_type = config['model_type']
     kind = KINDS[model_type]
-    config = kind.defaults | {key: value for key, value in config.items() if value is not None}
+    config = kind.filled(config)
     if model_type == 'xlm':
         config.setdefault('vocab_size', config.get('n_words'))  # As old files call it.
     if model_type == 'deberta-v2':
@@ -261,12 +243,12 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; see mapping.py."""
     kind = _kind(family, config)
     model_type, prefix = config.variant, kind.classes
-    if kind is ROBERTA:
+    if kind.base == 'roberta.':
         is_roberta = ids.get('model_type') == 'roberta'
         model_type, prefix = ('roberta', 'Roberta') if is_roberta else ('xlm-roberta', prefix)
     offset = config.position_offset
     known = {
-        'pad_token_id': offset - 1 if kind is ROBERTA else ids['pad_id'],
+        'pad_token_id': offset - 1 if kind.base == 'roberta.' else ids['pad_id'],
         'bos_token_id': ids.get('bos_id'),
         'eos_token_id': ids.get('eos_id'),
     }
@@ -300,6 +282,6 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
         encoder |= {
             'id2label': {str(i): name for i, name in enumerate(texts)},
             'label2id': {name: i for i, name in enumerate(texts)},
-            kind.dropout[0]: config.classifier_dropout_rate,
+            kind.dropout_key: config.classifier_dropout_rate,
         }
     return {'architectures': [prefix + _CLASSES[family]], **encoder}

@@ -40,6 +40,8 @@ from xlbench.system.files import Json
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
+# Fields of a config with the number of layers of a stack.
+_DEPTHS = ('num_layers', 'num_encoder_layers', 'num_decoder_layers')
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
@@ -108,7 +110,7 @@ class Checkpoint:
             )
             for path, entry in names(self.family, model.config).items()
         }
-        # A model of 256 layers takes half a minute to describe; its files are to speak of it, too.
+        # A config.json may describe any size; its files are to speak of it, too.
         lacking = sum(len(names) for names in self.missing().values())
         if lacking > len(self._stored) + _MOST_LACKING:
             raise UserError(
@@ -312,7 +314,8 @@ def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
             f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
             'has none; heads that are linear can'
         )
-    return _file_of(family, config).names(family, config)
+    file, params = _file_of(family, config), boxed_params(models.of_config(family, config))
+    return file.names(family, config, params) if file is bert else file.KIND.names(params, config)
 
 
 def _file_of(family: str, config: TransformerConfig) -> ModuleType:
@@ -335,9 +338,17 @@ def check_family(family: str) -> None:
 @functools.lru_cache(maxsize=32)  # A conversion asks several times, and tracing takes a while.
 def boxed_params(model: nn.Module) -> dict[str, nn.LogicallyPartitioned]:
     """{name of a parameter: a box with its shape in `.value` and its logical axes in `.names`}."""
+    depths = {name: getattr(model.config, name) for name in _DEPTHS if hasattr(model.config, name)}
+    config = dataclasses.replace(model.config, **dict.fromkeys(depths, 1))
     tokens = [jnp.zeros((1, 4), jnp.int32)] * (1 + isinstance(model, (Generator, DualEncoder)))
-    boxed = jax.eval_shape(model.init, jax.random.key(0), *tokens)['params']
-    return traverse_util.flatten_dict(dict(boxed), sep='/')
+    boxed = jax.eval_shape(model.clone(config=config).init, jax.random.key(0), *tokens)['params']
+    found = {}
+    for path, box in traverse_util.flatten_dict(dict(boxed), sep='/').items():
+        stack, layer, part = path.partition('layers_0/')  # All layers of a stack are alike.
+        depth = depths.get(f'num_{stack.strip("/")}_layers', depths.get('num_layers'))
+        for i in range(depth if layer else 1):
+            found[f'{stack}layers_{i}/{part}' if layer else path] = box
+    return dict(sorted(found.items()))
 
 
 def save(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import Entry, Special
+from xlbench.huggingface.mapping import KINDS, Special
 from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
@@ -19,72 +19,11 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.families import Fields
     from xlbench.models.llama import LlamaConfig
 
+KIND = KINDS['llama']
 # Buffers that old versions stored.
 IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
 
 
-def names(family: str, config: LlamaConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors; see mapping.py."""
-    del family
-    tied = ('lm_head.weight',) if config.tied_embeddings else ()
-    table = {
-        'decoder/token_embedder/embedding': Entry(('model.embed_tokens.weight',), tied=tied),
-        'decoder/final_norm/scale': Entry(('model.norm.weight',)),
-    }
-    if not tied:
-        table['logits_dense/kernel'] = Entry(('lm_head.weight',))
-    parts = {
-        'attention/query': (('self_attn.q_proj',), config.qkv_bias),
-        'attention/kv': (('self_attn.k_proj', 'self_attn.v_proj'), config.qkv_bias),
-        'attention/out': (('self_attn.o_proj',), config.out_bias),
-        'mlp/wi': (('mlp.gate_proj', 'mlp.up_proj'), config.mlp_bias),
-        'mlp/wo': (('mlp.down_proj',), config.mlp_bias),
-    }
-    norms = {'attention_norm': 'input_layernorm', 'mlp_norm': 'post_attention_layernorm'}
-    if config.post_norms:
-        norms |= {
-            'attention_post_norm': 'post_attention_layernorm',
-            'mlp_norm': 'pre_feedforward_layernorm',
-            'mlp_post_norm': 'post_feedforward_layernorm',
-        }
-    if config.qk_norm:
-        norms |= {f'attention/{x}_norm': f'self_attn.{x[0]}_norm' for x in ('query', 'key')}
-    for i in range(config.num_layers):
-        ours, theirs = f'decoder/layers_{i}', f'model.layers.{i}'
-        for part, (tensors, has_bias) in parts.items():
-            for leaf, their_leaf in (
-                ('kernel', 'weight'),
-                *([('bias', 'bias')] if has_bias else []),
-            ):
-                entry = Entry(tuple(f'{theirs}.{tensor}.{their_leaf}' for tensor in tensors))
-                table[f'{ours}/{part}/{leaf}'] = entry
-        for norm, tensor in norms.items():
-            table[f'{ours}/{norm}/scale'] = Entry((f'{theirs}.{tensor}.weight',))
-    return table
-
-
-# Our field -> the key of config.json with the same meaning.
-_KEYS = {
-    'vocab_size': 'vocab_size',
-    'emb_dim': 'hidden_size',
-    'num_heads': 'num_attention_heads',
-    'num_kv_heads': 'num_key_value_heads',
-    'head_dim': 'head_dim',
-    'mlp_dim': 'intermediate_size',
-    'num_layers': 'num_hidden_layers',
-    'max_positions': 'max_position_embeddings',
-    'norm_epsilon': 'rms_norm_eps',
-    'init_std': 'initializer_range',
-    'attention_dropout_rate': 'attention_dropout',
-    'tied_embeddings': 'tie_word_embeddings',
-}
-# What files may leave out (transformers' defaults).
-_DEFAULTS = {
-    'rms_norm_eps': 1e-6,
-    'initializer_range': 0.02,
-    'attention_dropout': 0.0,
-    'max_position_embeddings': 2048,
-}
 _TYPES = {'gemma3': 'gemma3_text'}  # Family -> model_type, where it is another.
 _GEMMAS = ('gemma', 'gemma2', 'gemma3')
 # Our field -> the key, of the families that have it.
@@ -106,7 +45,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     family = next(f for f in FAMILIES if _TYPES.get(f, f) == config['model_type'])
     gemma = family in _GEMMAS
     config = {
-        **_DEFAULTS,
+        **KIND.defaults,
         'tie_word_embeddings': gemma or FAMILIES[family].fields.get('tied_embeddings', False),
         'hidden_act': 'gelu_pytorch_tanh' if gemma else 'silu',
         **{key: value for key, value in config.items() if value is not None},
@@ -115,7 +54,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         heads = config['num_attention_heads']
         config.setdefault('num_key_value_heads', heads)
         config.setdefault('head_dim', 128 if family == 'qwen3' else config['hidden_size'] // heads)
-    sizes = config_keys.read(config, _KEYS, f'a {family} model')
+    sizes = config_keys.read(config, KIND.keys, f'a {family} model')
     # Gemma 1 says 'gelu' and means the tanh approximation, as its second key may say.
     activation = config.get('hidden_activation') or config['hidden_act']
     activation = 'gelu_pytorch_tanh' if gemma and activation == 'gelu' else activation
@@ -216,7 +155,7 @@ def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]
     content = {
         'architectures': [f'{start}ForCausalLM'],
         'model_type': _TYPES.get(family, family),
-        **config_keys.written(config, _KEYS),
+        **config_keys.written(config, KIND.keys),
         'rope_parameters': rope,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': ids.get('bos_id'),

@@ -1,35 +1,46 @@
 """Our parameters and the tensors of a Hugging Face checkpoint: one table, read in both directions.
 
-Each family's file beside this one has
+kinds.toml is the table: for each kind of checkpoint the tensors of our parameters, and the keys of
+config.json. Each family's file beside this one has what is no table:
 
-  names(family, config)           for a model config, in which tensors every parameter lies
+  KIND                            its row; bert.py has several
   from_config(config)             the content of a config.json -> arguments of models.build
   to_config(family, config, ids)  its inverse, with the ids and labels that are known
-  rename(name)                    where versions differ: a stored tensor's name as `names` spells it
+  rename(name)                    where versions differ: a stored tensor's name as KIND spells it
   IGNORED                         patterns of tensors that the model has no place for
 
 and raises UserError where a key is missing, where a value is one that the model does not have, and
-where transformers has no such model. Example:
-
-  names(family, config)['encoder/layers_0/attention/qkv/kernel']
-    -> Entry(('encoder.block.0.layer.0.SelfAttention.q.weight', '...k.weight', '...v.weight'))
-
-Arrays pass through unchanged but for stacking and transposing, so a round trip is bit-exact.
+where transformers has no such model. Arrays pass through unchanged but for stacking and
+transposing, so a round trip is bit-exact.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping, Sequence
+import itertools
+import pathlib
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import TypedDict
 
+import msgspec
 import numpy as np
 
 from xlbench.models.families import MODEL_TYPES, Fields
 from xlbench.system import errors
 from xlbench.system.files import Json
+
+# Of our parameters -> of transformers' layers, norms and tables.
+_LEAVES = {
+    'kernel': 'weight',
+    'scale': 'weight',
+    'bias': 'bias',
+    'embedding': 'weight',
+    'rel_embedding': 'weight',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,33 +79,126 @@ class Entry:
         return list(value) if len(self.tensors) > 1 else [value]
 
 
-def dense(ours: str, *theirs: str) -> dict[str, Entry]:
-    """Kernel and bias of one of our layers; of several of theirs, they are stacked."""
-    leaves = {'kernel': 'weight', 'bias': 'bias'}
-    return {f'{ours}/{a}': Entry(tuple(f'{x}.{b}' for x in theirs)) for a, b in leaves.items()}
+Rows = dict[str, str | Entry]
 
 
-def norm(ours: str, theirs: str) -> dict[str, Entry]:
-    """Scale and bias of a layer norm."""
-    leaves = {'scale': 'weight', 'bias': 'bias'}
-    return {f'{ours}/{a}': Entry((f'{theirs}.{b}',)) for a, b in leaves.items()}
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of checkpoint: a row of kinds.toml.
 
+    `top`, `layer` and `above` have the tensors of our parts, such as 'attention/qkv', or of single
+    parameters. Of a layer {i} is the number, {n} one more, and {last} the number of parts before
+    the MLP. {leaf} is how they call a kernel or a bias, and stands at the end, behind a dot, where
+    it is not written; {ours} is how we call it. [a|b] are two tensors that we have in one.
 
-def table(parts: Mapping[str, str], ours: str = '', theirs: str = '') -> dict[str, Entry]:
-    """Layers, norms and tables: what a part of ours is, the end of its name says.
-
-    Args:
-      parts: names of ours -> theirs; several layers of theirs, with spaces between, are stacked.
-      ours, theirs: stand before the names.
+    Attributes:
+      name: for messages.
+      top: outside the layers.
+      layer: of a layer of any stack.
+      above: what is written behind the layers.
+      when: rows that count where a field of the model's config is true.
+      sides: what stands before the names of ours, and of theirs.
+      leaves: theirs, where not transformers'.
+      keys: our field -> the key of config.json with the same meaning; of several, all must agree.
+      defaults: of keys that files may leave out, as transformers has them.
+      fixed: keys with the only value that our model has.
+      classes: of an encoder, what the names of its classes in transformers begin with.
+      base: an encoder's name below a head.
+      head: tensors over a text, where there is no pooler; {} where heads cannot be written.
+      lm_head: those of a masked-language model.
+      fields: of ours that no key says.
+      form: fields that transformers' class has at these values alone.
+      dropout_key, dropout: the key of a head's dropout rate, and the rate without it; None: the
+        encoder's.
+      special: ids that config.json names.
     """
-    found: dict[str, Entry] = {}
-    for part, names in parts.items():
-        tensors = [theirs + name for name in names.split()]
-        if part.endswith('embedder'):
-            found[f'{ours}{part}/embedding'] = Entry((f'{tensors[0]}.weight',))
-        else:
-            found |= (norm if part.endswith('norm') else dense)(ours + part, *tensors)
-    return found
+
+    name: str
+    top: Rows
+    layer: Rows
+    keys: dict[str, str]
+    defaults: dict[str, Json]
+    fixed: dict[str, Json] = {}
+    above: Rows = {}
+    when: dict[str, Rows] = {}
+    sides: dict[str, str] = {}
+    leaves: dict[str, str] = {}
+    classes: str = ''
+    base: str = ''
+    head: Rows = {}
+    lm_head: Rows = {}
+    fields: Fields = {}
+    form: dict[str, bool | float] = {}
+    dropout_key: str = 'classifier_dropout'
+    dropout: float | None = None
+    special: tuple[str, ...] = ('pad_token_id',)
+
+    def names(
+        self, params: Collection[str], config: object, sides: Mapping[str, str] | None = None
+    ) -> dict[str, Entry]:
+        """Our parameter -> its tensors.
+
+        Args:
+          params: those of a model.
+          config: of the model, whose fields `when` asks for.
+          sides: other ones than the kind's.
+        """
+        chosen = [rows for field, rows in self.when.items() if getattr(config, field)]
+        changed = {part: row for rows in chosen for part, row in rows.items()}
+        found: dict[str, Entry] = {}
+        for ours, theirs in (sides or self.sides or {'': ''}).items():
+            found |= self.entries(_changed(self.top, changed), params, ours, theirs)
+            for i in itertools.count():
+                rows = _changed(self.layer, changed)
+                own = self.entries(rows, params, f'{ours}layers_{i}/', theirs, i)
+                if not own:
+                    break
+                found |= own
+            found |= self.entries(self.above, params, ours, theirs)
+        return found
+
+    def entries(
+        self, rows: Rows, params: Collection[str], ours: str = '', theirs: str = '', i: int = 0
+    ) -> dict[str, Entry]:
+        """The tensors of those parameters that some rows name, see `names`."""
+        words = dict(i=i, n=i + 1, last=2 if ours.startswith('decoder/') else 1)
+        found = {}
+        for part, row in rows.items():
+            entry = Entry((row,)) if isinstance(row, str) else row
+            for leaf, their_leaf in (_LEAVES | self.leaves | {'': ''}).items():
+                param = f'{ours}{part}/{leaf}' if leaf else ours + part
+                if param in params:
+                    words |= dict(leaf=their_leaf, ours=leaf)
+                    tensors = [
+                        theirs + each.format(**words)
+                        for pattern in entry.tensors
+                        for each in _each(pattern, bool(leaf))
+                    ]
+                    found[param] = dataclasses.replace(entry, tensors=tuple(tensors))
+        return found
+
+    def filled(self, config: Mapping[str, Json]) -> dict[str, Json]:
+        """The content of a config.json, with what it leaves out."""
+        return self.defaults | {key: value for key, value in config.items() if value is not None}
+
+
+def _changed(rows: Rows, changed: Rows) -> Rows:
+    return {part: changed.get(part, row) for part, row in rows.items()}
+
+
+def _each(pattern: str, with_leaf: bool) -> list[str]:
+    """'self.[query|key]' -> ['self.query.{leaf}', 'self.key.{leaf}']"""
+    before, _, rest = pattern.partition('[')
+    options, _, after = rest.partition(']')
+    if with_leaf and not re.search('{leaf}|{ours}', pattern):
+        after += '.{leaf}'
+    return [f'{before}{option}{after}' for option in options.split('|')]
+
+
+_TABLE = tomllib.loads(pathlib.Path(__file__).with_name('kinds.toml').read_text('utf-8'))
+for _row in _TABLE.values():
+    if 'like' in _row:
+        _row |= _TABLE[_row.pop('like')] | _row
+KINDS = msgspec.convert(_TABLE, dict[str, Kind])
 
 
 class Special(TypedDict, total=False):

@@ -24,7 +24,7 @@ import numpy as np
 import yaml
 
 from xlbench.huggingface import config_keys, stored, tensors as tensors_lib
-from xlbench.huggingface.mapping import Entry
+from xlbench.huggingface.mapping import KINDS
 from xlbench.huggingface.stored import Stored
 from xlbench.models.families import FAMILIES
 from xlbench.system import files as files_lib, untrusted
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bart import BartConfig
     from xlbench.models.families import Fields
 
+KIND = KINDS['marian_files']
 IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
 MODEL, VOCABULARY = 'model.bin', 'vocab.spm'  # As they are written here.
@@ -43,71 +44,9 @@ _VERSION, _INT8, _FLOAT32, _INTGEMM8 = 1, 0x101, 0x404, 0x4101
 _MOST_TENSORS, _MOST_BYTES = 1 << 16, 1 << 20  # Of all names and shapes.
 _ALIGNED = 256  # Bytes; where the data begins, as intgemm reads it.
 TABLE = 'Wemb'
-# What the description may say beside its sizes; Marian opens no model that leaves a key out.
-_FIXED = {
-    'type': 'transformer',
-    'dec-cell': 'ssru',
-    'transformer-decoder-autoreg': 'rnn',
-    'tied-embeddings-all': True,
-    'transformer-preprocess': '',
-    'transformer-postprocess': 'dan',
-    'transformer-postprocess-top': '',
-    'transformer-ffn-activation': 'relu',
-    'transformer-ffn-depth': 2,
-    'transformer-no-projection': False,
-    'transformer-pool': False,
-    'transformer-train-position-embeddings': False,
-    'transformer-tied-layers': [],
-    'lemma-dim-emb': 0,
-    'output-omit-bias': False,
-    'ulr': False,
-}
-# Keys without a meaning for such a model.
-_UNUSED = {
-    'bert-train-type-embeddings': True,
-    'bert-type-vocab-size': 2,
-    'dec-cell-base-depth': 2,
-    'dec-cell-high-depth': 1,
-    'dim-rnn': 1024,
-    'enc-cell': 'gru',
-    'enc-cell-depth': 1,
-    'enc-type': 'bidirectional',
-    'input-types': [],
-    'layer-normalization': False,
-    'right-left': False,
-    'skip': False,
-    'tied-embeddings': False,
-    'tied-embeddings-src': False,
-    'transformer-aan-activation': 'swish',
-    'transformer-aan-depth': 2,
-    'transformer-aan-nogate': False,
-    'transformer-dim-aan': 2048,
-    'transformer-guided-alignment-layer': 'last',
-    'transformer-postprocess-emb': 'd',
-    'ulr-dim-emb': 0,
-    'ulr-trainable-transformation': False,
-    'version': 'v1.9.56',
-}
 _Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
 _Depth = Annotated[int, msgspec.Meta(ge=1, le=1 << 8)]
 _Rows = Annotated[int, msgspec.Meta(ge=2, le=1 << 24)]
-# Our field -> in a config.json.
-_KEYS = {
-    'vocab_size': 'vocab_size',
-    'emb_dim': 'd_model',
-    'num_encoder_layers': 'encoder_layers',
-    'num_decoder_layers': 'decoder_layers',
-    'num_heads': 'num_heads',
-    'mlp_dim': 'd_ff',
-}
-# In a config.json -> in the description.
-_SIZES = {
-    'd_model': 'dim-emb',
-    'encoder_layers': 'enc-depth',
-    'decoder_layers': 'dec-depth',
-    'num_heads': 'transformer-heads',
-    'd_ff': 'transformer-dim-ffn',
-}
 
 
 class _Sizes(msgspec.Struct, rename=lambda name: name.replace('_', '-')):
@@ -243,7 +182,7 @@ def _config(file: pathlib.Path, description: bytes) -> dict[str, Json]:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         reason = str(error).partition('\n')[0]
         raise UserError(f'{file}: {_DESCRIPTION} does not describe a model: {reason}') from error
-    for key, value in _FIXED.items():
+    for key, value in KIND.fixed.items():
         if content.get(key, value) != value:
             raise UserError(
                 f'{file}: {key} is {shortened(content[key])}; supported: {value!r}, as in the '
@@ -256,8 +195,9 @@ def _config(file: pathlib.Path, description: bytes) -> dict[str, Json]:
             f'{file}: dim-vocabs is {[rows, others]} and dim-emb {sizes.dim_emb}; supported: one '
             f'vocabulary, and a multiple of transformer-heads, {sizes.transformer_heads}'
         )
-    named = {ours: content[theirs] for ours, theirs in _SIZES.items()}
-    return {'model_type': MODEL_TYPE, 'is_encoder_decoder': True, 'vocab_size': rows, **named}
+    named = {key: content[key] for key in KIND.keys.values() if key in content}
+    named |= {'is_encoder_decoder': True, 'vocab_size': rows}
+    return {'model_type': MODEL_TYPE, **named}
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:
@@ -266,54 +206,13 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     return {
         'family': family,
         **FAMILIES[family].fields,
-        **config_keys.sizes_of(config, _KEYS, {}, 'a translator of Marian'),
+        **config_keys.sizes_of(config, KIND.keys, {}, KIND.name),
         'max_positions': 512,  # Of inputs; positions have no end.
         'scaled_embeddings': True,
         'activation': 'relu',
         # As such students are trained; with 0.1, fine-tuning began at a loss of 10.6, not of 1.2.
         'dropout_rate': 0.0,
     }
-
-
-def names(family: str, config: BartConfig) -> dict[str, Entry]:
-    """Our parameter -> its tensors; see mapping.py."""
-    del family
-    table = {
-        'token_embedder/embedding': Entry((TABLE,)),
-        'final_logits_bias': Entry(('decoder_ff_logit_out_b',)),
-    }
-    depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
-    for stack, depth in depths.items():
-        for i in range(depth):
-            ours, theirs = f'{stack}/layers_{i}', f'{stack}_l{i + 1}'
-            if stack == 'encoder':
-                table |= _dense(f'{ours}/attention/qkv', f'{theirs}_self', 'qkv')
-                table |= _dense(f'{ours}/attention/out', f'{theirs}_self', 'o')
-                table |= _norm(f'{ours}/attention_norm', f'{theirs}_self_Wo')
-            else:
-                recurrence, cross = f'{ours}/self_attention', f'{ours}/encoder_decoder_attention'
-                table[f'{recurrence}/inwards/kernel'] = Entry((f'{theirs}_rnn_W',))
-                table |= _dense(f'{recurrence}/forget', f'{theirs}_rnn', 'f')
-                table |= _norm(f'{recurrence}_norm', f'{theirs}_rnn_ffn')
-                table |= _dense(f'{cross}/query', f'{theirs}_context', 'q')
-                table |= _dense(f'{cross}/kv', f'{theirs}_context', 'kv')
-                table |= _dense(f'{cross}/out', f'{theirs}_context', 'o')
-                table |= _norm(f'{cross}_norm', f'{theirs}_context_Wo')
-            table |= _dense(f'{ours}/mlp/wi', f'{theirs}_ffn', '1')
-            table |= _dense(f'{ours}/mlp/wo', f'{theirs}_ffn', '2')
-            table |= _norm(f'{ours}/mlp_norm', f'{theirs}_ffn_ffn')
-    return table
-
-
-def _dense(ours: str, theirs: str, letters: str) -> dict[str, Entry]:
-    leaves = {'kernel': 'W', 'bias': 'b'}
-    return {
-        f'{ours}/{a}': Entry(tuple(f'{theirs}_{b}{x}' for x in letters)) for a, b in leaves.items()
-    }
-
-
-def _norm(ours: str, theirs: str) -> dict[str, Entry]:
-    return {f'{ours}/{leaf}': Entry((f'{theirs}_ln_{leaf}',)) for leaf in ('scale', 'bias')}
 
 
 def _damaged(file: pathlib.Path, why: str) -> UserError:
@@ -333,10 +232,9 @@ def write(
       config: the model's.
       tensors: by Marian's names, with kernels [out, in] and vectors [n]; made one at a time.
     """
-    keys = config_keys.written(config, _KEYS)
-    sizes = {theirs: keys[key] for key, theirs in _SIZES.items()}
-    sizes['dim-vocabs'] = [config.vocab_size] * 2
-    content = dict(sorted({**_UNUSED, **_FIXED, **sizes}.items()))
+    sizes = config_keys.written(config, KIND.keys)
+    sizes['dim-vocabs'] = [sizes.pop('vocab_size')] * 2
+    content = dict(sorted({**KIND.defaults, **KIND.fixed, **sizes}.items()))
     description = yaml.safe_dump(content).encode() + b'\0'
     heads = [_Head(_DESCRIPTION, _INT8, (len(description),), len(description))]
     for name, spec in tensors.items():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # The names are known without jax.
 
 __all__ = [
     'ENCODERS', 'FAMILIES', 'MODEL_TYPES', 'SIZES', 'build', 'check_name', 'config', 'fields_of',
+    'of_config',
 ]  # fmt: skip
 
 
@@ -53,8 +54,12 @@ def config(family: str, size: str = '', **overrides: object) -> 'TransformerConf
 
 def build(family: str, size: str = '', **overrides: object) -> 'nn.Module':
     """The model of a family and size: build('mt5', 'small', dropout_rate=0.0, dtype='bfloat16')."""
-    cfg = config(family, size, **overrides)
-    return _class_of(family, 'model')(cfg)
+    return of_config(family, config(family, size, **overrides))
+
+
+def of_config(family: str, config: 'TransformerConfig') -> 'nn.Module':
+    """The model of a family and a config."""
+    return _class_of(family, 'model')(config)
 
 
 def _class_of(family: str, which: str) -> type:

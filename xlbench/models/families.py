@@ -1,8 +1,8 @@
 """The families of models with their sizes, and the kinds of public checkpoints: rows of a table.
 
 families.toml is the table. No jax is imported here, so that a misspelt name is answered at once. A
-variant of BERT is a row of MODEL_TYPES and one of xlbench/huggingface/bert_kinds.py, where its
-tensors have names of their own; its sizes are rows of BERT's.
+variant of BERT is a row of MODEL_TYPES and one of xlbench/huggingface/kinds.toml, where its tensors
+have names of their own; its sizes are rows of BERT's.
 """
 
 import dataclasses

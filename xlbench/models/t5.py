@@ -65,7 +65,6 @@ class Layer(transformer.Layer):
     pre_norm = True
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
-        """The layer for whole texts; see transformer.Layer."""
         if self.config.relpos_each_layer:
             bias = of_whole_texts(self.relpos_bias, x.shape[1], isinstance(mask, MaskSpec))
         return super().__call__(x, encoded, bias, mask, cross_mask, train)
@@ -133,10 +132,6 @@ class Stack(transformer.Stack):
     token_embedder: Embedding
 
     def bias(self, length: int, fused: bool) -> jax.Array | None:
-        """The bias of each pair of positions, [1, heads, length, length].
-
-        For fused attention by difference of positions, [heads, 2 * length].
-        """
         if self.config.relpos_each_layer:
             return None
         return of_whole_texts(self.relpos_bias, length, fused)
