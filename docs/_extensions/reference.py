@@ -161,7 +161,11 @@ def names(package: str) -> str:
     """The public names of a package, each with the first sentence of its docstring."""
     module = importlib.import_module(package)
     rows = []
-    own = (n for n, thing in vars(module).items() if inspect.getmodule(thing) is module)
+    own = (
+        name
+        for name, thing in vars(module).items()
+        if getattr(thing, '__module__', '').startswith(package)
+    )
     for name in getattr(module, '__all__', None) or sorted(own):
         if name.startswith('_'):
             continue
