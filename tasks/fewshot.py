@@ -30,7 +30,7 @@ fewshot_udpos_ta_ta; xnli and pawsx have a split 'train' in English alone. What 
 line is in xlbench/data/labelled.py and xlbench/data/conllu.py.
 
 The splits shots_1, shots_2, shots_4 and, of texts, shots_8 are the buckets of few shots, one behind
-another, in one of the two forms that xlbench/data/buckets/command.py reads:
+another, in one of the two forms that xlbench/data/buckets.py reads:
 
   texts   buckets/xnli/4-shots/german/0-th/sampled.json and so on  buckets/xnli/4-shots/german.jsonl
   words   buckets/udpos/4-shots/ta/0-th/train.tsv and so on        buckets/udpos/4-shots/ta.jsonl

@@ -27,7 +27,7 @@ PROJECT = pathlib.Path(__file__).parent.parent
         ('xlbench.chains.command', 'RUNS/mtg --task=mtg_qg_en_en --workdir=gs://bucket/chain'),
         ('xlbench.chains.command', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
         (
-            'xlbench.data.buckets.command',
+            'xlbench.data.buckets',
             'sample --task=udpos --lang=de --output=gs://bucket/b train-de.tsv',
         ),
         ('xlbench.tasks.mrs_build.command', 'RC_2018-01.zst --output=gs://bucket/data'),

@@ -22,7 +22,7 @@ WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
     'xlbench.system.errors', 'xlbench.system.files', 'xlbench.settings', 'xlbench.commands',
     'xlbench.report', 'xlbench.annotate', 'xlbench.judgement', 'xlbench.score',
-    'xlbench.prepare', 'xlbench.preparation', 'xlbench.pipeline', 'xlbench.data.buckets.command',
+    'xlbench.prepare', 'xlbench.preparation', 'xlbench.pipeline',
     'xlbench.data.baselines', 'xlbench.data.buckets', 'xlbench.data.conllu',
     'xlbench.data.corpora', 'xlbench.data.download', 'xlbench.data.labelled',
     'xlbench.data.outputs', 'xlbench.data.postprocess', 'xlbench.data.prepared',

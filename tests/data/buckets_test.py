@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from put_files import put
 
 from xlbench.data import buckets, conllu, labelled, readers
-from xlbench.data.buckets import Bucket, command
+from xlbench.data.buckets import Bucket
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
@@ -57,7 +57,7 @@ def tagged(*texts, index=0, shots=1, lang='de', task='udpos'):
 
 
 def run(*argv):
-    return errors.run_main(command.main, ['buckets', *argv])
+    return errors.run_main(buckets.main, ['buckets', *argv])
 
 
 # Reading and writing.

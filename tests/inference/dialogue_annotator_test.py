@@ -13,7 +13,7 @@ import pytest
 import tokenizer_files
 
 from xlbench import models
-from xlbench.data.segments import marks
+from xlbench.data import marks
 from xlbench.dialogues import mark
 from xlbench.huggingface import checkpoint
 from xlbench.inference.dialogue_annotator import DialogueAnnotator

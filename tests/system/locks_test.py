@@ -16,8 +16,7 @@ import pytest
 import tiny_sweep
 
 from xlbench import report
-from xlbench.data import __main__ as data_main
-from xlbench.data.buckets import command as buckets
+from xlbench.data import __main__ as data_main, buckets
 from xlbench.fewshot import report as fewshot_report
 from xlbench.reporting import results
 from xlbench.system import errors, files, locks

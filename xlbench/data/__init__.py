@@ -14,6 +14,7 @@
   actions       who does what in a sentence
   noise         what is done to dialogues that a model restores
   segments      topics and stages of dialogues
+  marks         keywords, topics and redundant utterances of dialogues
   orders        which examples stand in which window of a run
   mixing        tasks under one numbering, and the plans of windows
   packing       several examples in one row

@@ -191,7 +191,7 @@ COMMAND = CommandLine(
         'segment': 'xlbench.dialogues.segment',
         'mark': 'xlbench.dialogues.mark',
         'triples': 'xlbench.dialogues.triples',
-        'buckets': 'xlbench.data.buckets.command',
+        'buckets': 'xlbench.data.buckets',
         'dev_split': 'xlbench.tasks.dev_split',
         'xtreme': 'xlbench.tasks.xtreme',
         'mrs_build': 'xlbench.tasks.mrs_build.command',

@@ -4,7 +4,7 @@ r"""Annotates dialogues for BART(D_ALL): keywords, redundant utterances, topics.
       --input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json
 
 The marks follow from what a model that was trained on dialogues does not expect (Feng et al. 2021,
-aclanthology.org/2021.acl-long.117); xlbench/data/segments/marks.py has the rules. The model is any
+aclanthology.org/2021.acl-long.117); xlbench/data/marks.py has the rules. The model is any
 GPT-2 or DialoGPT that xlbench.predict takes. A dialogue becomes one line:
 
   Anna : Hi , Ben ! | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi
@@ -34,7 +34,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from xlbench.commands import BATCH_SIZE
-from xlbench.data.segments.marks import KINDS, Settings
+from xlbench.data.marks import KINDS, Settings
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from xlbench.data.segments import marks as marks_lib
-from xlbench.data.segments.marks import KINDS, Settings, Utterance
+from xlbench.data import marks as marks_lib
+from xlbench.data.marks import KINDS, Settings, Utterance
 from xlbench.inference.language_model import LanguageModel
 from xlbench.system.errors import UserError
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from xlbench.data.segments.texts import MARK
+from xlbench.data.segments import MARK
 from xlbench.system.errors import UserError
 
 KINDS = ('keywords', 'redundancy', 'topics')

@@ -1,0 +1,477 @@
+r"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
+
+  python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
+      train-de.tsv
+
+samples buckets in the official form:
+
+  TASK/K-shots/LANGUAGE/I-th/sampled.json   xnli pawsx mldoc marc: label -> list of K examples
+  TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
+
+Published ones may also be in one file (fsxlt/buckets):
+
+  TASK/K-shots/LANGUAGE.jsonl   a bucket on each line: {"bucket", "file", "data"}
+
+The files are what the shots are drawn from: the dev files of xnli and pawsx, else train files (see
+labelled.py and conllu.py; .conllu and .iob2 are read as such). The same files, options and seed
+give the same buckets. Classification takes K examples of each label, and no example into two
+buckets. Tagging takes sentences until each tag is on K words, and then leaves out what is not
+needed (appendix C, Minimum-Including); different buckets may share sentences. If a label is too
+rare, this is reported, and all its examples are taken.
+
+Your own tasks need no such files: pipeline.Shots draws their buckets from their training data by
+the same rules, and configs/fewshot_any.py is a sweep over them.
+"""
+
+import argparse
+import collections
+import dataclasses
+import itertools
+import json
+import os
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from xlbench.benchmarks import languages
+from xlbench.data import conllu, labelled, readers
+from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.errors import UserError
+from xlbench.system.flags import whole
+
+TAGGING = ('panx', 'udpos')
+TASKS = (*labelled.LABELS, *TAGGING)
+COUNT = 40
+_PLACE = re.compile(
+    r'(?P<task>[^/]+)/(?P<shots>[1-9][0-9]{0,4})-shots/(?P<lang>[^/]+?)'
+    r'(?:\.jsonl|/(?P<index>0|[1-9][0-9]{0,5})-th/(?:sampled\.json|train\.tsv))(?:\.gz)?$'
+)
+
+
+class _Example(msgspec.Struct):
+    uid: str
+    text_a: str
+    label: str | int
+    text_b: str | None = None
+
+
+_Examples = dict[str, list[_Example]]
+_Index = Annotated[int, msgspec.Meta(ge=0, lt=1_000_000)]
+
+
+class _Labelled(msgspec.Struct):
+    bucket: _Index
+    data: _Examples
+
+
+class _Tagged(msgspec.Struct):
+    bucket: _Index
+    data: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """The examples that one adaptation trains on.
+
+    Attributes:
+      task: one of TASKS.
+      shots: K, examples of each label; for tagging the least number of words with each tag.
+      lang: ISO code.
+      index: 0 to 39.
+      examples: records of text fields; none in an empty bucket. Classification: uid, text_a,
+        text_b ('' for single texts), label, in the order of the labels. Tagging: words and
+        tags, each separated by single spaces.
+    """
+
+    task: str
+    shots: int
+    lang: str
+    index: int
+    examples: tuple[Record, ...]
+
+    @property
+    def name(self) -> str:
+        """Its folder: 'xnli/1-shots/german/0-th'."""
+        lang = self.lang if self.task in TAGGING else languages.get(self.lang).name
+        return f'{self.task}/{self.shots}-shots/{lang}/{self.index}-th'
+
+
+def find(path: str) -> list[str]:
+    """Returns the files of buckets at a path, or anywhere below it, in the order of their places.
+
+    A packed file beside its unpacked self is not read a second time.
+    """
+    if os.path.isfile(path):
+        _place(path)  # A name that says nothing is an error.
+        return [path]
+    there = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    paths = {file for file in there if _PLACE.search(_absolute(file))}
+    if not paths:
+        what = 'there are no files of buckets below' if os.path.isdir(path) else 'there is no'
+        raise UserError(f'{what} {path}; one is TASK/K-shots/LANGUAGE/I-th/sampled.json')
+    twins = {f'{file}.gz' for file in paths}
+    return sorted(paths - twins, key=_place)
+
+
+def read(path: str) -> list[Bucket]:
+    """The buckets of one file. A file of 0 bytes is an empty bucket, as some published ones are."""
+    task, shots, lang, index = _place(path)
+    if task not in TASKS:
+        raise errors.unknown('task of buckets', task, TASKS)
+    lang = labelled.language_code(lang)
+    if index >= 0:
+        if task in TAGGING:
+            examples = readers.good(conllu.read_tagged(path))
+        else:
+            data = readers.read_whole(path) or b'{}'
+            examples = _pairs(task, files.parse_json(data, _Examples, path), path)
+        return [Bucket(task, shots, lang, index, tuple(examples))]
+    buckets: dict[int, Bucket] = {}
+    for number, line in readers.good(readers.numbered(path)):
+        place = f'{path}:{number}'
+        if task in TAGGING:
+            content: Any = files.parse_json(line, _Tagged, place)
+            if '\r' in content.data.replace('\r\n', '\n') or '\0' in content.data:
+                raise UserError(f'{place}: the data has a \\r inside a line, or a NUL')
+            lines = enumerate(content.data.split('\n'), 1)
+            examples = readers.good(conllu.read_tagged_lines(place, lines))
+        else:
+            content = files.parse_json(line, _Labelled, place)
+            examples = _pairs(task, content.data, place)
+        if content.bucket in buckets:
+            raise UserError(f'{place}: bucket {content.bucket} is on an earlier line already')
+        buckets[content.bucket] = Bucket(task, shots, lang, content.bucket, tuple(examples))
+    return list(buckets.values())
+
+
+def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
+    """Returns all buckets of a task, language and number of shots, in order.
+
+    Args:
+      root: the folder that holds TASK/K-shots.
+      task: one of TASKS.
+      lang: ISO code; the folder may have the language's English name.
+      shots: K.
+    """
+    folder = os.path.join(root, task, f'{shots}-shots')
+    for name in (lang, languages.get(lang).name):
+        for path in (name, f'{name}.jsonl', f'{name}.jsonl.gz'):
+            path = os.path.join(folder, path)
+            if os.path.exists(path):
+                buckets = [bucket for file in find(path) for bucket in read(file)]
+                return sorted(buckets, key=lambda bucket: bucket.index)
+    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    raise UserError(
+        f'no {shots}-shot buckets of {task} in {lang}: {folder} '
+        + (f'has {", ".join(there[:50])}' if there else 'is not there')
+    )
+
+
+def encode(bucket: Bucket) -> tuple[str, bytes]:
+    """Returns the path of a bucket below a root in the official form, and the bytes of its file."""
+    if bucket.task in TAGGING:
+        return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
+    text = json.dumps(_official(bucket), ensure_ascii=False)
+    return f'{bucket.name}/sampled.json', text.encode()
+
+
+def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
+    records: dict[str, list[dict[str, readers.Json]]] = {
+        label: [] for label in labelled.LABELS[bucket.task]
+    }
+    for example in bucket.examples:
+        label = example['label']
+        records[label].append(
+            {
+                'uid': example['uid'],
+                'text_a': example['text_a'],
+                # Keys of JSON are texts, but the labels of MARC are numbers of stars.
+                'label': int(label) if bucket.task == 'marc' else label,
+                'portion_identifier': -1,
+                'text_b': example['text_b'] or None,
+            }
+        )
+    return records
+
+
+def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
+    """Yields the records of a bucket for classification; UserError if it is none."""
+    texts_of: dict[str, Record] = {}
+    for label, examples in data.items():
+        if label not in labelled.LABELS[task]:
+            raise errors.unknown(f'label in {place}', label, labelled.LABELS[task])
+        for example in examples:
+            uid = errors.shortened(example.uid)
+            if str(example.label) != label:
+                named = errors.shortened(example.label)
+                raise UserError(f'{place}: {uid} is {named}, not {label!r}')
+            labelled.Uid.parse(example.uid)
+            texts = {'uid': example.uid, 'text_a': example.text_a}
+            texts |= {'text_b': example.text_b or '', 'label': label}
+            is_pair = task in ('xnli', 'pawsx') or texts['text_b']
+            for name in ('text_a', 'text_b') if is_pair else ('text_a',):
+                try:
+                    readers.text_field(texts[name], name)
+                except ValueError as error:
+                    raise UserError(f'{place}: {uid}: {error}') from None
+            # The same example twice is what `check` reports; this is two of the same name.
+            if texts_of.setdefault(example.uid, texts) != texts:
+                raise UserError(f'{place}: {uid} is there twice, with different texts or labels')
+            yield texts
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path).replace(os.sep, '/')
+
+
+def _place(path: str) -> tuple[str, int, str, int]:
+    """Returns task, shots, name of the language, and index; -1 for a file with all buckets."""
+    match = _PLACE.search(_absolute(path))
+    if not match:
+        raise UserError(
+            f'{path} is not named like a file of buckets: TASK/K-shots/LANGUAGE/I-th/sampled.json, '
+            'the same with train.tsv, or TASK/K-shots/LANGUAGE.jsonl'
+        )
+    return match['task'], int(match['shots']), match['lang'], int(match['index'] or -1)
+
+
+# ---------------------------------------------------------------------------------------------
+# How they are drawn: appendix C.
+
+
+def sample(
+    task: str,
+    lang: str,
+    examples: Sequence[Record],
+    shots: int,
+    count: int = COUNT,
+    seed: int = 0,
+) -> list[Bucket]:
+    """Returns new buckets.
+
+    Args:
+      task: one of TASKS.
+      lang: ISO code of the examples.
+      examples: what is drawn from, records as in `Bucket.examples`.
+      shots: K.
+      count: how many buckets.
+      seed: another seed gives other buckets. Those of a task, language and K do not depend on
+        what else is sampled.
+    """
+    if not examples:
+        raise UserError(f'nothing to sample {task} buckets in {lang} from')
+    draw = random.Random(f'{seed}/{task}/{lang}/{shots}')
+    if task in TAGGING:
+        tags = [example['tags'].split(' ') for example in examples]
+        pool = MinimumIncluding(tags, shots)
+        chosen = [pool.sample(draw) for _ in range(count)]
+    else:
+        labels = [example['label'] for example in examples]
+        chosen = n_way(labels, labelled.LABELS[task], shots, count, draw)
+    return [
+        Bucket(task, shots, lang, index, tuple(examples[i] for i in numbers))
+        for index, numbers in enumerate(chosen)
+    ]
+
+
+def n_way(
+    labels: Sequence[str], ways: Sequence[str], shots: int, count: int, draw: random.Random
+) -> list[list[int]]:
+    """Returns n-way K-shot: K examples of each label for each bucket, and none for two buckets.
+
+    Args:
+      labels: the label of each example.
+      ways: the N labels.
+      shots: K.
+      count: how many buckets.
+      draw: random numbers.
+
+    Returns:
+      The numbers of the examples of each bucket, label by label. Where a label runs out, later
+      buckets have fewer of it.
+    """
+    chosen: list[list[int]] = [[] for _ in range(count)]
+    for way in ways:
+        numbers = _shuffled([i for i, label in enumerate(labels) if label == way], draw)
+        for index, bucket in enumerate(chosen):
+            bucket += numbers[index * shots : (index + 1) * shots]
+    return chosen
+
+
+class MinimumIncluding:
+    """Samples sentences so that each label is on K words and no sentence is without need.
+
+    The Minimum-Including algorithm of arXiv:2012.15682, appendix C. A label with fewer than K words
+    in all sentences together must be on every one of them.
+    """
+
+    def __init__(self, tags: Sequence[Sequence[str]], shots: int):
+        """Sentence i has the tags `tags[i]`."""
+        self._counts = [collections.Counter(row) for row in tags]
+        total = collections.Counter(itertools.chain.from_iterable(tags))
+        self._needed = {label: min(shots, count) for label, count in total.items()}
+        # The rarest first: their sentences bring many of the frequent ones. The paper leaves it
+        # open; the result is minimal in any order.
+        self._labels = sorted(total, key=lambda label: (total[label], label))
+        self._sentences = {
+            label: [i for i, count in enumerate(self._counts) if label in count] for label in total
+        }
+
+    def sample(self, draw: random.Random) -> list[int]:
+        """The numbers of the sentences of one bucket, in the order in which they were drawn."""
+        have: collections.Counter[str] = collections.Counter()
+        chosen: dict[int, None] = {}
+        for label in self._labels:
+            sentences = self._sentences[label]
+            while have[label] < self._needed[label]:
+                number = sentences[int(draw.random() * len(sentences))]
+                if number not in chosen:
+                    chosen[number] = None
+                    have.update(self._counts[number])
+        # Once is enough: leaving one out makes no other more dispensable.
+        for number in _shuffled(list(chosen), draw):
+            count = self._counts[number]
+            if all(have[label] - n >= self._needed[label] for label, n in count.items()):
+                del chosen[number]
+                have.subtract(count)
+        return list(chosen)
+
+
+def shortages(task: str, examples: Sequence[Record], shots: int, count: int = COUNT) -> list[str]:
+    """Returns a line for each label that the examples have too few of for such buckets."""
+    if task in TAGGING:
+        there = collections.Counter(
+            itertools.chain.from_iterable(example['tags'].split(' ') for example in examples)
+        )
+        return [
+            f'{label} is on {there[label]} words only, fewer than {shots}'
+            for label in sorted(there)
+            if there[label] < shots
+        ]
+    there = collections.Counter(example['label'] for example in examples)
+    return [
+        f'{label} has {there[label]} examples; buckets from {there[label] // shots} on have fewer '
+        f'than {shots}'
+        for label in labelled.LABELS[task]
+        if there[label] < shots * count
+    ]
+
+
+def _shuffled(numbers: list[int], draw: random.Random) -> list[int]:
+    # Python promises that random() stays the same from release to release, not that shuffle() does.
+    return [number for _, number in sorted((draw.random(), number) for number in numbers)]
+
+
+def read_examples(
+    task: str, lang: str, paths: Iterable[str], bad: readers.BadRecords | None = None
+) -> list[Record]:
+    """Reads the examples of a task's files, without those that cannot be used.
+
+    Args:
+      task: one of TASKS.
+      lang: ISO code.
+      paths: official files; for tagging also .conllu and .iob2. Each may end in .gz.
+      bad: takes those that cannot be used; by default one of them is a UserError.
+    """
+    bad = bad or readers.BadRecords()
+    examples = []
+    for path in paths:
+        for record in _reader(task, lang, path):
+            if isinstance(record, BadRecord):
+                bad.add(record)
+            elif isinstance(record, LeftOut):
+                bad.left_out[record.reason] += 1
+            else:
+                examples.append(record)
+    return examples
+
+
+def _reader(task: str, lang: str, path: str) -> Iterator[Record | BadRecord | LeftOut]:
+    if task not in TAGGING:
+        return labelled.READERS[task](path, lang)
+    plain = path.removesuffix('.gz')
+    if plain.endswith('.conllu'):
+        return conllu.read_conllu(path)
+    return conllu.read_iob2(path) if plain.endswith('.iob2') else conllu.read_tagged(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# The program.
+
+
+def _shots(text: str) -> tuple[int, ...]:
+    return tuple(map(whole(1), text.split(',')))
+
+
+def _sample(flags: argparse.Namespace) -> int:
+    lang = languages.get(flags.lang).code
+    bad = readers.BadRecords(lambda: len(bad.skipped) < flags.skip_bad)
+    examples = read_examples(flags.task, lang, flags.files, bad)
+    for record in bad.skipped:
+        print(f'skipped {record}')
+    for reason, count in bad.left_out.items():
+        print(f'left out {count}: {reason}')
+    all_shots = flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8))
+    made = {
+        shots: sample(flags.task, lang, examples, shots, flags.count, flags.seed)
+        for shots in all_shots
+    }
+    folders = {
+        shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
+        for shots, buckets in made.items()
+    }
+    # A command that was killed may have written some of them.
+    there = [shots for shots, folder in folders.items() if os.path.exists(folder)]
+    for shots in there:
+        if not _holds(folders[shots], made[shots]):
+            raise UserError(
+                f'{folders[shots]} is there already; remove it, or choose another --output'
+            )
+    for shots, buckets in made.items():
+        if shots not in there:
+            with locks.atomic_folder(folders[shots]) as folder:
+                for path, content in map(encode, buckets):
+                    place = folder / os.path.relpath(path, os.path.dirname(buckets[0].name))
+                    place.parent.mkdir()
+                    files.write(place, content)
+        for line in shortages(flags.task, examples, shots, flags.count):
+            print(f'{shots}-shot: {line}')
+        sizes = sorted(len(bucket.examples) for bucket in buckets)
+        print(
+            f'{folders[shots]}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
+            f'from {len(examples)}'
+        )
+    return 0
+
+
+def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
+    """Says whether a folder has these buckets of one K and language, and nothing else."""
+    contents = dict(map(encode, buckets))
+    root = folder.removesuffix(os.path.dirname(buckets[0].name))
+    paths = {path.relative_to(root).as_posix(): path for path in files.below(folder)}
+    return paths.keys() == contents.keys() and all(
+        path.read_bytes() == contents[place] for place, path in paths.items()
+    )
+
+
+_FLAGS = (
+    flag('files', 'examples to draw from, in the official form', nargs='+', metavar='FILE'),
+    flag('--task', 'whose examples they are', required=True, choices=TASKS),
+    flag('--lang', 'code of the language, such as de', required=True),
+    flag('--output', 'folder for TASK/K-shots/LANGUAGE', required=True),
+    flag('--shots', 'K; default: 1,2,4,8, for tagging 1,2,4, as in the paper', type=_shots),
+    flag('--count', 'buckets of each', COUNT, type=whole(1)),
+    flag('--seed', 'seed of the draws', 0),
+    flag('--skip_bad', 'skip up to N records that cannot be used', 0),
+)
+COMMAND = CommandLine(
+    'data buckets',
+    __doc__,
+    commands={'sample': ('Makes new buckets.', _FLAGS, _sample)},
+)
+main = COMMAND.main
