@@ -24,7 +24,7 @@ WITHOUT_JAX = (
     'xlbench.report', 'xlbench.annotate', 'xlbench.judgement', 'xlbench.score',
     'xlbench.prepare', 'xlbench.preparation', 'xlbench.pipeline',
     'xlbench.data.baselines', 'xlbench.data.buckets', 'xlbench.data.conllu',
-    'xlbench.data.corpora', 'xlbench.data.download', 'xlbench.data.labelled',
+    'xlbench.data.corpora', 'xlbench.data.labelled',
     'xlbench.data.outputs', 'xlbench.data.postprocess', 'xlbench.data.prepared',
     'xlbench.data.readers', 'xlbench.data.rows', 'xlbench.data.tokenizers',
     'xlbench.data.vocabularies', 'xlbench.plan.hlo', 'xlbench.retrieval.mbr',

@@ -11,7 +11,7 @@ import zipfile
 import partners
 import pytest
 
-from xlbench.data import __main__ as command, corpora, download
+from xlbench.data import __main__ as command, corpora
 from xlbench.data.corpora import CORPORA, Archive, Corpus, File
 from xlbench.system import errors
 
@@ -230,7 +230,7 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
     add(monkeypatch, archives=[archive])
     (folder / 'all.tgz').write_bytes(content)
     with pytest.raises((errors.UserError, OSError), match=message) as caught:
-        list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
+        list(corpora.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
     assert '\n' not in str(errors.plain(caught.value))
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
 
@@ -240,7 +240,7 @@ def test_a_server_that_declares_another_size(mirror, monkeypatch, tmp_path):
     add(monkeypatch, published('a.json', squad(1)))
     (folder / 'a.json').write_bytes(squad(2))
     with pytest.raises(errors.UserError, match='bytes, and the published file'):
-        list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
+        list(corpora.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
 
 
 def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):
@@ -252,4 +252,4 @@ def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):
 def test_the_hashes_are_those_of_real_files(dev_data):
     for name in ('xquad', 'xdailydialog', 'xpersona', 'convsumx', 'dialogsum'):
         for file in CORPORA[name].files:
-            assert download.present(file, str(dev_data)), file.path
+            assert corpora.present(file, str(dev_data)), file.path

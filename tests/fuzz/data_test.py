@@ -19,7 +19,7 @@ from pyarrow import parquet
 from xlbench.data import (
     buckets,
     conllu,
-    download,
+    corpora,
     labelled,
     outputs,
     prepared,
@@ -478,9 +478,9 @@ def test_archives(tmp_path):
         root = tmp_path / 'root'
         case.write(tmp_path / name, packers[name](members))
         with case.run(name):
-            for member, content in download._members(str(tmp_path / name)):
+            for member, content in corpora._members(str(tmp_path / name)):
                 try:
-                    download._place(known, member, content, str(root))
+                    corpora._place(known, member, content, str(root))
                 except OSError as error:
                     if errors.plain(error) is None:
                         raise

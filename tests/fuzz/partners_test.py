@@ -18,7 +18,7 @@ import pytest
 import workdir_files
 
 from xlbench.benchmarks import RECIPES
-from xlbench.data import corpora, download
+from xlbench.data import corpora
 from xlbench.huggingface import hub
 from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
@@ -127,7 +127,7 @@ def _download(address, folder, files=(), **fields):
     corpus = corpora.Corpus('made_up', 'xquad', 'a corpus', 'https://here', 'none', **fields)
     corpus.__dict__['files'] = list(files)
     try:
-        list(download.get(corpus, str(folder), address))
+        list(corpora.get(corpus, str(folder), address))
     finally:
         left = [path for path in folder.rglob('*') if path.is_file() and path.suffix != '.tar']
         assert not left and sum(path.stat().st_size for path in folder.rglob('*.tar')) <= 100_000
@@ -170,7 +170,7 @@ _SERVERS = dict.fromkeys(
     ('drips', 'drips its head', 'drips when busy', 'drips behind its end', 'promises'), _LATE
 ) | {'overflows': 'wrote more than 100,000 bytes'}
 CLIENTS = {
-    'xlbench.data.download': (
+    'xlbench.data.corpora': (
         (_download_of_a_file, _DOWNLOADS | {
             'overflows': 'more than the 2,000 bytes of the published file',
             'has a vast answer': 'has 1,125,899,906,842,624 bytes, and the published file 2,000',
@@ -202,7 +202,7 @@ def test_every_client_is_given_the_hostile_servers():
     ids=[client.__name__[1:] for rows in CLIENTS.values() for client, _ in rows],
 )
 def test_hostile_servers(client, known, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, '_PATIENCE', 0.4)
+    monkeypatch.setattr(corpora, '_PATIENCE', 0.4)
     monkeypatch.setattr(servers, '_PAUSES', ())
     monkeypatch.setattr(servers, '_MOST_BYTES', 100_000)
     monkeypatch.setattr(hub, 'ASK', 0.1)

@@ -1,7 +1,6 @@
 """Makes batches of token ids from files, without TensorFlow.
 
-  corpora       the corpora of the benchmarks: address, licence, size
-  download      fetches and unpacks a corpus
+  corpora       the corpora of the benchmarks: address, licence, size, download
   readers       the formats of official files
   rows          JSONL, CSV and Parquet of any origin
   chinese       where Chinese words end

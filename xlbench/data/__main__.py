@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterator
 
 from xlbench import benchmarks
-from xlbench.data import download, readers
+from xlbench.data import corpora, readers
 from xlbench.data.corpora import CORPORA, Corpus
 from xlbench.system import errors, flags as shared
 from xlbench.system.command_line import CommandLine, flag
@@ -45,7 +45,7 @@ def _print_corpora(flags: argparse.Namespace) -> None:
 def _get(flags: argparse.Namespace) -> None:
     corpus = _corpus(flags.corpus)
     print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
-    for line in download.get(corpus, shared.chosen_root(flags.root), flags.mirror_url):
+    for line in corpora.get(corpus, shared.chosen_root(flags.root), flags.mirror_url):
         print(line, flush=True)
 
 
@@ -125,7 +125,7 @@ def _verified(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
     """Checks a corpus in a data root: (what was seen, whether it is as published)."""
     for file in corpus.files:
         try:
-            path = download.present(file, root)
+            path = corpora.present(file, root)
         except errors.UserError as error:
             yield str(error), False
             continue

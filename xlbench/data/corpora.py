@@ -3,18 +3,39 @@
 corpora.toml describes them. There are three ways to get a corpus: single files of a fixed version,
 whose hashes are known (files.csv); an archive; or by hand, where its owner wants an agreement or a
 form. Of some corpora, single files are known, and an archive has the others.
+
+A download appears whole, after its check; no file that is there is replaced.
 """
 
+import bz2
+import contextlib
 import csv
 import dataclasses
 import functools
+import gzip
+import hashlib
+import os
 import pathlib
+import re
+import tarfile
+import threading
+import time
 import tomllib
+import urllib.parse
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from xlbench import benchmarks
 from xlbench.benchmarks import crosssum
+from xlbench.data import readers
+from xlbench.system import files, locks, untrusted, web
+from xlbench.system.errors import UserError, shortened
+from xlbench.system.progress import Progress
+
+if TYPE_CHECKING:
+    import requests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,3 +143,278 @@ def _each(entry: str) -> Iterator[str]:
 
 _TABLES = tomllib.loads(pathlib.Path(__file__).with_name('corpora.toml').read_text('utf-8'))
 CORPORA = {name: _corpus(name, **table) for name, table in _TABLES.items()}
+
+ARCHIVES = 'downloads'  # Below the data root.
+_MOST_LED = 10  # Addresses, each of which leads to the next one.
+_PATIENCE, _LEAST = 60.0, 1024  # Seconds, and bytes a second below which it is given up.
+
+
+def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
+    """Downloads what a data root lacks of a corpus; yields a line for each file.
+
+    Args:
+      corpus: with files or archives.
+      root: the data root.
+      mirror: an address that has HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
+
+    Raises:
+      UserError: a person has to get it, an address does not answer, a file has another content.
+    """
+    if corpus.way == 'by hand':
+        raise UserError(
+            f'a machine may not download {corpus.name}; at {corpus.address}, {corpus.by_hand}'
+        )
+    with locks.file(os.path.join(root, corpus.name)):
+        yield from _get(corpus, root, mirror)
+
+
+def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
+    """`get`, while no other process downloads the same corpus into the root."""
+    for file in corpus.files:
+        files.remove_leftovers_of(os.path.join(root, file.path))
+        there = present(file, root)
+        if there is None:
+            _fetch(file.address, os.path.join(root, file.path), mirror, file.sha256, file.bytes)
+        yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
+    for archive in corpus.archives:
+        name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
+        path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
+        files.remove_leftovers_of(path)
+        if not os.path.exists(path):
+            _fetch(archive.address, path, mirror)
+        count = sum(_place(archive, member, content, root) for member, content in _members(path))
+        if not count:
+            raise UserError(
+                f'{path} holds none of the files that it is known for; if it is not an archive but '
+                f'a page, remove it; see {corpus.address}'
+            )
+        yield f'{path}: {count:,} files unpacked; sha256 {readers.sha256(path)}, no other is known'
+
+
+def present(file: File, root: str) -> str | None:
+    """The path that holds a file's content, packed (.gz) or not; None if it is not there.
+
+    Raises:
+      UserError: something else has its name.
+    """
+    for path in readers.find(os.path.join(root, file.path)):
+        with readers.open_binary(path) as content:
+            if hashlib.file_digest(content, 'sha256').hexdigest() != file.sha256:
+                raise UserError(
+                    f'{path} is not the published file (its sha256 differs from {file.sha256}); '
+                    'move it away to download that one'
+                )
+        return path
+    return None
+
+
+def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
+    """Writes what an address answers into a file; returns its SHA-256.
+
+    A server may lie about the length of its answer, pack it, or never end: nothing is unpacked,
+    what is written is counted, and an answer that hardly comes is given up.
+
+    Args:
+      address: of the server.
+      file: to write.
+      name: for the progress.
+      size: bytes of the published file; None where nobody knows them.
+    """
+
+    def bad(why: str) -> UserError:
+        return UserError(f'{address} cannot be downloaded: {why}; try later, or another mirror')
+
+    begun, given_up, digest = time.monotonic(), threading.Event(), hashlib.sha256()
+
+    def write() -> None:
+        with contextlib.closing(_opened(address)) as answer:
+            packed = answer.headers.get('Content-Encoding', 'identity')
+            if packed != 'identity':
+                raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
+            length = answer.headers.get('Content-Length', '')
+            declared = int(length) if length.isdecimal() and len(length) < 19 else None
+            if size is not None and declared not in (None, size):
+                raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
+            if size is None and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
+                raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
+            progress.total = declared or 0
+            while block := answer.raw.read1(1 << 16, decode_content=False):
+                if given_up.is_set():
+                    return
+                progress.add(len(block))
+                if size is not None and progress.done > size:
+                    raise bad(f'it has more than the {size:,} bytes of the published file')
+                if size is None and progress.done > untrusted.DOWNLOAD_BYTES.value:
+                    raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
+                file.write(block)
+                digest.update(block)
+                if time.monotonic() - begun > untrusted.DOWNLOAD_SECONDS.value:
+                    raise untrusted.DOWNLOAD_SECONDS.exceeded(f'{address} is slow', 'seconds')
+        if progress.done < (size or declared or 0):
+            raise bad(f'it ends behind {progress.done:,} of {size or declared:,} bytes')
+
+    with Progress(f'{name}: downloaded', unit='B') as progress:
+        try:
+            web.while_growing(write, lambda: progress.done, _PATIENCE, int(_LEAST * _PATIENCE))
+        finally:
+            given_up.set()
+    return digest.hexdigest()
+
+
+def _opened(address: str) -> 'requests.Response':
+    """The answer of an address, or of the one to which it leads, with nothing of it read.
+
+    The library would read all that stands in an answer which only leads elsewhere.
+    """
+    import requests
+
+    session, headers = requests.Session(), {'Accept-Encoding': 'identity'}
+    session.resolve_redirects = lambda *_, **__: iter(())  # It reads even if it may not follow.
+    for _ in range(_MOST_LED):
+        answer = session.get(address, stream=True, timeout=_PATIENCE, headers=headers)
+        if not answer.is_redirect:
+            answer.raise_for_status()
+            return answer
+        answer.close()
+        address = urllib.parse.urljoin(address, answer.headers['Location'])
+    raise requests.TooManyRedirects(f'it leads elsewhere {_MOST_LED} times')
+
+
+def _fetch(
+    address: str, path: str, mirror: str, sha256: str | None = None, size: int | None = None
+) -> None:
+    import urllib3
+
+    if mirror:
+        address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
+    folder, name = os.path.split(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    try:
+        with files.replacing(path) as file:
+            found = _download(address, file, name, size)
+            if sha256 and found != sha256:
+                raise UserError(
+                    f'{address} has other content than the published file (sha256 {sha256}); try '
+                    'later, or another --mirror_url'
+                )
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # requests' errors are OSErrors.
+        reason = ' '.join(str(error).split())[-160:]
+        raise UserError(f'{address} cannot be downloaded: {reason}') from error
+
+
+# What the libraries raise for archives that are damaged, encrypted or packed in another way.
+_BROKEN = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError,
+    LookupError, ArithmeticError, TypeError,
+)  # fmt: skip
+
+
+class _Head(tarfile.TarInfo):
+    """Header of a member; tells the archive when its end has been read.
+
+    The library takes a broken head behind the first one, and a file that just stops, for the end.
+    """
+
+    @classmethod
+    def frombuf(cls, *block) -> 'tarfile.TarInfo':
+        """Reads a head; tarfile.ReadError for one of a member of negative size."""
+        info = super().frombuf(*block)
+        if info.size < 0:
+            raise tarfile.ReadError(f'a member has {info.size} bytes')
+        return info
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> 'tarfile.TarInfo':
+        """Reads the next head."""
+        try:
+            info = super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:
+            archive.has_end = True
+            raise
+        if info.issparse():  # A few bytes become gigabytes, which nothing counts.
+            raise tarfile.ReadError('a member is sparse, as no published file is')
+        return info
+
+
+# How a packed archive begins, and what unpacks it.
+_PACKED = {b'\x1f\x8b': lambda file: gzip.GzipFile(fileobj=file), b'BZh': bz2.BZ2File}
+
+
+def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """The regular files of an archive, by name, in blocks; see xlbench/system/untrusted.py."""
+    with _unpacking(path):
+        if zipfile.is_zipfile(path):
+            expansion, size = untrusted.Expansion(path), os.path.getsize(path)
+            with zipfile.ZipFile(path) as archive:
+                for info in archive.infolist():
+                    if not info.is_dir():
+                        with archive.open(info) as content:
+                            yield info.filename, _blocks(path, content, expansion, size)
+        else:
+            with open(path, 'rb') as file, contextlib.ExitStack() as stack:
+                start = file.peek(3)
+                unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
+                stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
+                archive = stack.enter_context(
+                    tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
+                )
+                for info in archive:
+                    if info.isreg():  # No link, and no device.
+                        yield info.name, _blocks(path, archive.extractfile(info))
+                if not getattr(archive, 'has_end', False):
+                    raise tarfile.ReadError('its end is missing')
+
+
+@contextlib.contextmanager
+def _unpacking(path: str) -> Iterator[None]:
+    """Turns a fault of the archive in this block into a UserError."""
+    try:
+        yield
+    except _BROKEN as error:
+        reason = str(error).partition('\n')[0]
+        raise UserError(f'{path} cannot be unpacked ({reason}); remove it to try again') from error
+
+
+def _blocks(
+    path: str, content: IO[bytes], expansion: untrusted.Expansion | None = None, size: int = 0
+) -> Iterator[bytes]:
+    """A member of the archive `path`, counted if the archive itself is not."""
+    with _unpacking(path):
+        while block := content.read(2**20):
+            if expansion:
+                expansion.add(len(block), size)
+            yield block
+
+
+def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -> bool:
+    """Writes a member where it belongs, unless it is there; False if nothing needs it."""
+    match = re.fullmatch(archive.member, member)
+    if match is None:
+        return False
+    path = pathlib.Path(root, match.expand(archive.path))
+    named = shortened(member)
+    if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
+        raise UserError(f'{named} would be unpacked outside {root}')
+    files.remove_leftovers_of(path)
+    if path.exists():
+        digest = hashlib.sha256()
+        for block in _limited(content, named, archive.bytes):
+            digest.update(block)
+        if digest.hexdigest() != readers.sha256(path):
+            raise UserError(f'{path} is there with other content; move it away to unpack {named}')
+        return True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with files.replacing(path) as file:
+        for block in _limited(content, named, archive.bytes):
+            file.write(block)
+    return True
+
+
+def _limited(content: Iterator[bytes], named: str, limit: int) -> Iterator[bytes]:
+    """The blocks of a member; UserError if they have more than `limit` bytes."""
+    count = 0
+    for block in content:
+        count += len(block)
+        if count > limit:
+            raise UserError(f'{named} has more than {limit:,} bytes')
+        yield block
