@@ -15,7 +15,6 @@ from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import (
     DialogueFiles,
     Files,
-    check_new,
     declares,
     file_source,
     read_rows,
@@ -249,10 +248,10 @@ def register_summarisation_tasks(
         return file_source(
             files,
             read_rows([inputs, summary, *keep], layout, record_of),
-            functools.partial(rows.count, layout=layout),
             [*keep, 'inputs', 'targets'],
             source_lang=lang,
             target_lang=target,
+            layout_of=lambda _: layout,
         )
 
     pairs = [('summary', target) for target in summaries]
@@ -261,7 +260,6 @@ def register_summarisation_tasks(
     tasks = []
     for kind, target in pairs:
         task = f'{name}_{kind}_{lang}_{target}'
-        check_new(task, files, layout)
         steps = text_preprocessors('{inputs}', '{targets}', target, keep, lang)
         scores, default = with_own(metrics, text_metrics(target), 'rouge_l')
         tasks.append(

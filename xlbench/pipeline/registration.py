@@ -15,14 +15,20 @@ from xlbench.pipeline.preprocessors import (
     tagging_preprocessors,
     text_preprocessors,
 )
-from xlbench.pipeline.scoring import Metric, label_metrics, note_headline, text_metrics, with_own
+from xlbench.pipeline.scoring import (
+    HEADLINES,
+    Metric,
+    checked_headline,
+    label_metrics,
+    text_metrics,
+    with_own,
+)
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import (
     Files,
     Hub,
     Read,
     Shots,
-    check_new,
     declares,
     file_source,
     known_labels,
@@ -76,7 +82,6 @@ def register_text_task(
     columns = list(files.columns or fields.values())
     if missing := [key for key in fields.values() if key not in columns]:
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {columns}')
-    check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
     usual = text_metrics(target_lang) if target_lang else []
     metrics, default = with_own(metrics, usual, 'rouge_l' if usual else '')
@@ -87,10 +92,10 @@ def register_text_task(
     source = file_source(
         files,
         read_rows(list(fields.values()), layout, record_of),
-        functools.partial(rows.count, layout=layout),
         list(fields),
         source_lang=source_lang,
         target_lang=target_lang,
+        layout_of=lambda _: layout,
     )
     keep = [field for field in fields if field not in ('inputs', 'targets')]
     steps = text_preprocessors('{inputs}', '{targets}', target_lang, keep, source_lang)
@@ -142,7 +147,6 @@ def register_classification_task(
     keys = [text] if isinstance(text, str) else list(text)
     if len(keys) not in (1, 2):
         raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
-    check_new(name, files, layout)
     names = ['text_a', 'text_b'][: len(keys)]
 
     def record_of(row: rows.Values) -> readers.Record:
@@ -155,9 +159,9 @@ def register_classification_task(
         'classification',
         files,
         functools.partial(read_rows, [*keys, label, *keep], layout, record_of),
-        functools.partial(rows.count, layout=layout),
         [*names, *keep, 'label'],
         lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
+        layout=layout,
         labels=labels,
         lang=lang,
         metrics=metrics,
@@ -207,17 +211,11 @@ def register_tagging_task(
           lang='en',
       )
     """
-    reading = tagged_files(name, files, words, tags, word_column, tag_column)
-
-    def count(path: str) -> int:
-        return sum(not isinstance(record, readers.LeftOut) for record in reading(None)(path))
-
     return _add_labelled(
         name,
         'tagging',
         files,
-        reading,
-        count,
+        tagged_files(name, files, words, tags, word_column, tag_column),
         ('words', 'tags'),
         tagging_preprocessors,
         labels=labels,
@@ -233,10 +231,10 @@ def _add_labelled(
     view: str,
     files: Files,
     reading: Callable[[Labels | None], Read],
-    count: Callable[[str], int],
     fields: Sequence[str],
     steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
     *,
+    layout: rows.Layout | None = None,
     labels: Sequence[str] | None,
     lang: str | None,
     metrics: Sequence[Metric] | None,
@@ -249,9 +247,9 @@ def _add_labelled(
       name, files, labels, lang, metrics, headline, shots: as the caller takes them.
       view: 'classification' or 'tagging'.
       reading: the labels that records may have, or None for any -> the reader of a file.
-      count: a path -> the number of its records.
       fields: of a record.
       steps: labels and further fields to keep -> preprocessors.
+      layout: of files of rows.
     """
     if shots and 'train' not in files:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
@@ -259,10 +257,10 @@ def _add_labelled(
     source = file_source(
         files,
         reading(known),
-        count,
         fields,
         source_lang=lang,
         target_lang=lang,
+        layout_of=lambda _: layout,
         also=('train',) if labels is None else (),
         shots=shots,
     )
@@ -295,12 +293,14 @@ def add_task(
       default: that score where none is named.
       postprocess_fn: text -> what the metrics compare, see xlbench/data/postprocess.py.
     """
-    note_headline(name, headline, default, metric_fns)
-    return declarations.add(
+    chosen = checked_headline(name, headline, default, metric_fns)
+    task = declarations.add(
         DeclaredTask(
             name, source, list(preprocessors), output_features, list(metric_fns), postprocess_fn
         )
     )
+    HEADLINES[name] = chosen
+    return task
 
 
 # Formats of tagged words that are no rows, and what names of files say about them.
@@ -330,13 +330,11 @@ def tagged_files(
         raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
     (kind,) = formats or {None}
     if kind in FORMATS:
-        check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
         read = _tagged_reader(name, kind, word_column, tag_column)
         return lambda known: with_labels(read, known) if known else read
     if files.format is not None and files.format not in rows.FORMATS:
         raise errors.unknown('format', files.format, (*FORMATS, *rows.FORMATS))
     layout = dataclasses.replace(files, format=kind).layout
-    check_new(name, files, layout)
     record_of = functools.partial(_tagged_record, words=words, tags=tags)
     return functools.partial(read_rows, [words, tags], layout, record_of)
 

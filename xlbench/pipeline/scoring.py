@@ -25,8 +25,10 @@ def headline(task: DeclaredTask) -> str:
     return chosen
 
 
-def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Metric]) -> None:
-    """Keeps the headline of a task; UserError for one that its metrics do not give."""
+def checked_headline(
+    name: str, chosen: str | None, default: str, metrics: Sequence[Metric]
+) -> str:
+    """The headline of a new task; UserError for one that its metrics do not give."""
     if chosen is not None:
         from xlbench import metrics as metrics_lib
 
@@ -38,7 +40,7 @@ def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence
                 given[chosen] = None
         if chosen not in given:
             raise errors.unknown(f'score in headline of task {name}', chosen, given)
-    HEADLINES[name] = chosen or default
+    return chosen or default
 
 
 OF_TAGS = 'of tags'  # The headline that depends on the labels.

@@ -13,12 +13,9 @@ from xlbench.pipeline.scoring import Metric, translation_metrics, with_own
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import (
     Files,
-    Hub,
     ParallelFiles,
-    check_new,
     declares,
     file_source,
-    is_pair,
     read_rows,
 )
 from xlbench.system import errors
@@ -98,15 +95,9 @@ def register_translation_tasks(
     tasks = []
     for source, target in (langs, langs[::-1]):
         task = f'{name}_translation_{source}_{target}'
-        tables = {s: p for s, p in files.items() if not is_pair(p) and not _is_tmx(p)}
-        check_new(task, tables, files.layout)
         texts = _source(name, files, langs, keys, source)
         tasks.append(add_translation_task(task, texts, source, target, metrics, headline))
     return tasks
-
-
-def _is_tmx(place: str | Hub) -> bool:
-    return isinstance(place, str) and place.endswith(TMX)
 
 
 def _source(
@@ -116,7 +107,9 @@ def _source(
     sides = ('inputs', 'targets') if lang == langs[0] else ('targets', 'inputs')
     columns = [keys[lang] for lang in langs]
 
-    def layout_of(path: str) -> rows.Layout:
+    def layout_of(path: str) -> rows.Layout | None:
+        if path.endswith(TMX):
+            return None
         if files.quotes is None:
             return dataclasses.replace(files.layout, quotes=files.layout.format_of(path) == 'csv')
         return files.layout
@@ -125,19 +118,14 @@ def _source(
         return {side: rows.text(row[key], key) for side, key in zip(sides, columns, strict=True)}
 
     def read_file(path: str) -> Iterator[readers.Item]:
-        if not path.endswith(TMX):
-            return read_rows(columns, layout_of(path), record_of)(path)
+        if layout := layout_of(path):
+            return read_rows(columns, layout, record_of)(path)
         items = readers.read_tmx(path, *langs)
         pair = operator.itemgetter('source', 'target')
         return (
             dict(zip(sides, pair(item), strict=True)) if isinstance(item, dict) else item
             for item in items
         )
-
-    def count_file(path: str) -> int:
-        if path.endswith(TMX):
-            return sum(isinstance(item, dict) for item in read_file(path))
-        return rows.count(path, layout_of(path))
 
     def read_pair(split: str, paths: Sequence[str]) -> Iterator[readers.Item]:
         if len(paths) != 2:
@@ -150,9 +138,9 @@ def _source(
     return file_source(
         files,
         read_file,
-        count_file,
         ('inputs', 'targets'),
         source_lang=lang,
         target_lang=langs[lang == langs[0]],
+        layout_of=layout_of,
         read_pair=read_pair,
     )

@@ -193,11 +193,11 @@ Read = Callable[[str], Iterator[readers.Item]]
 def file_source(
     files: Files,
     read_file: Read,
-    count_file: Callable[[str], int],
     fields: Sequence[str],
     *,
     source_lang: str | None,
     target_lang: str | None,
+    layout_of: Callable[[str], rows.Layout | None] = lambda path: None,
     also: Sequence[str] = (),
     shots: Shots | None = None,
     read_pair: Callable[[str, Sequence[str]], Iterator[readers.Item]] | None = None,
@@ -207,13 +207,20 @@ def file_source(
     Args:
       files: split -> what it is read from.
       read_file: a path -> its records.
-      count_file: a path -> their number.
       fields: of a record.
       source_lang, target_lang: see RecordSource.
+      layout_of: a path -> the layout of a file of rows, which are counted without reading them.
       also: splits whose files decide what the records of any split are, as its own do.
       shots: what buckets of few shots are drawn, as further splits.
       read_pair: a split, the paths of two files whose lines belong together -> their records.
+
+    Raises:
+      UserError: the name of a file of rows does not say its format.
     """
+    for place in files.values():
+        # A folder has no ending, and is looked into when it is read.
+        if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
+            layout.format_of(place)
     drawn = shots.splits if shots else {}
 
     def patterns(split: str) -> list[str]:
@@ -241,11 +248,13 @@ def file_source(
             yield from records
 
     def count(split: str, *paths: str) -> int:
-        if split in drawn:
-            return sum(isinstance(record, dict) for record in read(split, *paths))
-        if is_pair(files[split]):
+        if split in files and is_pair(files[split]):
             return readers.count_lines(paths[0])
-        return sum(map(count_file, of_split(split, paths)))
+        places = () if split in drawn else of_split(split, paths)
+        layouts = [layout_of(path) for path in places]
+        if layouts and all(layouts):
+            return sum(map(rows.count, places, layouts))
+        return sum(isinstance(record, dict) for record in read(split, *paths))
 
     return RecordSource(
         read,
@@ -439,13 +448,3 @@ def _as_text(place: object) -> object:
     if isinstance(place, list | tuple) and not isinstance(place, Hub):
         return type(place)(_as_text(path) for path in place)
     return os.fspath(place) if isinstance(place, os.PathLike) else place
-
-
-def check_new(name: str, files: Files, layout: rows.Layout) -> None:
-    """UserError for a task that cannot be registered."""
-    if name in declarations.names():
-        raise errors.UserError(f'task {name} is there already; choose another name')
-    for path in files.values():
-        ending = '' if isinstance(path, Hub) else os.path.splitext(path)[1]
-        if ending and not layout.format:
-            layout.format_of(path)  # A folder has no ending, and is looked into when it is read.
