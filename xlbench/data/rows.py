@@ -116,9 +116,10 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
         return
     if kind in ('csv', 'tsv'):
         yield from _read_cells(path, keys, layout)
+    elif kind in _UNPACKED:
+        yield from _read_columns(path, keys)
     else:
-        rows_of = {'jsonl': _read_jsonl, 'json': _read_json}.get(kind, _read_columns)
-        yield from rows_of(path, keys)
+        yield from _read_objects(path, keys, by_line=kind == 'jsonl')
 
 
 def count(path: str, layout: Layout) -> int:
@@ -162,33 +163,14 @@ def in_folder(path: str) -> str:
     return path
 
 
-def _read_jsonl(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
+def _read_objects(path: str, keys: Sequence[str], by_line: bool) -> Iterator[Row | BadRecord]:
     def row(number: int, value: Json) -> Iterator[Row]:
-        yield Row(number, _of_object(value, keys))
+        readers.check_keys(value, keys)
+        yield Row(number, {key: value[key] for key in keys})
 
-    return readers.convert(path, readers.json_lines(path), row)
-
-
-def _read_json(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
-    try:
-        rows = readers.json_document(path)
-        if not isinstance(rows, list):
-            raise ValueError(f'the file is {readers.kind_of(rows)}, not a list of objects')
-    except ValueError as error:
-        yield readers.as_bad_record(path, error)
-        return
-    for number, value in enumerate(rows, 1):
-        try:
-            yield Row(number, _of_object(value, keys))
-        except ValueError as error:
-            yield BadRecord(path, 0, f'object {number}: {error}')
-
-
-def _of_object(value: Json, keys: Sequence[str]) -> dict[str, Json]:
-    if not isinstance(value, dict):
-        raise ValueError(f'{readers.kind_of(value)}, not an object')
-    readers.check_keys(value, keys)
-    return {key: value[key] for key in keys}
+    if by_line:
+        return readers.convert(path, readers.json_lines(path), row)
+    return readers.convert(path, readers.json_list(path), row, 'object')
 
 
 def text(value: Json, key: str) -> str:

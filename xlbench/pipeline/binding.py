@@ -298,18 +298,18 @@ class Labels(PlainVocabulary):
     """The labels of a task; the id of one is its place among them.
 
     Args:
-      labels: their texts.
+      labels: their texts; or what reads them from the training data when they are first needed.
       view: 'classification', a label for a text, or 'tagging', one for each of its words.
     """
 
-    def __init__(self, labels: Sequence[str], view: str):
-        self._labels = tuple(labels)
+    def __init__(self, labels: Sequence[str] | Callable[[], tuple[str, ...]], view: str):
+        self._labels = labels if callable(labels) else tuple(labels)
         self.view = view
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Their texts, in the order of their ids."""
-        return self._labels
+        return self._labels() if callable(self._labels) else self._labels
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, Labels)
@@ -327,24 +327,6 @@ class Labels(PlainVocabulary):
         if unknown := [text for text in texts if text not in self.labels]:
             raise errors.unknown('label', unknown[0], self.labels)
         return np.array([self.labels.index(text) for text in texts], np.int32)
-
-
-class LabelsOfData(Labels):
-    """Labels that are read from the training data when they are first needed.
-
-    Args:
-      read: gives them.
-      view: see `Labels`.
-    """
-
-    def __init__(self, read: Callable[[], tuple[str, ...]], view: str):
-        self._read = read
-        super().__init__((), view)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Their texts, in the order of their ids."""
-        return self._read()
 
 
 def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Feature]:

@@ -130,8 +130,6 @@ def register_dialogue_tasks(
                 record = dataclasses.replace(record, reason=record.reason + hint)
             yield record
 
-    if '_' in name:
-        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
     if not separator.strip(' '):
         raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
 
@@ -220,8 +218,6 @@ def register_summarisation_tasks(
           summaries={'en': 'en', 'de': 'de'},
       )
     """
-    if '_' in name:
-        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
     if not summaries:
         raise errors.UserError(
             f"{name}: summaries is {{}}; give each language its key, such as {{'de': 'summary_de'}}"

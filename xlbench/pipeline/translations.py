@@ -82,8 +82,6 @@ def register_translation_tasks(
           },
       )
     """
-    if '_' in name:
-        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
     if source_lang == target_lang:
         raise errors.UserError(f'{name}: both languages are {source_lang!r}; name two')
     langs = source_lang, target_lang

@@ -13,7 +13,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from xlbench.data import buckets, readers, rows
 from xlbench.pipeline import declarations
-from xlbench.pipeline.binding import Labels, LabelsOfData
+from xlbench.pipeline.binding import Labels
 from xlbench.pipeline.declarations import Metric
 from xlbench.pipeline.sources import RecordSource, Stamps, below_root
 from xlbench.system import errors
@@ -333,7 +333,7 @@ def known_labels(
         paths = tuple(declarations.find(name).source.paths('train'))
         return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
 
-    return LabelsOfData(read_labels, view)
+    return Labels(read_labels, view)
 
 
 def _labels_in(record: readers.Record, view: str) -> list[str]:
@@ -429,6 +429,10 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
             raise errors.UserError(
                 f'{register.__name__}: {name!r} is not a name of a task; letters, digits, "_" and '
                 '"." are, such as news_title_de'
+            )
+        if register.__name__.endswith('_tasks') and '_' in name:
+            raise errors.UserError(
+                f'{name!r} has a _, where the name of a benchmark ends; take it out'
             )
         for argument, value in (given | about).items():
             annotation = taken[argument].annotation if argument in taken else _OF_FILES[argument]

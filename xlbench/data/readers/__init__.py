@@ -27,6 +27,7 @@ from xlbench.data.readers.json_files import (
     json_document,
     json_items,
     json_lines,
+    json_list,
     kind_of,
     parse_json,
     read_jsonl,

@@ -11,6 +11,7 @@ from xlbench.data.readers.json_files import (
     json_document,
     json_items,
     json_lines,
+    json_list,
     kind_of,
     read_jsonl,
     text_field,
@@ -21,7 +22,6 @@ from xlbench.data.readers.text_lines import (
     Item,
     LeftOut,
     Record,
-    as_bad_record,
     convert,
     numbered,
 )
@@ -117,26 +117,15 @@ def read_dialogues_json(
     Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
       {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
     """
-    try:
-        dialogues = json_lines(path) if by_line else json_document(path)
-        if not by_line and not isinstance(dialogues, list):
-            raise ValueError(f'the file is {kind_of(dialogues)}, not a list of dialogues')
-    except ValueError as error:
-        yield as_bad_record(path, error)
-        return
-    for number, dialogue in enumerate(dialogues):
-        if isinstance(dialogue, BadRecord):
-            yield dialogue
-            continue
-        line, dialogue = dialogue if by_line else (0, dialogue)
-        place = f'dialogue {number + 1}'
-        try:
-            pairs = list(_turn_pairs(items(dialogue, key, place), place, words))
-        except ValueError as error:
-            yield BadRecord(path, line, str(error))
-            continue
-        for message, reply in pairs:
-            yield {'dialogue': str(number), 'message': message, 'reply': reply}
+
+    def pairs(number: int, dialogue: Json) -> Iterator[Record]:
+        place = f'dialogue {number}'
+        for message, reply in _turn_pairs(items(dialogue, key, place), place, words):
+            yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
+
+    if by_line:
+        return convert(path, json_lines(path), pairs)
+    return convert(path, json_list(path, 'dialogues'), pairs, '')
 
 
 def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str, str]]:
@@ -236,28 +225,23 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
       {'id': 'NPR-1', 'dialogue': 'ANN, host: Hello.\\nBEN: Hi.', 'summary': 'A plant.'}
     """
     others, seen = frozenset(others), set()
-    for item in json_items(path):
-        if isinstance(item, BadRecord):
-            yield item
-            if item.fatal:
-                return
-            continue
-        number, value = item
-        try:
-            if not isinstance(value, dict):
-                raise ValueError(f'{kind_of(value)}, not an object')
-            check_keys(value, ('id', 'utt', 'speaker', 'summary'))
-            name = text_field(value['id'], 'id')
-            if name in seen:
-                raise ValueError(f'id {name} was there before')
-            seen.add(name)
-            if name in others:
-                yield LeftOut('that another corpus has')
-                continue
-            summary = text_field(value['summary'], 'summary')
-            yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
-        except ValueError as error:
-            yield BadRecord(path, 0, f'object {number}: {error}')
+
+    def interview(_: int, value: Json) -> Iterator[Record | LeftOut]:
+        check_keys(value, ('id', 'utt', 'speaker', 'summary'))
+        name = text_field(value['id'], 'id')
+        if name in seen:
+            raise ValueError(f'id {name} was there before')
+        seen.add(name)
+        if name in others:
+            yield LeftOut('that another corpus has')
+            return
+        summary = text_field(value['summary'], 'summary')
+        yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
+
+    for item in convert(path, json_items(path), interview, 'object'):
+        yield item
+        if isinstance(item, BadRecord) and item.fatal:
+            return
     if missing := sorted(others - seen):
         reason = f'{len(missing)} interviews of the list of ids are not there, such as {missing[0]}'
         yield BadRecord(path, 0, reason, fatal=True)

@@ -90,8 +90,10 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
             yield number, value
 
 
-def check_keys(value: Mapping[str, Json], keys: Iterable[str]) -> None:
-    """Raises ValueError for an object that lacks one of the keys."""
+def check_keys(value: Json, keys: Iterable[str]) -> None:
+    """Raises ValueError for what is no object, or lacks one of the keys."""
+    if not isinstance(value, dict):
+        raise ValueError(f'{kind_of(value)}, not an object')
     missing = [key for key in keys if key not in value]
     if missing:
         there = ', '.join(errors.shortened(key) for key in list(value)[:20])
@@ -132,6 +134,18 @@ def json_document(path: str) -> Json:
     if data.startswith(UTF16):
         raise ValueError('begins as UTF-16 does; save it as UTF-8')
     return parse_json(data.removeprefix(BOM).decode())
+
+
+def json_list(path: str, of: str = 'objects') -> Iterator[tuple[int, Json] | BadRecord]:
+    """Yields the values of a JSON file that is a list, with their places from 1, or a BadRecord."""
+    try:
+        values = json_document(path)
+        if not isinstance(values, list):
+            raise ValueError(f'the file is {kind_of(values)}, not a list of {of}')
+    except ValueError as error:
+        yield as_bad_record(path, error)
+        return
+    yield from enumerate(values, 1)
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:

@@ -220,6 +220,7 @@ def convert(
     path: str,
     values: Iterable[tuple[int, Value] | BadRecord],
     make: Callable[[int, Value], Iterable[Made]],
+    what: str | None = None,
 ) -> Iterator[Made | BadRecord]:
     """Yields what is made of each value: all of it, or one BadRecord for a value that is wrong.
 
@@ -227,6 +228,7 @@ def convert(
       path: of the file.
       values: with the numbers of their lines, such as `numbered` gives them.
       make: (number, value) -> records; ValueError says what is wrong with the value.
+      what: is numbered in place of lines, such as 'object'; '' where reasons have the number.
     """
     for item in values:
         if isinstance(item, BadRecord):
@@ -235,7 +237,8 @@ def convert(
         try:
             made = list(make(*item))
         except ValueError as error:
-            yield BadRecord(path, item[0], str(error))
+            place = f'{what} {item[0]}: ' if what else ''
+            yield BadRecord(path, item[0] if what is None else 0, f'{place}{error}')
         else:
             yield from made
 

@@ -27,7 +27,7 @@ by lengths.
 import base64
 import contextlib
 import json
-import logging
+import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -189,22 +189,16 @@ def _checked_settings(
 
 
 def _loaded(name: str, folder: str) -> 'PreTrainedTokenizerBase':
-    about_pytorch = logging.getLogger('transformers')
-    about_pytorch.addFilter(_is_error)  # That it is not there is as it should be.
-    try:
-        import transformers
-    finally:
-        about_pytorch.removeFilter(_is_error)
+    # That PyTorch is not there is as it should be.
+    os.environ.setdefault('TRANSFORMERS_NO_ADVISORY_WARNINGS', '1')
+    import transformers
+
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
         return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
     finally:
         transformers.logging.set_verbosity(level)
-
-
-def _is_error(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.ERROR
 
 
 def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
