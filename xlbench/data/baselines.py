@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import regex
-from scipy import sparse
 
 from xlbench.data import chinese
 from xlbench.system import errors
@@ -152,27 +151,21 @@ def _nearest(
     Of several equally near ones, the first; an input that shares no word with the training data
     gets the first pairs' targets.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # It loads for a second.
+
     sources = [source for source, _ in train_pairs]
     targets = list(dict.fromkeys(target for _, target in train_pairs))
     numbers = {target: number for number, target in enumerate(targets)}
     labels = np.array([numbers[target] for _, target in train_pairs])
     count = min(count, len(targets))
-    vocabulary: dict[str, int] = {}
-    for word in itertools.chain.from_iterable(map(words, sources)):
-        vocabulary.setdefault(word, len(vocabulary))
-    counts = _count(sources, vocabulary)
-    document_frequency = np.bincount(counts.indices, minlength=len(vocabulary))
-    # The smoothed form, log((1 + n) / (1 + df)) + 1: never 0, so a word in every text still counts.
-    idf = np.log((1 + len(sources)) / (1 + document_frequency)) + 1.0
-    weights = counts.multiply(idf).tocsr()
-    lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
-    weights = weights.multiply(1 / np.maximum(lengths, 1e-300).reshape(-1, 1)).tocsr().T
-
+    if not any(map(words, sources)):
+        return [targets[:count] for _ in inputs]
+    vectorizer = TfidfVectorizer(analyzer=words)
+    weights = vectorizer.fit_transform(sources).T
     nearest: list[list[str]] = []
     chunk = max(1, _CHUNK_PAIRS // len(sources))
     for first in range(0, len(inputs), chunk):
-        # An input needs no unit length: it scales all its similarities alike.
-        query = _count(inputs[first : first + chunk], vocabulary).multiply(idf).tocsr()
+        query = vectorizer.transform(inputs[first : first + chunk])
         similarity = (query @ weights).astype(np.float32).toarray()
         best = []
         for _ in range(count):
@@ -181,17 +174,6 @@ def _nearest(
             similarity[labels == best[-1][:, None]] = -1.0
         nearest += [[targets[label] for label in row] for row in np.stack(best, axis=1)]
     return nearest
-
-
-def _count(texts: Sequence[str], vocabulary: Mapping[str, int]) -> sparse.csr_array:
-    """Returns [texts, vocabulary]: how often each known word is in each text."""
-    known = [[vocabulary[word] for word in words(text) if word in vocabulary] for text in texts]
-    columns = np.fromiter(itertools.chain.from_iterable(known), np.int64)
-    ends = np.cumsum([0, *map(len, known)])
-    shape = len(texts), len(vocabulary)
-    counts = sparse.csr_array((np.ones(len(columns)), columns, ends), shape=shape)
-    counts.sum_duplicates()
-    return counts
 
 
 # ---------------------------------------------------------------------------------------------
