@@ -283,7 +283,7 @@ def test_unicoder_has_tokens_behind_those_of_xlm_r(folder_of, tmp_path):
     folder = tokenizer_files.write(tmp_path, 'unicoder')
     ours, plain = tokenizers.load(folder, ''), tokenizers.load(folder_of('xlm-roberta'), '')
     end = plain.num_pieces
-    german = end + 1 + vocabularies.UNICODER_LANGUAGES.index('de')
+    german = end + 1 + vocabularies.FAMILIES['unicoder'].languages.index('de')
     assert (ours.family, ours.num_pieces, ours.tags) == ('unicoder', end + 101, 'own')
     assert prefixes(ours, 'en', 'de') == [[end], [german]] and ours.forced_first('de') == german
     text = 'Der alte Fischer'

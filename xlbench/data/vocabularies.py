@@ -2,29 +2,16 @@
 
 The JSON files of a vocabulary folder are as transformers lays them out; `Settings` has their keys.
 
-  T5, mT5        spiece.model
-  PEGASUS        spiece.model, behind 103 ids for pretraining (arXiv:1912.08777)
-  mBART-50       sentencepiece.bpe.model in fairseq's ids, then 52 languages (arXiv:2008.00401)
-  mBART-25       the same, then 25 languages (arXiv:2001.08210), which stand behind a text
-  XLM-R          sentencepiece.bpe.model in fairseq's ids
-  Unicoder       the same, then an end of both sides and 100 languages (arXiv:2004.01401)
-  BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
-  BART, RoBERTa  vocab.json, merges.txt
-  GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
-  DeBERTa v3     spm.model, with BERT's special tokens
-  XLM            vocab.json, merges.txt over the words of Moses: see tokenizers.XlmTokenizer
-  Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
-  M2M-100        sentencepiece.bpe.model, vocab.json, then 100 languages (arXiv:2010.11125)
-  NLLB-200       sentencepiece.bpe.model in fairseq's ids, then 202 languages (arXiv:2207.04672)
-  Llama, Qwen    tokenizer.json
-
-A tokenizer.json beside them goes first, as in transformers: see tokenizers/objects.py.
+A tokenizer.json beside its files goes first, as in transformers: see tokenizers/objects.py.
+vocabularies.toml has the families.
 """
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
-from typing import Annotated, TypeVar
+import pathlib
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -201,11 +188,12 @@ class Family:
       needs_languages: whether an example without a language is an error.
       language_last: whether the models read and write the language behind the end of a text, and
         decoders begin with it. Examples have it first all the same; `features.generation` moves it.
-      token_of: gives the token of a language of the table, or None.
+      language: the form of the token of a language, see `token_of`.
+      languages: codes of the tokens of languages that stand behind the files' in this order.
       same_class: whether its class in transformers gives the ids that we give, from the files as
         they are. PEGASUS: see tokenizers/objects.py.
-      added: tokens behind those of the files, which no text becomes.
-      closing: of them, the one that stands behind the end of both sides, where the language would.
+      closing: a token behind those of the files that stands behind the end of both sides, where the
+        language would; `languages` follow it. No text becomes one of them.
       doubled_ends: whether two ends stand between the texts of a pair, which all have one type
         (fairseq, roberta/hub_interface.py).
     """
@@ -222,152 +210,36 @@ class Family:
     start: str = 'pad'
     needs_languages: bool = False
     language_last: bool = False
-    token_of: Callable[[Language], str | None] = lambda language: None
+    language: str = ''
+    languages: tuple[str, ...] = ()
     same_class: bool = True
-    added: tuple[str, ...] = ()
     closing: str = ''
     doubled_ends: bool = False
 
+    @property
+    def added(self) -> list[str]:
+        """Returns `closing` with the tokens of `languages`; none where there is no such end."""
+        tokens = [self.language.format(code=lang) for lang in self.languages]
+        return [self.closing, *tokens] if self.closing else []
 
-_T5 = dict(eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
-_FAIRSEQ = dict(
-    bos_token='<s>',
-    eos_token='</s>',
-    unk_token='<unk>',
-    sep_token='</s>',
-    pad_token='<pad>',
-    cls_token='<s>',
-    mask_token='<mask>',
-)
-_BERT = dict(
-    unk_token='[UNK]',
-    sep_token='[SEP]',
-    pad_token='[PAD]',
-    cls_token='[CLS]',
-    mask_token='[MASK]',
-)
-_GPT2 = dict.fromkeys(('bos_token', 'eos_token', 'unk_token'), '<|endoftext|>')
-_BPE = ('vocab.json', 'merges.txt')
-_XLMR = ('sentencepiece.bpe.model',)
-_ROBERTA = dict(named=_FAIRSEQ, source=('bos',), start='bos', doubled_ends=True)
-_MBART = dict(
-    named=_FAIRSEQ,
-    source=('source_lang',),
-    target=('target_lang',),
-    start='eos',
-    needs_languages=True,
-    token_of=lambda language: language.mbart,
-)
+    def token_of(self, language: Language) -> str | None:
+        """Returns the token of a language, or None; a registered language has no place."""
+        place = TABLE.index(language.code) + 1 if language.code in TABLE else None
+        known = dict(place=place, **{k: getattr(language, k) for k in ('code', 'mbart', 'flores')})
+        lacks = any(f'{{{key}}}' in self.language for key, value in known.items() if not value)
+        return None if lacks else self.language.format(**known) or None
 
 
-def _unused(language: Language) -> str | None:
-    """Returns the token of a BERT that no text becomes; it has none for registered languages."""
-    known = language.code in TABLE
-    return f'[unused{TABLE.index(language.code) + 1}]' if known else None
+_TABLES = tomllib.loads(pathlib.Path(__file__).with_suffix('.toml').read_text('utf-8'))
 
 
-# In the order of their tokens (microsoft/MRS, generation_rs/train.sh).
-_CODES = """
-    af als am an ang ar arz ast az bar be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu
-    fa fi fr fy ga gan gl gu he hi hr hu hy ia id is it ja jv ka kk kn ko ku la lb lt lv mk ml
-    mn mr ms my nds ne nl nn no oc pl pt ro ru scn sco sh si simple sk sl sq sr sv sw ta te th
-    tl tr tt uk ur uz vi war wuu yi zh zh_classical zh_min_nan zh_yue
-"""
-UNICODER_LANGUAGES = tuple(_CODES.split())
-# Likewise (fairseq, examples/m2m_100/language_pairs.txt; WMT 2021's models: arXiv:2108.03265).
-_M2M = """
-    af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu
-    ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr
-    ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk
-    ur uz vi wo xh yi yo zh zu
-"""
-M2M_LANGUAGES = {
-    'm2m100': tuple(_M2M.split()),
-    'wmt21': ('en', 'ha', 'is', 'ja', 'cs', 'ru', 'zh', 'de'),
-}
-_UNICODER_END = '[EOS]'
+def _family(row: dict[str, Any]) -> Family:
+    named = _TABLES['named'].get(row.get('named'), {})
+    codes = row.get('languages', '').split()
+    return msgspec.convert(row | {'named': named, 'languages': codes}, Family)
 
-FAMILIES = {
-    't5': Family(('spiece.model',), 'T5Tokenizer', unk_id=2, named=_T5),
-    'pegasus': Family(
-        ('spiece.model',),
-        'PegasusTokenizer',
-        unk_id=2,
-        named=_T5 | dict(mask_token='<mask_2>'),
-        same_class=False,
-    ),
-    'mbart25': Family(_XLMR, 'MBartTokenizer', **_MBART, language_last=True),
-    'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
-    'xlm-roberta': Family(_XLMR, 'XLMRobertaTokenizer', **_ROBERTA),
-    # microsoft/Unicoder, generation/fairseq/tasks/generation_from_pretrained_bart.py: the source is
-    # X </s> [EOS], and a decoder is fed [de] X </s> and writes X </s> [EOS].
-    'unicoder': Family(
-        _XLMR,
-        'XLMRobertaTokenizer',
-        named=_FAIRSEQ,
-        source=('closing',),
-        target=('target_lang',),
-        start='eos',
-        needs_languages=True,
-        language_last=True,
-        token_of=lambda language: f'[{language.code}]',
-        same_class=False,
-        added=(_UNICODER_END, *(f'[{lang}]' for lang in UNICODER_LANGUAGES)),
-        closing=_UNICODER_END,
-    ),
-    'bert': Family(
-        ('vocab.txt',),
-        'BertTokenizer',
-        settings=('unk_token', 'do_lower_case', 'strip_accents', 'tokenize_chinese_chars'),
-        named=_BERT,
-        source=('bos', 'target_lang'),
-        target=('target_lang',),
-        start='bos',
-        token_of=_unused,
-    ),
-    'bart': Family(
-        _BPE,
-        'RobertaTokenizer',
-        settings=('add_prefix_space',),
-        named=_FAIRSEQ,
-        source=('bos',),
-        target=('bos',),
-        start='eos',
-    ),
-    'roberta': Family(_BPE, 'RobertaTokenizer', settings=('add_prefix_space',), **_ROBERTA),
-    'gpt2': Family(
-        _BPE, 'GPT2Tokenizer', settings=('add_prefix_space',), named=_GPT2, start='eos'
-    ),
-    # Llama, Mistral and Gemma, whose texts begin with <s>; Qwen's do not.
-    'llama': Family(source=('bos',), start='eos', pad_is_end=True),
-    'qwen2': Family(start='eos', pad_is_end=True),
-    'deberta-v2': Family(
-        ('spm.model',), 'DebertaV2Tokenizer', unk_id=3, named=_BERT, source=('bos',), start='bos'
-    ),
-    'xlm': Family(
-        _BPE,
-        named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),
-        source=('bos',),
-        start='bos',
-    ),
-    'marian': Family(
-        ('source.spm', 'target.spm', 'vocab.json'),
-        named=_T5,
-        source=('target_lang',),
-        needs_languages=True,
-    ),
-    'm2m_100': Family(
-        ('sentencepiece.bpe.model', 'vocab.json'),
-        **_MBART | dict(token_of=lambda language: f'__{language.code}__'),
-    ),
-    'nllb': Family(
-        _XLMR,
-        'NllbTokenizer',
-        bpe=True,
-        **_MBART | dict(token_of=lambda language: language.flores),
-    ),
-    'other': Family(same_class=False),  # A tokenizer.json of no known family: no prefixes.
-}
+
+FAMILIES = {name: _family(row) for name, row in _TABLES['families'].items()}
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see `Settings`.
 GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
 # Classes are called as models are: 'MT5Tokenizer' reads what a model of type mt5 does.

@@ -302,6 +302,10 @@ class MarianTokenizer(_ListedTokenizer):
         return re.match('>>.*?<<', text, re.DOTALL)
 
 
+# In the order of their tokens (WMT 2021's models: arXiv:2108.03265).
+_WMT21_LANGUAGES = ('en', 'ha', 'is', 'ja', 'cs', 'ru', 'zh', 'de')
+
+
 class M2mTokenizer(MarianTokenizer):
     """M2M-100's SentencePiece model over the pieces of its vocab.json, which languages follow.
 
@@ -315,7 +319,9 @@ class M2mTokenizer(MarianTokenizer):
 
     def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
         first = len(vocabularies.read_json(files.folder, 'vocab.json', dict[str, int]))
-        codes = vocabularies.M2M_LANGUAGES[files.setting('language_codes') or 'm2m100']
+        family = vocabularies.FAMILIES[self.family]
+        known = {'m2m100': family.languages, 'wmt21': _WMT21_LANGUAGES}
+        codes = known[files.setting('language_codes') or 'm2m100']
         return {f'__{code}__': number for number, code in enumerate(codes, first)}
 
     def _language_names(self) -> dict[str, str]:
