@@ -1,8 +1,7 @@
 """Orders of the examples in a training run: the windows of an `Order`, from number to number.
 
   Stream       tasks mixed at their rates, each shuffled anew in every pass
-  SideBySide   the streams of several tasks: a window takes the next examples of each
-  EvenWindows  one of these, cut into windows of one size
+  EvenWindows  a stream, or those of several tasks, cut into windows of one size
   Curriculum   epochs whose parts come one after another, such as pseudo-data before real data
   permutation  the same in every release of numpy, whole or the part that is needed
 
@@ -24,7 +23,7 @@ import bisect
 import dataclasses
 import itertools
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -127,51 +126,26 @@ class Stream:
         return numbers
 
 
-class SideBySide:
-    """The streams of several tasks, side by side: a window takes the next examples of each.
-
-    Attributes:
-      sizes: [tasks], how many examples of each task a window has.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      sizes: see above.
-      seed: of the order.
-    """
-
-    def __init__(self, prepared: Sequence[Prepared], sizes: Sequence[int], seed: int):
-        self.sizes = sizes
-        self._streams = [Stream([task], [1.0], seed) for task in prepared]
-        self._offsets = np.cumsum([0, *(len(task) for task in prepared)])
-
-    def __call__(self, start: int, stop: int) -> np.ndarray:
-        """Returns [stop - start]: the example numbers of whole windows, task after task in each."""
-        window = sum(self.sizes)
-        parts = [
-            offset + stream(number * size, (number + 1) * size)
-            for number in range(start // window, stop // window)
-            for offset, stream, size in zip(self._offsets, self._streams, self.sizes, strict=False)
-        ]
-        return np.concatenate(parts)
-
-
 @dataclasses.dataclass(frozen=True)
 class EvenWindows:
-    """The windows of an endless stream, all of one size.
+    """Windows of one size: each takes the next examples of one endless stream or more, in order.
 
     Attributes:
-      stream: (start, stop) -> the example numbers at these places.
-      size: of a window.
+      stretches: of each stream how many examples a window takes, the number of the stream's first
+        example, and the stream.
       tasks: the rate of each task, with sum 1, and the examples of a pass over it.
     """
 
-    stream: Callable[[int, int], np.ndarray]
-    size: int
+    stretches: Sequence[tuple[int, int, Stream]]
     tasks: Sequence[tuple[float, int]]
 
     def __call__(self, number: int) -> np.ndarray:
-        """Returns [size]: the example numbers of a window."""
-        return self.stream(number * self.size, (number + 1) * self.size)
+        """Returns [window]: the example numbers of a window."""
+        parts = [
+            first + stream(number * size, (number + 1) * size)
+            for size, first, stream in self.stretches
+        ]
+        return np.concatenate(parts)
 
     def passes(self, examples: float) -> list[float]:
         """Returns [tasks], the passes over each task after a number of examples."""
@@ -179,7 +153,7 @@ class EvenWindows:
 
     def typical(self) -> list[tuple[int, int]]:
         """Returns the first window."""
-        return [(0, self.size)]
+        return [(0, sum(size for size, _, _ in self.stretches))]
 
 
 class Curriculum:

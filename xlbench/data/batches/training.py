@@ -141,7 +141,9 @@ class TrainBatches:
             counts = mixing.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
-            stream, plan = orders.SideBySide(self._prepared, counts, seed), packing_lib.plan_tasks
+            streams = [orders.Stream([task], [1.0], seed) for task in self._prepared]
+            stretches = list(zip(counts, self._examples.offsets, streams, strict=False))
+            plan = packing_lib.plan_tasks
         else:
             together = max(map(len, parts)) if parts else len(sizes)
             groups = together if options.one_task else 1
@@ -155,9 +157,8 @@ class TrainBatches:
             if parts:
                 shape = dict(size=self.window, rows=layout.rows[-1], seed=seed)
                 return orders.Curriculum(self._prepared, parts, **shape), plan
-            stream = orders.Stream(self._prepared, self._rates, seed)
-        tasks = list(zip(self._rates, sizes, strict=True))
-        return orders.EvenWindows(stream, self.window, tasks), plan
+            stretches = [(self.window, 0, orders.Stream(self._prepared, self._rates, seed))]
+        return orders.EvenWindows(stretches, list(zip(self._rates, sizes, strict=True))), plan
 
     def _fingerprint(self, seed: int, one_task: bool | str, parts: list[list[int]]) -> int:
         """Hashes all that the order of examples depends on, not the number of processes."""
