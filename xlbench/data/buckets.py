@@ -3,7 +3,7 @@ r"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots
   python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
       train-de.tsv
 
-samples buckets in the official form:
+It samples buckets in the official form:
 
   TASK/K-shots/LANGUAGE/I-th/sampled.json   xnli pawsx mldoc marc: label -> list of K examples
   TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
