@@ -21,7 +21,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'decoding': (1194, 10),
     'dialogues': (447, 4),
     'evaluators': (1565, 7),
-    'fewshot': (5534, 23),
+    'fewshot': (5525, 23),
     'huggingface': (3407, 21),
     'inference': (3519, 15),
     'interactive': (560, 4),

@@ -102,7 +102,7 @@ class Corpus:
         'other_shots', the examples of buckets of other K that are in no bucket of this K, each
         once, for languages without a dev file; or 'none'.
       view: the objective's, of labels; see `features.VIEWS`.
-      further_labels: of the model, behind those of the task; no example has one.
+      labels: of the model, if it has further ones behind those of the task.
 
     Attributes:
       name: the SeqIO task.
@@ -115,7 +115,7 @@ class Corpus:
         splits: Mapping[str, prepared.Prepared],
         adapt: Adapt,
         view: str,
-        further_labels: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ):
         test = splits['test']
         for other in splits.values():
@@ -125,7 +125,7 @@ class Corpus:
                         f'{test.name}: splits {other.split} and test have been prepared with '
                         f'another {key}; prepare both again with --force'
                     )
-        self.name, self.labels = test.name, [*test.manifest['labels'], *further_labels]
+        self.name, self.labels = test.name, [*(labels or test.manifest['labels'])]
         self._adapt, self._view, self._test = adapt, view, test
         self._of_words = features.VIEWS[view].labels == 'word'
         self._limit = adapt.lengths['inputs']

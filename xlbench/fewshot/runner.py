@@ -46,10 +46,9 @@ class Source:
       mesh: where its parameters go, whole on each device.
 
     Attributes:
-      workdir: the same.
-      config: the same.
+      workdir, config: the same.
+      vocabulary: of the data, as its manifests have it.
       labels: what it labels with, by number.
-      further_labels: those of them that the data does not have.
       model: the module.
       objective: what it is trained and adapted for.
 
@@ -59,11 +58,10 @@ class Source:
 
     def __init__(self, workdir: str, config: ConfigDict, data: Data, mesh: Mesh):
         self.workdir, self.config, self._mesh = workdir, config, mesh
-        vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
+        self.vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
         self.labels = runs.labels_of(data, config.model)
-        self.further_labels = self.labels[len(runs.labels_of(data, {})) :]
         self.objective = objectives.build(**config.objective)
-        self.model = runs.build_model(config.model, vocabulary['size'], self.labels)
+        self.model = runs.build_model(config.model, self.vocabulary['size'], self.labels)
         self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
 
     def params(self, start: str) -> Params:

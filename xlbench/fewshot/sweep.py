@@ -136,7 +136,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
         data = open_data(config, adapt)
         source = Source(source_workdir, trained, data, mesh)
-        check_fits(config, adapt, source, data)
+        check_fits(config, adapt, source)
         journal = results.Journal(workdir)
         corpora = open_corpora(config, adapt, data, journal, source, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
@@ -159,12 +159,7 @@ def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:
     """Trains a source model with each learning rate; the best one becomes WORKDIR/source.
 
     The others stay beside it, as WORKDIR/source-RATE. The first of equally good ones is the best.
-
-    Args:
-      config: of the sweep.
-      adapt: its block of that name.
-      workdir: of the sweep.
-      joined: how the process was started, to say it.
+    The arguments are those of `sweep`, and config.adapt.
     """
     scores, best = {}, config.source.best
     for rate in adapt.source_learning_rates:
@@ -216,9 +211,8 @@ def introduction(
 
 def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Json]:
     """Returns the facts that config.json has beside the config."""
-    tasks, _ = next(iter(data.values()))
     return config_lib.facts() | {
-        'vocabulary': tasks[0].manifest['vocabulary'],
+        'vocabulary': source.vocabulary,
         'labels': source.labels,
         'source_model': source_model(config),
         **data_facts(data),
@@ -290,7 +284,7 @@ def open_corpora(
         for language in left:
             needed = _of_language(config, adapt, language)
             splits = {split: data[name, split][0][0] for name, split in needed}
-            corpora[language] = corpus_lib.Corpus(splits, adapt, view, source.further_labels)
+            corpora[language] = corpus_lib.Corpus(splits, adapt, view, source.labels)
             progress.add()
             check()
     return corpora
@@ -335,7 +329,7 @@ def source_config(config: ConfigDict) -> ConfigDict:
     return source
 
 
-def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> None:
+def check_fits(config: ConfigDict, adapt: Adapt, source: Source) -> None:
     """Raises UserError unless texts of the data are what the source model reads and labels."""
     length, most = adapt.lengths['inputs'], source.model.config.max_positions
     if length > most:
@@ -351,13 +345,12 @@ def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> 
             f'config.source_workdir={source.workdir} was trained with the labels '
             f'{", ".join(labels) or "none"}, but {config.task} has {", ".join(source.labels)}'
         )
-    vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     theirs = about.get('vocabulary') or {}
-    if theirs.get('sha256') != vocabulary['sha256']:
+    if theirs.get('sha256') != source.vocabulary['sha256']:
         raise UserError(
             f'config.source_workdir={source.workdir} was trained with the vocabulary '
             f'{theirs.get("name")!r}, but the data is prepared with another, '
-            f'{vocabulary["name"]!r}; set config.source.data.vocabulary to it'
+            f'{source.vocabulary["name"]!r}; set config.source.data.vocabulary to it'
         )
 
 
