@@ -47,9 +47,8 @@ from xlbench.system.errors import UserError
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
-    defaults = dict(scenario='cross', corpus=None, source=None, target=None)
-    variant, official = recipes.split_key(variant, 'official', ('no', 'yes'))
-    scenario, size = recipes.choose(variant, ('sample', 'large'), _scenario, **defaults)
+    defaults = dict(scenario='cross', corpus=None, source=None, target=None, official=('no', 'yes'))
+    scenario, size, official = recipes.choose(variant, ('sample', 'large'), _scenario, **defaults)
     if size == 'large' and scenario.name == 'mono' and official == 'no':
         return clidsum_summariser.paper('mbart', scenario)
     if size == 'large':

@@ -47,18 +47,15 @@ from xlbench.configs import clidsum_mbart
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block
 
-STAGES = ('both', 'pretraining', 'finetuning')
-
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, combination of tasks, and scenario."""
-    variant, stages = recipes.split_key(variant, 'stages', STAGES)
-    variant, official = recipes.split_key(variant, 'official', ('no', 'yes'))
-    variant, rows = recipes.split_key(variant, 'rows', ('each', 'all'))
     chosen = config_lib.variant(
         variant, ('sample', 'large'), pretraining='+'.join(CLIDSUM.pretrained),
-        scenario='cross', corpus='xmediasum40k', target=None,
+        stages=('both', 'pretraining', 'finetuning'), scenario='cross', corpus='xmediasum40k',
+        target=None, rows=('each', 'all'), official=('no', 'yes'),
     )  # fmt: skip
+    stages, rows, official = (chosen[key] for key in ('stages', 'rows', 'official'))
     finetuning = CLIDSUM.scenario(
         chosen['scenario'], f'{chosen["corpus"]}summarize', target=chosen['target']
     )

@@ -97,13 +97,12 @@ _AUTHORS = {'mvbart': (2048, 200, 2.0), 'bart_d_all': (1024, 400, 0.5)}  # Two v
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, model and corpus."""
-    defaults = dict(model='t5', corpus=None, scenario='mono')
+    defaults = dict(model=tuple(MODELS), corpus=None, scenario='mono')
     chosen = config_lib.variant(variant, ('sample', 'large'), **defaults)
     first = 'xmediasum40k' if chosen['scenario'] == 'semi' else 'xsamsum'
     model, corpus = chosen['model'], chosen['corpus'] or first
-    for key, value, allowed in (('model', model, MODELS), ('corpus', corpus, _SETTINGS)):
-        if value not in allowed:
-            raise errors.unknown(f'{key} after the colon', value, allowed)
+    if corpus not in _SETTINGS:
+        raise errors.unknown('corpus after the colon of --config', corpus, _SETTINGS)
     task = f'{corpus}{MODELS[model].kind}'
     scenario = CLIDSUM.scenario(chosen['scenario'], task, target=CLIDSUM.pivot)
     if chosen['size'] == 'sample':

@@ -48,7 +48,7 @@ def get_config(variant: str = '') -> ConfigDict:
         task='',
         source='en',
         languages='',
-        objective='classification',
+        objective=('classification', 'tagging'),
         shots='1+2+4',
         buckets='40',
         methods='full',
@@ -64,9 +64,6 @@ def get_config(variant: str = '') -> ConfigDict:
             'configs/fewshot_any.py needs a task and the languages to adapt to after the colon: '
             f'--config=configs/fewshot_any.py:{size},task=NAME,languages=de+fr'
         )
-    if chosen['objective'] not in ('classification', 'tagging'):
-        allowed = ('classification', 'tagging')
-        raise errors.unknown('objective of a sweep', chosen['objective'], allowed)
     numbers = [chosen['buckets'], *chosen['shots'].split('+')]
     if not all(text.isdecimal() and int(text) for text in numbers):
         raise errors.UserError(

@@ -89,9 +89,10 @@ MODELS = {
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     sizes = ('sample', 'sample_unicoder', *MODELS)
-    variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
-    defaults = dict(scenario='multi', source=None, task='generation')
-    scenario, size = recipes.choose(variant, sizes, scenario_of, **defaults)
+    scenario, size, dev = recipes.choose(
+        variant, sizes, scenario_of, scenario='multi', source=None, task='generation',
+        dev=('organic', 'translated'),
+    )  # fmt: skip
     if scenario.task == 'retrieval':
         raise errors.unknown('task', scenario.task, ('generation', 'reverse'))
     if scenario.name == 'multi':

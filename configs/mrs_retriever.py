@@ -66,9 +66,10 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(MRS.scenario, task='retrieval')
     sizes = ('sample', 'encoder', *MODELS)
-    variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
-    variant, validation = recipes.split_key(variant, 'validation', ('paper', 'code', 'sweep'))
-    scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
+    own = dict(dev=('organic', 'translated'), validation=('paper', 'code', 'sweep'))
+    scenario, size, dev, validation = recipes.choose(
+        variant, sizes, scenario_of, scenario='multi', source=None, **own
+    )
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
     if dev == 'translated':

@@ -60,15 +60,18 @@ def get_config(variant: str = '') -> ConfigDict:
 
 def choose(variant: str, sizes: tuple[str, ...]) -> tuple[Scenario, str]:
     """Parses the text after the colon: the scenario, and one of the sizes."""
-    text, version = recipes.split_key(variant, 'version', ('1', '2'))
+    chosen = config_lib.variant(
+        variant, sizes, scenario='multi_multitask', task=None, source=None, target=None,
+        rate='proportional', version=('1', '2'),
+    )  # fmt: skip
+    size, rate, version = (chosen.pop(key) for key in ('size', 'rate', 'version'))
     benchmark = MTG if version == '1' else MTG2
-    narrowed = dict(task=None, source=None, target=None, rate='proportional')
-    chosen = recipes.choose(text, sizes, benchmark.scenario, scenario='multi_multitask', **narrowed)
-    if version == '2' and chosen[1] == 'sample':
+    scenario = benchmark.scenario(chosen.pop('scenario'), **chosen).with_rate(rate)
+    if version == '2' and size == 'sample':
         raise errors.UserError(
             f'the sample is of version 1; with version=2 choose the size {sizes[1]} or a larger one'
         )
-    return chosen
+    return scenario, size
 
 
 def sample(scenario: Scenario) -> ConfigDict:

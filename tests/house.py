@@ -15,8 +15,8 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (2556, 25),
     'chains': (591, 4),
-    'config': (1969, 9),
-    'configs': (2104, 20),
+    'config': (1962, 9),
+    'configs': (2101, 20),
     'data': (10980, 45),
     'decoding': (1194, 10),
     'dialogues': (447, 4),

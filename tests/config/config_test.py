@@ -195,12 +195,13 @@ def test_numbers_that_no_setting_has(path, value):
         ('', {'size': 'sample', 'task': None, 'rate': 'proportional'}),
         ('base', {'size': 'base', 'task': None, 'rate': 'proportional'}),
         ('task=qg,base', {'size': 'base', 'task': 'qg', 'rate': 'proportional'}),
+        ('base,dev=b', {'size': 'base', 'task': None, 'rate': 'proportional', 'dev': 'b'}),
         ('size=base,rate=equal,', {'size': 'base', 'task': None, 'rate': 'equal'}),
     ],
 )
 def test_variants(text, expected):
-    defaults = dict(task=None, rate='proportional')
-    assert config_lib.variant(text, ('sample', 'base'), **defaults) == expected
+    defaults = dict(task=None, rate='proportional', dev=('a', 'b'))
+    assert config_lib.variant(text, ('sample', 'base'), **defaults) == {'dev': 'a'} | expected
 
 
 def test_unknown_variants():
@@ -208,6 +209,8 @@ def test_unknown_variants():
         config_lib.variant('taks=qg', ('sample',), task=None)
     with pytest.raises(UserError, match=r"unknown size after the colon .*'task'"):
         config_lib.variant('task', ('sample',), task=None)
+    with pytest.raises(UserError, match=r"unknown dev after the colon .*'c'; allowed: a, b"):
+        config_lib.variant('dev=c', ('sample',), dev=('a', 'b'))
 
 
 FIELDS = {'first': Field(int, 1), 'second': Field(int, 2), 'third': Field(int)}

@@ -294,21 +294,26 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str, Setting]:
+def variant(
+    text: str, sizes: Sequence[str], **defaults: str | Sequence[str] | None
+) -> dict[str, Setting]:
     """Reads what follows the colon of `--config=FILE:...` into a dict.
 
-    Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->
-      {'size': 'base', 'task': 'qg', 'source': None}
+    Example: variant('base,task=qg', ('sample', 'base'), task=None, stages=('both', 'first')) ->
+      {'size': 'base', 'task': 'qg', 'stages': 'both'}
 
     Args:
       text: words with commas between; one without '=' is the size.
       sizes: allowed sizes, the default one first.
-      **defaults: the other keys and what they are when the text is silent.
+      **defaults: the other keys and what they are when the text is silent; a tuple has all that
+        are allowed, the default one first.
 
     Raises:
-      UserError: an unknown size or key.
+      UserError: an unknown size or key, or a value that is not allowed.
     """
-    result: dict[str, Setting] = {'size': sizes[0], **defaults}
+    allowed = {'size': sizes} | {k: v for k, v in defaults.items() if isinstance(v, tuple)}
+    first = {key: values[0] for key, values in allowed.items()}
+    result: dict[str, Setting] = {**defaults, **first}
     for word in filter(None, text.split(',')):
         key, equals, value = word.partition('=')
         if not equals:
@@ -316,6 +321,7 @@ def variant(text: str, sizes: Sequence[str], **defaults: str | None) -> dict[str
         if key not in result:
             raise errors.unknown('key after the colon of --config', key, result)
         result[key] = value
-    if result['size'] not in sizes:
-        raise errors.unknown('size after the colon of --config', result['size'], sizes)
+    for key, values in allowed.items():
+        if result[key] not in values:
+            raise errors.unknown(f'{key} after the colon of --config', result[key], values)
     return result

@@ -1,6 +1,7 @@
 """Blocks that many configs share, as the plain dicts of a config: a config says what differs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -20,44 +21,30 @@ REPLY_BASELINES = ('most_frequent', 'best_constant', 'nearest_input')
 
 
 def choose(
-    text: str, sizes: tuple[str, ...], scenario_of: Callable[..., Scenario], **defaults: str | None
-) -> tuple[Scenario, str]:
+    text: str,
+    sizes: tuple[str, ...],
+    scenario_of: Callable[..., Scenario],
+    **defaults: str | tuple[str, ...] | None,
+) -> tuple[Any, ...]:
     """Reads the scenario of a benchmark and the size from what follows the colon of --config.
 
     Args:
       text: what follows the colon.
       sizes: allowed sizes, the default one first.
       scenario_of: the benchmark's method `scenario`.
-      **defaults: the other keys that may be given: scenario, rate, and arguments of scenario_of.
+      **defaults: the other keys that may be given: scenario, rate, and arguments of scenario_of;
+        and keys of the config's own, whose values are tuples, see `variant`.
+
+    Returns:
+      The scenario, the size, and the value of each key of the config's own.
 
     Raises:
       UserError: an unknown size, key, scenario, task, language or rate.
     """
     chosen = variant(text, sizes, **defaults)
     size, rate = chosen.pop('size'), chosen.pop('rate', RATES[0])
-    return scenario_of(chosen.pop('scenario'), **chosen).with_rate(rate), size
-
-
-def split_key(text: str, key: str, values: Sequence[str]) -> tuple[str, str]:
-    """Takes one key out of what follows the colon of --config, for `choose` to read the rest.
-
-    Args:
-      text: what follows the colon.
-      key: whose value is wanted.
-      values: allowed ones, the default one first.
-
-    Returns:
-      The other words, and the value.
-
-    Raises:
-      UserError: a value that is not allowed.
-    """
-    words = text.split(',')
-    given = [word.removeprefix(f'{key}=') for word in words if word.startswith(f'{key}=')]
-    value = given[-1] if given else values[0]
-    if value not in values:
-        raise errors.unknown(f'{key} after the colon of --config', value, values)
-    return ','.join(word for word in words if not word.startswith(f'{key}=')), value
+    own = [chosen.pop(key) for key, value in defaults.items() if isinstance(value, tuple)]
+    return scenario_of(chosen.pop('scenario'), **chosen).with_rate(rate), size, *own
 
 
 def sample_data(vocabulary: str) -> dict[str, Setting]:
