@@ -57,7 +57,6 @@ PLAN = CommandLine('plan', flags=(
     flag('--no_decode', 'plan the train step only', False),
     flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=shared.share),
     flag('--output', 'file for all figures, as JSON', ''),
-    flag('--hlo', 'folder for the compiled programs, as text', ''),
 ))  # fmt: skip
 EVALUATE = CommandLine('evaluate', flags=(
     flag('workdir', 'folder of the run', nargs='?'),

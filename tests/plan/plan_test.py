@@ -509,7 +509,7 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     assert step['memory']['process'] == 0  # It has the memory of its machine.
     assert step['estimate']['compiler_seconds'] > 0
     at_peak = found['plan']['model_flops'] / (found['device']['peak'] * found['device']['count'])
-    assert 0 < at_peak < step['estimate']['roofline']['least_seconds']
+    assert 0 < at_peak < max(step['estimate']['at_peaks'].values())
     assert '(MFU ' in run.stdout
     assert {row['kind'] for row in step['collectives']} & {'all-gather', 'all-reduce'}
     between = [row['kind'] for row in step['collectives'] if row['between_slices']]

@@ -47,7 +47,7 @@ from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
-FORMAT = 4  # Of the JSON file.
+FORMAT = 5  # Of the JSON file.
 Changes = dict[str, int | str]  # {key with dots: value}
 LANES = 128  # Columns of a TPU's tile.
 # Of the mesh, what other sizes are tried of; replica and sequence stay as they are.
@@ -145,7 +145,6 @@ def make_plan(
     tries: int = 8,
     with_decoding: bool = True,
     mfu: float = 0.4,
-    folder: str = '',
 ) -> Figures:
     """Makes everything that --output holds; see the module's docstring for the arguments.
 
@@ -191,7 +190,7 @@ def make_plan(
         say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
         result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
     else:
-        plan = study.plan_job(job, device, with_decoding=with_decoding, folder=folder)
+        plan = study.plan_job(job, device, with_decoding=with_decoding)
         result |= {'plan': plan, 'fits': plan['fits'], 'state_bytes': job.state_bytes}
     if topology_lib.is_gpu(topology) and result['plan'] and device.peak:
         result['hours'] = study.hours(result['plan'], config, device.peak * device.count, mfu)
@@ -286,7 +285,6 @@ def main(argv: Sequence[str]) -> int:
         tries=args.tries,
         with_decoding=not args.no_decode,
         mfu=args.mfu,
-        folder=args.hlo,
     )
     for line in figures.lines_of(result):
         print(line)

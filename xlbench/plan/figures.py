@@ -189,15 +189,9 @@ def _estimate_lines(estimated: Figures, at_peak: float) -> Iterator[str]:
             f'  and our time of the links, all beside it: {1e3 * least:.4g} ms'
             f'{mfu(least)}, all after it: {1e3 * most:.4g} ms{mfu(most)}'
         )
-    if roofline := estimated.get('roofline'):
-        least, most = (
-            {key: f'{1e3 * seconds:.4g}' for key, seconds in roofline[name].items()}
-            for name in ('least', 'most')
-        )
-        at_once, in_turn = roofline['least_seconds'], roofline['most_seconds']
+    if peaks := estimated.get('at_peaks'):
+        parts = ', '.join(f'{key} {1e3 * seconds:.4g} ms' for key, seconds in peaks.items())
+        least = max(peaks.values())
         yield (
-            f"  our roofline from the makers' peaks: products {least['products']} ms, memory "
-            f'{least["memory"]} to {most["memory"]} ms, links {least["links"]} ms; all at once '
-            f'{1e3 * at_once:.4g} ms{mfu(at_once)}, one after another '
-            f'{1e3 * in_turn:.4g} ms{mfu(in_turn)}'
+            f"  a bound by the makers' peaks: {parts}; all at once {1e3 * least:.4g} ms{mfu(least)}"
         )

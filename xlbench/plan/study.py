@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import pathlib
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from xlbench.plan import hlo, programs
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
 from xlbench.plan.programs import Job
-from xlbench.system import files, machine
+from xlbench.system import machine
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.training import products
@@ -27,25 +26,16 @@ from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
 
 
-def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> Figures:
+def plan_job(job: Job, device: Device, *, with_decoding: bool) -> Figures:
     """Compiles all programs of a config on one mesh."""
     result = outline(job)
     jitted, args = programs.train_program(job)
-    step = study('the train step', jitted, args, job, device, folder=folder)
-    result['programs'].append(step)
+    result['programs'].append(study('the train step', jitted, args, job, device))
     for name, block in programs.decoded_evals(job.config).items() if with_decoding else ():
         jitted, args, length = programs.decode_program(job, block)
+        beside = job.state_bytes['optimizer_state']  # Training waits meanwhile.
         result['programs'].append(
-            study(
-                f'decoding of {name}',
-                jitted,
-                args,
-                job,
-                device,
-                trips=length,
-                also=job.state_bytes['optimizer_state'],  # Training waits meanwhile.
-                folder=folder,
-            )
+            study(f'decoding of {name}', jitted, args, job, device, trips=length, also=beside)
         )
     fits = [program['fits'] for program in result['programs']]
     result['fits'] = None if None in fits and False not in fits else all(fits)
@@ -91,7 +81,6 @@ def study(
     *,
     trips: int = 1,
     also: int = 0,
-    folder: str = '',
 ) -> Figures:
     """Compiles a program and says all that is known of it.
 
@@ -103,7 +92,6 @@ def study(
       device: that it is for.
       trips: what a loop of unknown length counts as.
       also: bytes that lie on the device beside the program's own.
-      folder: where its text is written; '' nowhere.
     """
     started = time.monotonic()
     program: Figures = {
@@ -129,19 +117,12 @@ def study(
         None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
     costs = compiled.cost_analysis() or {}
-    program |= {
-        'compiler_flops': costs.get('flops'),
-        'bytes_accessed': costs.get('bytes accessed'),
-    }
+    program['compiler_flops'] = costs.get('flops')
     try:
         text = compiled.as_text()
     except jax.errors.JaxRuntimeError as error:  # libtpu is newer than jaxlib knows.
         program['unreadable'] = ' '.join(str(error).split())[:200]
         text = ''
-    if folder and text:
-        path = pathlib.Path(folder) / f'{name.replace(" ", "_")}.txt'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, text)
     parsed = hlo.parse(text, device.count, unknown_trips=trips)
     program |= {
         'collectives': by_kind(parsed.collectives) if text else None,
@@ -284,29 +265,16 @@ def estimate(
     if device.peak and device.memory_speed and device.link_speed:
         flops = max(program['matmul_flops'] / device.count, program['compiler_flops'] or 0)
         memory = program['memory']
-        least = {
+        within = (row for row in program['collectives'] or () if not row['between_slices'])
+        links = sum(row['wire_bytes'] for row in within) / device.link_speed
+        result['at_peaks'] = {
             'products': flops / device.peak,
             # What comes in is read once, what goes out is written once.
             'memory': (memory['argument'] + memory['output']) / device.memory_speed,
-            # Within slices; not known, and not in the sums, where the program cannot be read.
-            'links': sum(
-                row['wire_bytes']
-                for row in program['collectives'] or ()
-                if not row['between_slices']
-            )
-            / device.link_speed,
-        }
-        # The compiler counts every operand as read, also where it stays beside the units.
-        most = least | {'memory': (program['bytes_accessed'] or 0) / device.memory_speed}
-        most['memory'] = max(most['memory'], least['memory'])
-        result['roofline'] = {
-            'least': least,
-            'most': most,
-            'least_seconds': max(least.values()),  # All three at once.
-            'most_seconds': sum(most.values()),  # One after another, each at its peak.
+            'links': links,  # 0 where the program cannot be read.
         }
         if seconds := result['compiler_seconds']:
-            result['with_links_seconds'] = [max(seconds, least['links']), seconds + least['links']]
+            result['with_links_seconds'] = [max(seconds, links), seconds + links]
     return result
 
 
