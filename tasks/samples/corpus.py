@@ -126,6 +126,8 @@ def draw_splits(
     seed: int,
     make: Callable[[random.Random, str], Example],
     keys: Callable[[Example], Iterable[Hashable]],
+    *,
+    repeated: bool = False,
 ) -> dict[str, list[Example]]:
     """Draws the examples of every split; what has a key of an earlier one is drawn again.
 
@@ -135,8 +137,9 @@ def draw_splits(
       seed: of the corpus.
       make: draws an example of a split.
       keys: those of an example.
+      repeated: a split may have a key several times.
     """
-    seen: set[Hashable] = set()
+    seen: dict[Hashable, str] = {}
     splits = {}
     for split, size in sizes.items():
         # Seeded by text, which Python hashes the same way on every machine.
@@ -144,8 +147,12 @@ def draw_splits(
         examples: list[Example] = []
         while len(examples) < size:
             example = make(rng, split)
-            if seen.isdisjoint(found := list(keys(example))):
-                seen.update(found)
+            found = list(keys(example))
+            if repeated:  # What is drawn again has left its first keys here.
+                is_new = all(seen.setdefault(key, split) == split for key in found)
+            elif is_new := seen.keys().isdisjoint(found):
+                seen |= dict.fromkeys(found, split)
+            if is_new:
                 examples.append(example)
         splits[split] = examples
     return splits

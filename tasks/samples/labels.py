@@ -41,20 +41,11 @@ _VOCABULARY_PIECES = 3000
 _TAG = re.compile('\t.*\n?')
 
 _BLOCKS = texts.read('labels')
-# Words with their tags; slots are filled with phrases of `lexicon.forms`.
+# Words with their tags; slots are filled with `lexicon.phrases`.
 SENTENCES, ENTITIES, REORDERINGS, REVIEWS = (
     _BLOCKS[name].by_language()
     for name in ('sentences', 'entities', 'reorderings', 'reviews')
 )
-# Words of phrases that are neither of an open class nor the article that a phrase begins with.
-_CLOSED = {
-    'en': {'on': 'ADP', 'in': 'ADP', 'at': 'ADP'},
-    'de': {'am': 'ADP', 'im': 'ADP', 'an': 'ADP'},
-    'fr': {'en': 'ADP', 'au': 'ADP', 'à': 'ADP'},
-    'es': {'en': 'ADP', 'de': 'ADP', 'el': 'DET'},
-}
-_FRENCH_BEFORE_NOUNS = ('vieille', 'petit', 'gros', 'longue', 'grand')
-_ONE_WORD = {'name': 'PROPN', 'name2': 'PROPN', 'town': 'PROPN', 'number': 'NUM', 'price': 'NUM'}
 _NAMED = {'name': 'B-PER', 'name2': 'B-PER', 'town': 'B-LOC'}
 
 PREMISES, VERBS = (_BLOCKS[name].wordings() for name in ('premises', 'verbs'))
@@ -84,49 +75,23 @@ def _tagged(rng: random.Random, sentences: Mapping[str, Sequence[texts.Cells]]) 
     number, price = rng.randrange(len(sentences['en'])), str(rng.randrange(2, 90))
     sides = {}
     for lang in lexicon.LANGUAGES:
-        filled = lexicon.forms(lang, meanings) | {'price': price}
+        filled = lexicon.phrases(lang, meanings) | {'price': f'{price}/NUM'}
         words: list[conllu.Word] = []
         for part in sentences[lang][number][0].split():
             word, _, tag = part.partition('/')
             slot = word.strip('{}')
             if word == slot:
                 words.append((word, tag or 'O'))
-            elif sentences is SENTENCES:
-                words += phrase(lang, slot, filled[slot])
-            else:
-                tag = tag or _NAMED.get(slot, 'O')
-                words += [(word, tag) for word, _ in phrase(lang, slot, filled[slot])]
+                continue
+            phrase = [tuple(one.split('/')) for one in filled[slot].split()]
+            if sentences is not SENTENCES:  # An entity, or none: all its words have one tag.
+                phrase = [(word, tag or _NAMED.get(slot, 'O')) for word, _ in phrase]
+            words += phrase
         first = next(i for i, (_, tag) in enumerate(words) if tag != 'PUNCT')
         word, tag = words[first]
         words[first] = word[0].upper() + word[1:], tag
         sides[lang] = tuple(' '.join(side) for side in zip(*words, strict=True))
     return sides
-
-
-def phrase(lang: str, slot: str, text: str) -> list[conllu.Word]:
-    """The words of a phrase that fills a slot, with their tags.
-
-    Example: 'fr', 'the_object', "l'écharpe chaude" -> l'/DET écharpe/NOUN chaude/ADJ
-    """
-    if slot in _ONE_WORD:
-        return [(text, _ONE_WORD[slot])]
-    words = re.sub("(?<=')", ' ', text).split()
-    closed = _CLOSED[lang]
-    if slot == 'time':
-        # The months and feasts that are written like names.
-        name = 'NOUN' if lang == 'de' else 'PROPN'
-        return [(w, closed.get(w, name if w[0].isupper() else 'NOUN')) for w in words]
-    tags = [] if slot == 'things' else ['DET']
-    rest = words[len(tags) :]
-    if lang in ('en', 'de') or rest[0] in _FRENCH_BEFORE_NOUNS:
-        tags += ['ADJ'] * (len(rest) - 1) + ['NOUN']
-    else:  # A noun, then what says of what kind it is: flûte en bois, vélo bleu.
-        nouns = {0, *(i + 1 for i, word in enumerate(rest) if word in closed)}
-        if rest[:2] == ['appareil', 'photo']:
-            nouns.add(1)
-        for i, word in enumerate(rest):
-            tags.append('NOUN' if i in nouns else closed.get(word, 'ADJ'))
-    return list(zip(words, tags, strict=True))
 
 
 def entailment(rng: random.Random) -> Example:
@@ -199,19 +164,14 @@ TASKS: dict[str, Callable[[random.Random], Example]] = {
 
 def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
     """The examples of every split; no sentence or premise is in two of them, in any language."""
-    seen: dict[tuple[str, str], str] = {}
-    splits = {}
-    for split, size in SPLITS[task].items():
-        # Seeded by text, which Python hashes the same way on every machine.
-        rng = random.Random(f'fewshot/{task}/{split}/{seed}')
-        examples: list[Example] = []
-        while len(examples) < size:
-            example = TASKS[task](rng)
-            keys = [(lang, columns[0]) for lang, columns in example.items()]
-            if all(seen.setdefault(key, split) == split for key in keys):
-                examples.append(example)
-        splits[split] = examples
-    return splits
+    return corpus.draw_splits(
+        f'fewshot/{task}',
+        SPLITS[task],
+        seed,
+        lambda rng, _: TASKS[task](rng),
+        lambda example: ((lang, columns[0]) for lang, columns in example.items()),
+        repeated=True,
+    )
 
 
 def _write_corpora(folder: str, seed: int) -> None:

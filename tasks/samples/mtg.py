@@ -109,14 +109,10 @@ def _forms(lang: str, meanings: dict[str, int], verb: int, role: str) -> dict[st
     verb_forms = VERBS[verb][column].split(', ')
     filled['did'] = verb_forms[0]
     filled['do'] = filled['did_plural'] = verb_forms[-1]
-    filled['of_things'] = lexicon.french_of(filled['things'])
     # The French question repeats its subject after the verb.
     filled['pronoun'] = 'elle' if meanings['name'] < len(lexicon.WOMEN) else 'il'
-    feminine = lexicon.THINGS[meanings['things']][3].startswith('f ')
-    filled['how_many'] = 'Cuántas' if feminine else 'Cuántos'
-    filled['what'] = (
-        '{number} {things}'.format_map(filled) if role == 'how_many' else filled['a_object']
-    )
+    things = '{number} {things}'.format_map(filled)
+    filled['what'] = things if role == 'how_many' else filled['a_object']
     return filled
 
 

@@ -95,20 +95,26 @@ def test_a_block_is_read_by_language_or_as_a_table():
 NOT_ALIKE = [('titles', 'events'), *(('questions', role) for role in mtg.ROLES)]
 SLOTS = {
     *lexicon.forms('en', lexicon.sample(random.Random(0))),
-    *('price', 'did', 'do', 'did_plural', 'of_things', 'pronoun', 'how_many', 'what'),
+    *('price', 'did', 'do', 'did_plural', 'pronoun', 'what'),
     *(f'{name}{number}' for name in mrs.PHRASES for number in ('', '2')),
     *(*talks.TABLES, 'names', 'other', 'does'),
 }
 LANGUAGES = {'phrases': mrs.LANGUAGES, 'frames': mrs.LANGUAGES, 'talks': talks.LANGUAGES}
 CHINESE = '[一-鿿]+'
+# What cells of a block in each language look like.
+FORMS = {
+    'object': (r'\S+/DET .*/NOUN.*',) * 2,
+    'job': (r'\S+/DET .*/NOUN',) * 2,
+    'things': (r'\S+/NOUN', '[a-z].+'),
+}
 # Columns of tables; others have a cell in each of the four languages, or words alone.
 COLUMNS = {
-    'objects': ('.+', r'[mfn] \S+ \S+', '[mf] .+', '[mf] .+'),
-    'jobs': ('[^,]+(, [^,]+)?', *['[^,]+, [^,]+'] * 3),
-    'things': (r'\S+', r'\S+', r'\S+', r'[mf] \S+'),
     'verbs': ('.+, .+', '.+', '.+, .+', '.+'),
     'names': ('[A-Z][a-z]+', CHINESE),
-    **dict.fromkeys(('animals', 'times', 'weather', 'numbers', 'actions'), ('.+',) * 4),
+    **dict.fromkeys(('weather', 'numbers', 'actions'), ('.+',) * 4),
+    'animal': (r'\S+/DET \S+/NOUN',) * 4,
+    'time': (r'(\S+/[A-Z]+ ?)+',) * 4,
+    'number': (r'\S+/NUM',) * 4,
 }
 
 
@@ -140,6 +146,9 @@ def mistakes(name, blocks):
         if set(by_language) not in (set(known), {'en'} if name == 'talks' else set(known)):
             yield f'[{block}] has the languages {", ".join(by_language)}'
         for lang, rows in by_language.items():
+            for cells in rows if name == 'lexicon' and block in FORMS else ():
+                if not all(map(re.fullmatch, FORMS[block], cells)):
+                    yield f'[{block}] {cells} is not written like the other rows'
             if [*map(len, rows)] != [*map(len, by_language['en'])]:
                 yield f'[{block}] has other rows in {lang} than in English'
                 continue
