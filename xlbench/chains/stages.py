@@ -9,13 +9,12 @@ A stage is one text, with quotes around it where flags stand behind the name, as
   '--timeout=60 translate:command:engine --to={target}'    before a command, which ends the stage
 """
 
-import dataclasses
+import argparse
 import itertools
 import os
 import pathlib
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from xlbench import benchmarks, config as config_lib
 from xlbench.settings import decoding_flags
@@ -50,36 +49,16 @@ _COMMANDS = {
 _TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """One stage.
+class Stage(argparse.Namespace):
+    """One stage: its flags by their names, and more.
 
     Attributes:
       translates: whether it is an engine of machine translation; otherwise it is a model that
         writes an answer in its own way, such as a summariser.
       spec: the engine's name, or the model's.
       target: ISO code of what it writes; '' where the chain decides it.
-      source: that of what it reads.
-      options: fields of decoding.Options.
-      prefix: stands before each text that it reads.
-      batch_size: of a model; 0 is xlbench.predict's own.
-      max_input_length: of a model that does not translate, in tokens; 0 is the model's own.
-      unit: what is translated by itself, see `jobs.Job.run`.
-      version: of an engine that cannot say its own.
-      timeout: seconds that a program or server has for a batch.
+      source: that of what it reads, once `plan` knows it.
     """
-
-    translates: bool
-    spec: str
-    target: str = ''
-    source: str = ''
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    prefix: str = ''
-    batch_size: int = 0
-    max_input_length: int = 0
-    unit: str = 'turn'
-    version: str = ''
-    timeout: float = 600.0
 
     @property
     def name(self) -> str:
@@ -110,7 +89,8 @@ class Stage:
         Raises:
           UserError: it is not there, or cannot read or write the languages.
         """
-        settings = dict(prefix=self.prefix, batch_size=self.batch_size, **self.options)
+        settings = decoding_flags.given(self)
+        settings |= {'prefix': self.prefix, 'batch_size': self.batch_size}
         if self.translates:
             engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
         else:
@@ -148,13 +128,12 @@ def parse(text: str) -> Stage:
         flags += rest
     try:
         args = _COMMANDS[translates].parse(flags)
-        options = decoding_flags.given(args)
         if translates:
-            engines.check_settings(spec, args.prefix, args.batch_size, options)
+            given = decoding_flags.given(args)
+            engines.check_settings(spec, args.prefix, args.batch_size, given)
     except UserError as error:
         raise UserError(f'the stage {text!r}: {error}') from None
-    settings = {key: value for key, value in vars(args).items() if key not in options}
-    return Stage(translates, spec, options=options, **settings)
+    return Stage(translates=translates, spec=spec, **vars(args))
 
 
 def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
@@ -183,13 +162,13 @@ def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
                 f'stage {number} ({stage.name}) translates into {goal}, but its input is already '
                 f'in {goal}; leave it out, or name another language with its --target_lang'
             )
-        if not stage.translates and planned and planned[-1].options.get('num_return', 1) > 1:
+        several = getattr(planned[-1], 'num_return', 1) if planned else 1
+        if not stage.translates and several > 1:
             raise UserError(
                 f'stage {number} ({stage.name}) reads one text for each example, but stage '
-                f'{number - 1} writes {planned[-1].options["num_return"]}; leave out its '
-                '--num_return'
+                f'{number - 1} writes {several}; leave out its --num_return'
             )
-        planned.append(dataclasses.replace(stage, source=lang, target=goal))
+        planned.append(Stage(**vars(stage) | {'source': lang, 'target': goal}))
         lang = goal
     if lang != target:
         raise UserError(
