@@ -1,6 +1,6 @@
 """One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
 
-import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,39 +29,27 @@ Preprocessor = Callable[..., Any]  # A tf.data.Dataset -> another one.
 Encode = Callable[[Sequence[Record]], Iterator[list[Example]]]
 
 
-@dataclasses.dataclass(frozen=True)
-class TextSteps:
-    """Holds the steps of a task whose texts can be tokenised in large batches.
-
-    Attributes:
-      before: the preprocessors before tokenisation.
-      prefix: what stands before the ids; None for nothing.
-      has_views: whether inputs are two views, see preprocessors.TokenizeViews.
-    """
-
-    before: list[Preprocessor]
-    prefix: preprocessors.AddPrefix | None = None
-    has_views: bool = False
-
-    def encoding(self, task: DeclaredTask) -> Encoding:
-        """The encoding of the texts of a task with these steps, with the vocabulary in use."""
-        prefixes = self.prefix.prefixes() if self.prefix else {}
-        eos = (pipeline.tokenizer().eos_id,)
-        return Encoding(
-            {
-                name: Side(
-                    feature.vocabulary.is_target,
-                    before=tuple(prefixes[name].tolist()) if name in prefixes else (),
-                    behind=eos if feature.add_eos else (),
-                )
-                for name, feature in task.output_features.items()
-            },
-            self.has_views,
+def _encoding(
+    task: DeclaredTask, prefix: preprocessors.AddPrefix | None, has_views: bool = False
+) -> Encoding:
+    """The encoding of a task's texts with the vocabulary in use; `prefix` stands before ids."""
+    prefixes = prefix.prefixes() if prefix else {}
+    eos = (pipeline.tokenizer().eos_id,)
+    sides = {
+        name: Side(
+            feature.vocabulary.is_target,
+            before=tuple(prefixes[name].tolist()) if name in prefixes else (),
+            behind=eos if feature.add_eos else (),
         )
+        for name, feature in task.output_features.items()
+    }
+    return Encoding(sides, has_views)
 
 
-def text_steps(task: DeclaredTask) -> TextSteps | None:
-    """The steps of a task of which only prefix and eos come after tokenisation.
+def _text_steps(
+    task: DeclaredTask,
+) -> tuple[list[Preprocessor], Callable[[], Encoding]] | None:
+    """The steps of a task before tokenisation, and its encoding, if only prefix and eos follow.
 
     Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
     gets None and goes through SeqIO's.
@@ -79,11 +67,11 @@ def text_steps(task: DeclaredTask) -> TextSteps | None:
     if steps and steps[-1] == preprocessors.cut_passage:  # Examples are prepared whole.
         steps.pop()
     if steps and isinstance(steps[-1], preprocessors.TokenizeViews):
-        return TextSteps(steps[:-1], steps[-1].prefix, has_views=True)
+        return steps[:-1], functools.partial(_encoding, task, steps[-1].prefix, has_views=True)
     prefix = steps.pop() if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
     if not steps or not preprocessors.is_one_of(steps.pop(), preprocessors.tokenize):
         return None
-    return TextSteps(steps, prefix)
+    return steps, functools.partial(_encoding, task, prefix)
 
 
 def _steps(task: DeclaredTask) -> list[Preprocessor]:
@@ -140,13 +128,13 @@ def _text_function(
     return apply if set(task.output_features) <= set(fields) else None
 
 
-def _read_texts(
-    task: DeclaredTask, split: str, steps: Sequence[Preprocessor]
-) -> Iterator[preprocessors.Texts] | None:
-    """The texts of a task after some steps, in batches; None if they are not plain by then."""
-    if (function := _text_function(task, steps)) is not None:
+def _plain_texts(task: DeclaredTask, split: str) -> Iterator[preprocessors.Texts] | None:
+    """The texts of a task before tokenisation, in batches; None if it does not end in that."""
+    if (steps := _text_steps(task)) is None:
+        return None
+    if (function := _text_function(task, steps[0])) is not None:
         return map(function, task.source.chunks(split, task.source.paths(split)))
-    dataset = _text_dataset(task, split, steps)
+    dataset = _text_dataset(task, split, steps[0])
     if dataset is None:
         return None
     return (
@@ -162,9 +150,8 @@ def encoded_texts(
 
     None for a task that does more than that; see `examples`.
     """
-    steps = text_steps(task)
-    texts = None if steps is None else _read_texts(task, split, steps.before)
-    return None if texts is None else (steps.encoding(task), texts)
+    steps, texts = _text_steps(task), _plain_texts(task, split)
+    return None if steps is None or texts is None else (steps[1](), texts)
 
 
 def _text_examples(
@@ -213,8 +200,8 @@ def encoder(task: DeclaredTask) -> Encode | None:
     """
     if (step := _label_step(task)) is not None:
         return lambda rows: step.encode([rows])
-    steps = text_steps(task)
-    function = None if steps is None else _text_function(task, steps.before)
+    steps = _text_steps(task)
+    function = None if steps is None else _text_function(task, steps[0])
     if function is None:
         return None
 
@@ -223,7 +210,7 @@ def encoder(task: DeclaredTask) -> Encode | None:
             {name: [row[name] for row in rows[i : i + BATCH]] for name in task.source.fields}
             for i in range(0, len(rows), BATCH)
         )
-        return _text_examples(steps.encoding(task), map(function, columns))
+        return _text_examples(steps[1](), map(function, columns))
 
     return encode
 
@@ -273,9 +260,3 @@ def text_rows(task: DeclaredTask, split: str) -> Iterator[Record]:
     for batch in batches:
         for values in zip(*batch.values(), strict=True):
             yield dict(zip(batch, values, strict=True))
-
-
-def _plain_texts(task: DeclaredTask, split: str) -> Iterator[preprocessors.Texts] | None:
-    """The texts of a task before tokenisation, in batches; None if it does not end in that."""
-    steps = text_steps(task)
-    return None if steps is None else _read_texts(task, split, steps.before)
