@@ -14,7 +14,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # numbers go down. Whoever has to raise one says why in the commit.
 BUDGETS: dict[str, tuple[int, int]] = {
     'benchmarks': (2556, 25),
-    'chains': (591, 4),
+    'chains': (570, 4),
     'config': (1962, 9),
     'configs': (2101, 20),
     'data': (10980, 45),
@@ -32,7 +32,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'parallel': (988, 8),
     'pipeline': (3377, 14),
     'plan': (1521, 7),
-    'preparation': (1566, 8),
+    'preparation': (1547, 8),
     'programs': (3225, 18),
     'prompting': (613, 4),
     'reporting': (6035, 33),
@@ -40,7 +40,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'retrieval': (690, 5),
     'settings': (1081, 7),
     'system': (2618, 13),
-    'tasks': (6395, 45),
+    'tasks': (6314, 45),
     'tests': (56298, 259),
     'tools': (6779, 39),
     'tracking': (571, 6),

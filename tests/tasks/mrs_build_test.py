@@ -20,13 +20,7 @@ from xlbench import jobs
 from xlbench.data import readers
 from xlbench.jobs import shards
 from xlbench.system import errors, locks
-from xlbench.tasks.mrs_build import (
-    command,
-    dumps,
-    pairs as pairs_lib,
-    plugins,
-    publish,
-)
+from xlbench.tasks.mrs_build import command, dumps, pairs as pairs_lib, plugins, publish
 
 TRAIN = ['th00', 'th01', 'th03', 'th04', 'th05', 'th06']
 VALID, TEST = 'th02', 'th16'

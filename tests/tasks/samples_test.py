@@ -102,11 +102,8 @@ SLOTS = {
 LANGUAGES = {'phrases': mrs.LANGUAGES, 'frames': mrs.LANGUAGES, 'talks': talks.LANGUAGES}
 CHINESE = '[一-鿿]+'
 # What cells of a block in each language look like.
-FORMS = {
-    'object': (r'\S+/DET .*/NOUN.*',) * 2,
-    'job': (r'\S+/DET .*/NOUN',) * 2,
-    'things': (r'\S+/NOUN', '[a-z].+'),
-}
+FORMS = dict.fromkeys(('object', 'job'), (r'\S+/DET .*/NOUN.*',) * 2)
+FORMS['things'] = (r'\S+/NOUN', '[a-z].+')
 # Columns of tables; others have a cell in each of the four languages, or words alone.
 COLUMNS = {
     'verbs': ('.+, .+', '.+', '.+, .+', '.+'),
