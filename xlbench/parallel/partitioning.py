@@ -77,7 +77,7 @@ def make_mesh(*, devices: Sequence[jax.Device] | None = None, **asked_sizes: int
     devices = list(jax.devices() if devices is None else devices)
     block = blocks.Mesh(**asked_sizes)
     sizes = {axis: getattr(block, axis) for axis in MESH_AXES}
-    asked = _in_words(sizes, ' x ', '=')
+    asked = _in_words(sizes, '=')
     open_axes = [name for name, size in sizes.items() if size == -1]
     fixed = math.prod(size for size in sizes.values() if size != -1)
     if len(open_axes) > 1 or any(size < 1 for size in sizes.values() if size != -1):
@@ -127,16 +127,16 @@ def _across_slices(sizes: Mapping[str, int], devices: Iterable[jax.Device]) -> d
         left //= across[axis]
     if left > 1 or len(set(parts)) > 1:
         raise UserError(
-            f'mesh {_in_words(sizes, " x ", "=")} does not fit {len(parts)} slices of '
+            f'mesh {_in_words(sizes, "=")} does not fit {len(parts)} slices of '
             f'{", ".join(map(str, sorted(set(parts))))} devices: sequence and tensor lie within a '
             f'slice, and all slices are of one size. Try config.mesh.replica={len(parts)}'
         )
     return across
 
 
-def _in_words(sizes: Mapping[str, int], between: str, equals: str) -> str:
+def _in_words(sizes: Mapping[str, int], equals: str) -> str:
     """'data=2 x fsdp=1 x tensor=1'; replica and sequence only where they are above 1."""
-    return between.join(
+    return ' x '.join(
         f'{axis}{equals}{size}'
         for axis, size in sizes.items()
         if size != 1 or axis not in ('replica', 'sequence')
@@ -146,7 +146,7 @@ def _in_words(sizes: Mapping[str, int], between: str, equals: str) -> str:
 def describe(mesh: Mesh) -> str:
     """The mesh in words: 'data 2 x fsdp 2 x tensor 2 on 8 cpu devices'."""
     kind = mesh.devices.flat[0].device_kind
-    words = _in_words(mesh.shape, ' x ', ' ')
+    words = _in_words(mesh.shape, ' ')
     words = f'{words} on {mesh.size} {kind} device{"s" if mesh.size > 1 else ""}'
     across = _across_slices(mesh.shape, mesh.devices.flat)
     if math.prod(across.values()) == 1:
@@ -188,15 +188,12 @@ def param_shardings(boxed_params: Tree[Boxed], mesh: Mesh) -> Shardings:
 
 def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding) -> None:
     for size, axes in zip(shape, sharding.spec, strict=False):
-        if axes is None:
-            continue
-        axes = (axes,) if isinstance(axes, str) else axes
+        axes = axes_of(axes)
         parts = math.prod(sharding.mesh.shape[axis] for axis in axes)
         if size % parts:
-            name = '/'.join(str(getattr(key, 'key', key)) for key in path)
             raise UserError(
                 f'mesh axis {"+".join(axes)}={parts} does not divide {size}, a dimension of '
-                f'parameter {name} {shape}. Choose a divisor of {size} in config.mesh.'
+                f'parameter {_name_of(path)} {shape}. Choose a divisor of {size} in config.mesh.'
             )
 
 

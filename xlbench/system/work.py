@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from multiprocessing import connection
-from types import TracebackType
 from typing import ClassVar, TypeVar, TypeVarTuple
 
 from xlbench.system.errors import UserError
@@ -88,12 +87,7 @@ class Pool:
             self._executor = futures.ProcessPoolExecutor(self.workers, context, _start, self._start)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._executor:
             self._executor.shutdown(wait=not kind, cancel_futures=True)
         if kind:  # What the others are at is lost; nobody waits for it.
