@@ -487,15 +487,17 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     )  # fmt: skip
 
     def rows(number, made):
-        shown = showing.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path)
-        (table,) = shown.tables
-        place = [column.label for column in table.columns].index('rouge_l')
-        return {row.name: str(row.cells[place]) for row in table.rows if not row.is_missing}
+        (sheet,) = showing.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path).sheets
+        place = [head.key['score'] for head in sheet.form.columns].index('rouge_l')
+        cells = zip(sheet.form.rows, sheet.cells, strict=True)
+        return {line.labels: of[place] for line, of in cells if {*of} != {'-'}}
 
     made = {'M-BERT-mono-qg-en': [folder], 'M-BERT-mono-qg-de': [other]}
-    assert rows(11, made) == {'qg M-BERT en-en': '42.00', 'qg M-BERT de-de': '20.00'}
+    assert rows(11, made) == {
+        ('QG', 'M-BERT', 'en->en'): '42.0', ('QG', 'M-BERT', 'de->de'): '20.0',
+    }  # fmt: skip
     assert rows(19, {'M-BERT-zero_shot-qg': [folder]}) == {
-        f'qg M-BERT en-{lang}': '42.00' for lang in ('de', 'fr', 'es')
+        ('QG', 'M-BERT', f'en->{lang}'): '42.0' for lang in ('de', 'fr', 'es')
     }
     output = tmp_path / 'reproduce' / 'figures'  # Which is not there yet.
     drawn = showing.shown(MTG, table_of(MTG, 'figure 4'), made, output).files

@@ -46,8 +46,7 @@ def table(workdir: str, max_width: int = 120) -> str:
     """
     blocks = []
     for system in systems_lib.systems([Sweep.read(workdir)]):
-        made = (tables.scores, tables.starts, tables.methods)
-        blocks += [t for t in (make(system) for make in made) if not t.missing]
+        blocks += tables.of_results(system)
     return '\n\n'.join(render.screen(block, max_width) for block in blocks)
 
 

@@ -82,7 +82,7 @@ def _suite(
       UserError: a score is there from another signature, or a metric cannot score.
     """
     specs = [suite_lib.named(n, lang or _lang(workdir, result.task)) for n in names]
-    targets, _ = _texts(_lines(result))
+    targets = results.references(_lines(result))
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     lacking = []
     for spec in specs:
@@ -138,20 +138,11 @@ def _lines(result: Result) -> list[dict[str, Json]]:
     return lines
 
 
-def _texts(lines: Sequence[dict[str, Json]]) -> tuple[list, list[list[str]]]:
-    """Returns targets, and for each the predictions, the best first."""
-    several = any('references' in line for line in lines)
-    targets = [
-        line.get('references', [line['target']]) if several else line['target'] for line in lines
-    ]
-    return targets, list(map(results.texts, lines))
-
-
 def _write(result: Result, suite: metrics.Suite) -> bool:
     """Scores a result and replaces its two files, the one that says so last."""
     lines = _lines(result)
-    targets, n_best = _texts(lines)
-    scores, examples = suite.score(targets, n_best)
+    targets = results.references(lines)
+    scores, examples = suite.score(targets, list(map(results.texts, lines)))
     for line, of_example in zip(lines, examples, strict=True):
         line['scores'] = {**line.get('scores', {}), **of_example}
     path = result.folder / 'metrics.json'

@@ -126,6 +126,8 @@ class Run:
       baselines: results by name of the baseline, then by (task, split).
       log: lines of metrics.jsonl, in order of steps, without repetitions.
       bad_log_lines: number of its lines that could not be read.
+      model: that it stands for, if it begins from random parameters; '' for none.
+      mixture: of the scenario that it is shown in; '' for that of its config.
     """
 
     workdir: pathlib.Path
@@ -134,6 +136,8 @@ class Run:
     baselines: Mapping[str, Mapping[tuple[str, str], Result]]
     log: tuple[LogLine, ...]
     bad_log_lines: int = 0
+    model: str = ''
+    mixture: str = ''
 
     @property
     def config(self) -> Mapping[str, Json]:
@@ -159,16 +163,12 @@ class Run:
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
         """The benchmark scenario the config trains on; None if it is none of ours."""
-        for name in self.stage_mixtures:
+        blocks = [self.config['stages'][name] for name in reversed(self.stages)]
+        names = [str(block.get('mixture')) for block in blocks if isinstance(block, dict)]
+        for name in [self.mixture] if self.mixture else names:
             with contextlib.suppress(errors.UserError):
                 return benchmarks.parse_mixture(name)
         return None
-
-    @property
-    def stage_mixtures(self) -> list[str]:
-        """Lists the training mixtures of the stages, the last stage's first."""
-        blocks = [self.config['stages'][name] for name in reversed(self.stages)]
-        return [str(block.get('mixture')) for block in blocks if isinstance(block, dict)]
 
     @functools.cached_property
     def stages(self) -> dict[str, int]:
@@ -383,6 +383,13 @@ def texts(line: Mapping[str, Json]) -> list[str]:
     """The predictions of a line of predictions.jsonl, the best first."""
     several = [one['prediction'] for one in line.get('n_best', ())]
     return several or [one['text'] for one in line.get('suggestions', ())] or [line['prediction']]
+
+
+def references(lines: Sequence[Mapping[str, Json]]) -> list:
+    """The references of the lines: a text each, or lists where one has several."""
+    if any('references' in line for line in lines):
+        return [line.get('references', [line['target']]) for line in lines]
+    return [line['target'] for line in lines]
 
 
 def write_files(

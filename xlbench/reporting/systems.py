@@ -237,7 +237,7 @@ def model_name(run: Run) -> str:
     fresh = f'{model.get("family", "")} {model.get("size", "")}'.strip() or 'unknown model'
     start = run.config.get('init_from')
     if not isinstance(start, str) or not start:
-        return clean(fresh)
+        return clean(run.model or fresh)
     return clean(pathlib.PurePath(start).name.partition('@')[0])  # Without the revision.
 
 
@@ -339,11 +339,12 @@ def _setting(text: str | None) -> str:
 
 def _seeds(picks: list[Pick]) -> tuple[list[list[Pick]], list[tuple[Pick, Pick]]]:
     """The runs by config and tasks, one a seed; and the repeats of a seed, each with its first."""
-    groups: dict[str, dict[str, Pick]] = {}
+    groups: dict[tuple[str, ...], dict[str, Pick]] = {}
     again = []
     for pick in picks:
         # Runs with different tasks, or decoded in different ways, have no common mean.
-        key = f'{pick.run.config_hash} {sorted(pick.results)} {pick.variant}'
+        run = pick.run
+        key = (run.config_hash, run.model, run.mixture, pick.variant, *sorted(pick.results))
         first = groups.setdefault(key, {}).setdefault(str(pick.run.seed), pick)
         if first is not pick:
             again.append((pick, first))

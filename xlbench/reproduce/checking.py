@@ -152,10 +152,7 @@ def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Ch
     suite = metrics.Suite(result.task, used)
     if missing := suite.missing():
         return {}, [*said, Check(None, f'{place}: {missing[0]}')]
-    several = any('references' in line for line in lines)
-    targets = [
-        line.get('references', [line['target']]) if several else line['target'] for line in lines
-    ]
+    targets = results.references(lines)
     again, rows = suite.score(targets, texts)
     counts = [1 if isinstance(target, str) else len(target) for target in targets]
     if len(lines) != result.num_examples:

@@ -16,7 +16,7 @@ from xlbench.benchmarks import FEWSHOT, MRS
 from xlbench.benchmarks.paper import Head, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot import report as fewshot_report
-from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import layout, predictions, printed, results, sections as sections_lib
@@ -28,25 +28,13 @@ from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import System, joined
 from xlbench.reporting.tables import Table
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
-
-# The functions that make the tables of few-shot transfer, by what a recipe calls them.
-_OF_SWEEPS = {
-    'about': sweep_tables.about,
-    'source': sweep_tables.source,
-    'scores': sweep_tables.scores,
-    'starts': sweep_tables.starts,
-    'methods': sweep_tables.methods,
-    'correlations': factors.table,
-    'overlap': factors.overlap_table,
-}
 
 # What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
 _OF_SCORES = ('', 'scores', 'by_language')
 
 _MESSAGES = 4  # That table 2 of MRS shows.
 
-_Key = tuple[pathlib.Path, str]
+_Key = tuple[pathlib.Path, str, str]
 _LANGUAGE = re.compile(r'^<\w+> ')  # What a generator reads before a message.
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 
@@ -94,16 +82,15 @@ def shown(
         return _judged(recipe, table, made, rated)
     if table.shows == 'replies':
         return Shown(sheets=(_replies(table, list(runs.values())),))
-    sheets = _sheets(recipe, table, list(runs.values()), places)
+    if table.rows and table.shows in _OF_SCORES:
+        return Shown(sheets=_sheets(recipe, table, list(runs.values()), places))
     if table.shows in making.MAKERS:
         material = making.Material(
             benchmark, list(runs.values()), rated=rated, tasks=table.values('task')
         )
         section = making.section(material, [table])
         drawn = making.write_figures(section.figures, output)
-        return Shown(section.besides, tuple(drawn), sheets)
-    if sheets:
-        return Shown(sheets=sheets)
+        return Shown(section.besides, tuple(drawn))
     sections = sections_lib.sections(list(runs.values()), variants=table.variants)
     return Shown(tuple(itertools.chain.from_iterable(map(layout.tables, sections))))
 
@@ -119,10 +106,10 @@ def read(
         experiment = recipe.experiments[name]
         for folder in folders:
             run = results.read_run(folder)
-            if benchmark.paper_checkpoints:
-                run = as_model(run, experiment.model)
-            run = as_scenario(run, experiment.mixture) if experiment.mixture else run
-            run = without_seeds(run) if table.variants else run
+            if benchmark.paper_checkpoints and not (run.system or run.config.get('init_from')):
+                run = dataclasses.replace(run, model=experiment.model)  # As in the sample.
+            run = _in_scenario(run, experiment.mixture) if experiment.mixture else run
+            run = _without_seeds(run) if table.variants else run
             runs[_key(run)] = run
             places[_key(run)] = experiment.key
     return runs, places
@@ -132,8 +119,6 @@ def _sheets(
     recipe: Recipe, table: PaperTable, runs: list[Run], places: Mapping[_Key, Key]
 ) -> tuple[Sheet, ...]:
     """A table in the paper's own form, and the paper's numbers below it on official data."""
-    if not table.rows or table.shows not in _OF_SCORES:
-        return ()
     benchmark = benchmarks.get(recipe.benchmark)
     systems, notes, official = systems_of(table, runs, places)
     made = printed.of_systems(benchmark, table, systems, notes)
@@ -262,25 +247,10 @@ def _judged(
     return Shown(sheets=(sheet,))
 
 
-def as_model(run: Run, model: str) -> Run:
-    """A run under the name of the paper's model whose place it takes in the sample.
-
-    Args:
-      run: one that began from a public model keeps its name.
-      model: as the paper calls it.
-    """
-    if run.system or run.config.get('init_from'):
-        return run
-    info = {**run.info, 'config': {**run.config, 'init_from': model}}
-    return dataclasses.replace(run, info=info)
-
-
-def as_scenario(run: Run, mixture: str) -> Run:
+def _in_scenario(run: Run, mixture: str) -> Run:
     """A run as if it followed another scenario that trains on the same examples.
 
-    Args:
-      run: its results that this scenario does not evaluate are left out.
-      mixture: the scenario's.
+    Its results that this scenario does not evaluate are left out.
     """
     scenario = benchmarks.parse_mixture(mixture)
 
@@ -292,22 +262,15 @@ def as_scenario(run: Run, mixture: str) -> Run:
             if task in covered.get(split, scenario.evaluate)
         }
 
-    stages = run.config.get('stages')
-    renamed: dict[str, Json] = {
-        name: {**block, 'mixture': mixture}
-        for name, block in (stages.items() if isinstance(stages, dict) else ())
-        if isinstance(block, dict)
-    }
-    info = {**run.info, 'config': {**run.config, 'stages': renamed}}
     return dataclasses.replace(
         run,
-        info=info,
+        mixture=mixture,
         evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
         baselines={name: within(of_name) for name, of_name in run.baselines.items()},
     )
 
 
-def without_seeds(run: Run) -> Run:
+def _without_seeds(run: Run) -> Run:
     """A run whose variants do not name the seed of the model that ranked its candidates.
 
     Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi, of which the runs of other
@@ -322,7 +285,7 @@ def without_seeds(run: Run) -> Run:
 
 def _key(run: Run) -> _Key:
     """Tells runs apart, and one that is shown in two scenarios from itself."""
-    return run.workdir, run.config_hash
+    return run.workdir, run.model, run.mixture
 
 
 def _one(label: str, systems: Sequence[System]) -> System:
@@ -345,14 +308,14 @@ def _of_sweeps(
 
         return Shown((attention.of_paper(sweeps[0]),))
     systems = sweep_systems.systems(sweeps, searched) if sweeps else []
-    makers = [_OF_SWEEPS[name] for name in table.made_by if name in _OF_SWEEPS]
+    makers = [sweep_tables.MAKERS[n] for n in table.made_by if n in sweep_tables.MAKERS]
     tables = tuple(
         dataclasses.replace(made_of, title=f'{system.title}: {made_of.title}')
         for make in makers
         for system in systems
         for made_of in [make(system)]
     )
-    figures = [name for name in table.made_by if name not in _OF_SWEEPS]
+    figures = [name for name in table.made_by if name not in sweep_tables.MAKERS]
     if not figures or not sweeps:
         said = dict.fromkeys(note for one in tables for note in one.notes)
         return Shown(tables, sheets=_of_groups(table, systems, tuple(said)))

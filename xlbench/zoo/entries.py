@@ -208,8 +208,7 @@ def _part(section: Section) -> tuple[str, list[str]]:
 
 def _part_of_sweep(system: System) -> tuple[str, list[str]]:
     """The headline of one task, and its tables that need nothing but results."""
-    makers = (sweep_tables.scores, sweep_tables.starts, sweep_tables.methods)
-    made = [table for make in makers if not (table := make(system)).missing]
+    made = sweep_tables.of_results(system)
     return _headline(system), _blocks(system.title, [system.about_data], made)
 
 

@@ -12,7 +12,6 @@ of its table 14 are larger than all words of the published buckets could give.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
 from xlbench.data import prepared
@@ -20,6 +19,7 @@ from xlbench.data.features import Example
 from xlbench.fewshot.analysis import groups, paper
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
 from xlbench.fewshot.results import Group
+from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Table
 from xlbench.system import errors
 
@@ -105,22 +105,10 @@ def overlaps_of(system: System) -> tuple[dict[tuple[str, int], float], dict[str,
     return percent, {lang: why for lang, why in missing.items() if lang not in known}
 
 
-class Correlation(NamedTuple):
-    """The correlation of a factor with the gains, over languages: from -1 to 1.
-
-    Attributes:
-      spearman: of ranks.
-      pearson: of values.
-      languages: how many were taken.
-    """
-
-    spearman: float
-    pearson: float
-    languages: int
-
-
-def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) -> Correlation:
-    """Returns correlations over the languages that have both; None as a factor is unknown.
+def correlate(
+    gains: Mapping[str, float], factor: Mapping[str, float | None]
+) -> tuple[Correlation, int]:
+    """Returns correlations over the languages that have both, and how many; None is unknown.
 
     Raises:
       UserError: there are too few languages, or one side is the same for all of them.
@@ -131,17 +119,13 @@ def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) ->
             f'it needs {MIN_LANGUAGES} languages whose factor is known, and there are '
             + (f'{len(known)} ({", ".join(known)})' if known else 'none')
         )
-    from scipy import stats  # Most of the time that this module's import would take.
-
     x, y = [factor[lang] for lang in known], [gains[lang] for lang in known]
     if len(set(x)) == 1 or len(set(y)) == 1:
         raise errors.UserError(
             f'{", ".join(known)} have the same {"factor" if len(set(x)) == 1 else "gain"}, so '
             'there is no correlation'
         )
-    return Correlation(
-        float(stats.spearmanr(x, y).statistic), float(stats.pearsonr(x, y).statistic), len(known)
-    )
+    return correlation(x, y), len(known)
 
 
 def table(system: System) -> Table:
@@ -171,9 +155,9 @@ def table(system: System) -> Table:
     if not made:
         return Table(title, missing=' '.join(reasons).removesuffix('.'))
     columns = {
-        ('', 'Spearman'): [Cell(value.spearman, decimals=2) for value in made.values()],
-        ('', 'Pearson'): [Cell(value.pearson, decimals=2) for value in made.values()],
-        ('', 'languages'): [groups.text(value.languages) for value in made.values()],
+        ('', 'Spearman'): [Cell(found.spearman, decimals=2) for found, _ in made.values()],
+        ('', 'Pearson'): [Cell(found.pearson, decimals=2) for found, _ in made.values()],
+        ('', 'languages'): [groups.text(number) for _, number in made.values()],
     }
     notes = [
         f'Gain: mean score with K shots minus the zero-shot score, averaged over '

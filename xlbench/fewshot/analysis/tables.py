@@ -11,7 +11,7 @@ In place of a table that cannot be made, one line says why. Tables 3 and 14 are 
 """
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from xlbench.benchmarks import languages, topics
 from xlbench.fewshot.analysis import factors, groups, paper
@@ -32,9 +32,13 @@ _LATIN = 'latin'  # The script of the paper's source, English.
 
 def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
-    makers = (about, source, scores, scripts, starts, methods)
-    made = [make(system) for make in makers]
-    return [*made, factors.table(system), factors.overlap_table(system)]
+    return [make(system) for make in MAKERS.values()]
+
+
+def of_results(system: System) -> list[Table]:
+    """Makes the tables that need nothing but the results, as far as they can be made."""
+    made = (make(system) for make in (scores, starts, methods))
+    return [table for table in made if not table.missing]
 
 
 def about(system: System) -> Table:
@@ -217,6 +221,19 @@ def methods(system: System) -> Table:
                 printed = [groups.printed(system.paper(group)) for group in of_k]
                 columns[METHODS[name], f'K={k} paper'] = printed
     return system.pivot(title, columns, about_groups(system, start='source'), langs)
+
+
+# By the names in `PaperTable.made_by`.
+MAKERS: Mapping[str, Callable[[System], Table]] = {
+    'about': about,
+    'source': source,
+    'scores': scores,
+    'scripts': scripts,
+    'starts': starts,
+    'methods': methods,
+    'correlations': factors.table,
+    'overlap': factors.overlap_table,
+}
 
 
 def comma_separated(systems: Iterable[System]) -> str:
