@@ -60,8 +60,8 @@ def figure(stem: pathlib.Path, width: float, height: float) -> Iterator[Figure]:
     """An empty figure, in inches, that is written as SVG and PNG in the end."""
     with canvas(stem.name, width, height) as drawn:
         yield drawn
-        drawn.savefig(f'{stem}.svg', metadata={'Date': None, 'Creator': None})
-        drawn.savefig(f'{stem}.png', metadata={'Software': None}, dpi=_DPI)
+        for kind in ('svg', 'png'):
+            pathlib.Path(f'{stem}.{kind}').write_bytes(encoded(drawn, kind))
 
 
 def encoded(drawn: Figure, kind: str) -> bytes:

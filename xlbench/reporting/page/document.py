@@ -12,7 +12,6 @@ import re
 import statistics
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from xlbench.reporting import command_lines, costs, layout, notes, systems
 from xlbench.reporting.page import examples, plots as plots_lib, template
@@ -133,24 +132,18 @@ def _section(section: Section, name: str) -> dict[str, object]:
     }
 
 
-class _Drawn(NamedTuple):
-    """A plot as the page shows it; `svg` is base64."""
-
-    title: str
-    about: str
-    svg: str
-    is_wide: bool
-    is_of_paper: bool
-
-
-def _drawn(figure: Figure) -> _Drawn:
-    svg, notes = figure.svg(), ' '.join(figure.numbers.notes)
+def _drawn(figure: Figure) -> dict[str, str | bool]:
+    """Returns what page.html shows of a plot."""
+    svg = figure.svg()
     points = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
-    # Figures of a paper have a table of their numbers beside them, with the notes.
-    return _Drawn(
-        figure.numbers.title, notes, base64.b64encode(svg.encode()).decode(),
-        points > _WIDE, bool(figure.numbers.columns),
-    )  # fmt: skip
+    return {
+        'title': figure.numbers.title,
+        'about': ' '.join(figure.numbers.notes),
+        'svg': base64.b64encode(svg.encode()).decode(),
+        'is_wide': points > _WIDE,
+        # Then a table of its numbers stands beside it, with the notes.
+        'is_of_paper': bool(figure.numbers.columns),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,28 +220,11 @@ def _places(sections: Sequence[Section], made: Sequence[dict[str, Json]]) -> dic
     }
 
 
-class _Headline(NamedTuple):
-    """The best run, and what it is compared with.
+def _answer(section: Section, style: Style) -> dict[str, Json] | None:
+    """The main score of the best run beside the next one, the best baseline and the paper.
 
-    Attributes:
-      system: its name.
-      mark: the class of its mark.
-      value: its main score.
-      score: name of that.
-      where: what the score is of.
-      others: 'best baseline' and so on, with its name, its score, and the difference to it.
+    Each of these `others` is a line: 'best baseline', its name, its score, the difference to it.
     """
-
-    system: str
-    mark: str
-    value: str
-    score: str
-    where: str
-    others: Sequence[tuple[str, str, str, str]]
-
-
-def _answer(section: Section, style: Style) -> _Headline | None:
-    """The main score of the best run beside the next one, the best baseline and the paper."""
     if style.column is None or not style.ranked:
         return None
     score, tasks, best = section.scores[0], style.column.tasks, style.ranked[0]
@@ -275,7 +251,10 @@ def _answer(section: Section, style: Style) -> _Headline | None:
         where += f', {len(seeds)} seeds, 95 % interval ±{half_width(seeds):.{decimals}f}'
     else:
         where += ', one seed'
-    return _Headline(best.name, style.mark(best), f'{value:.{decimals}f}', score, where, others)
+    return {
+        'system': best.name, 'mark': style.mark(best), 'value': f'{value:.{decimals}f}',
+        'score': score, 'where': where, 'others': others,
+    }  # fmt: skip
 
 
 def _where(style: Style, scored: Sequence[System]) -> str:

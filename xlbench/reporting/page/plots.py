@@ -25,6 +25,7 @@ Series = list[tuple[float, float]]  # Points (step, value).
 _WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
 _LONGEST = 22  # Characters of a name in a plot.
 _MOST_MAPS = 6  # Of a task.
+_LISTED = 4  # Systems that a description names.
 _DASHES = ('-', '--', ':', '-.')  # One for each evaluation of a run.
 
 
@@ -271,9 +272,9 @@ def _curves(
     several = (
         f' Solid lines are {kinds[0]}, broken ones {", ".join(kinds[1:])}.' if kinds[1:] else ''
     )
-    described = (
-        f'{title} by step of {_listed([s.name for s in shown])}.{best}{told}{several}'
-    )
+    names = ', '.join(system.name for system in shown[:_LISTED])
+    names += f' and {len(shown) - _LISTED} more' if len(shown) > _LISTED else ''
+    described = f'{title} by step of {names}.{best}{told}{several}'
     size = (_WIDTH, 2.4 + _legend_height(shown, style))
     return Figure(name, Table(title, notes=(described,)), size, draw)
 
@@ -344,10 +345,3 @@ def _shortened(name: str) -> str:
     """A name as it stands beside an axis: the middle of a long one is left out."""
     half = (_LONGEST - 1) // 2
     return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    """Names in a sentence. Example: 'a, b, c, d and 3 more'."""
-    if len(names) <= most:
-        return ', '.join(names)
-    return f'{", ".join(names[:most])} and {len(names) - most} more'
