@@ -8,6 +8,7 @@ resample by the metric that metrics.json names.
 import contextlib
 import dataclasses
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -155,13 +156,24 @@ def of_pairs(
 
 
 def pooled(
-    first: System | None, last: System | None, tasks: Sequence[str], score: str
-) -> Difference | None:
-    """Last minus first over the examples of all tasks, by a t-test; None if one lacks them."""
-    if first is None or last is None:
-        return None
-    found = _Pairs(score, 't-test', 1).difference(last, first, tasks)
-    return found if isinstance(found, Difference) else None
+    pairs: Sequence[tuple[System | None, System | None, Sequence[str]]], score: str
+) -> list[tuple[Difference | None, float]]:
+    """Tests pairs of systems over the examples of all of some tasks, by t-tests.
+
+    Args:
+      pairs: a first and a last system, and the tasks.
+      score: of them.
+
+    Returns:
+      Last minus first of each, None if one lacks them, and the p-value, corrected for all pairs.
+    """
+    differences = []
+    for first, last, tasks in pairs:
+        both = first and last
+        found = _Pairs(score, 't-test', 1).difference(last, first, tasks) if both else None
+        differences.append(found if isinstance(found, Difference) else None)
+    p_values = tests.holm([one.p_value if one else math.nan for one in differences])
+    return list(zip(differences, p_values, strict=True))
 
 
 class _Tested(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
-from xlbench.reporting import render
+from xlbench.reporting import render, tables
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
 from xlbench.system import errors
@@ -94,7 +94,7 @@ def of_systems(
 def gaps(
     form: PaperTable, cells: Sequence[Sequence[str]], lacking: Sequence[str] = ()
 ) -> list[str]:
-    """Names the rows and the columns of a table in which there is nothing, each group once.
+    """Names the rows and the columns of a table in which there is nothing; see `tables.gaps`.
 
     Args:
       form: of the table.
@@ -102,26 +102,9 @@ def gaps(
       lacking: scores whose columns are named elsewhere.
     """
     empty = [[not cell.strip('- /') for cell in row] for row in cells]
-    if all(map(all, empty)):
-        return ['No run fills any cell.']
-    heads = [column.path for column in form.columns]
     known = [place for place, of in enumerate(form.columns) if set(of.scores) <= {*lacking}]
-    named = (
-        ('rows', [[*filter(None, of.labels)] for of in form.rows], [*map(all, empty)], []),
-        ('columns', heads, [all(one) for one in zip(*empty, strict=True)], known),
-    )
-    said = []
-    for what, paths, is_empty, left_out in named:
-        missing = {place for place, one in enumerate(is_empty) if one} - {*left_out}
-        names: list[str] = []
-        for part in dict.fromkeys(itertools.chain(*itertools.zip_longest(*paths))):
-            alike = {place for place, path in enumerate(paths) if part in path}
-            if alike & missing and all(is_empty[place] for place in alike):
-                names.append(part)
-                missing -= alike
-        names += [' '.join(filter(None, paths[place])) for place in sorted(missing)]
-        said += [f'No run fills the {what} {", ".join(names).removesuffix(".")}.'] if names else []
-    return said
+    labels = [[*filter(None, of.labels)] for of in form.rows]
+    return tables.gaps(labels, [column.path for column in form.columns], empty, known)
 
 
 def markdown(sheet: Sheet) -> str:

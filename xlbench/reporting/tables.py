@@ -150,6 +150,39 @@ class Figure:
         return text[text.index('<svg') :]
 
 
+def gaps(
+    rows: Sequence[Sequence[str]],
+    columns: Sequence[Sequence[str]],
+    empty: Sequence[Sequence[bool]],
+    known: Sequence[int] = (),
+) -> list[str]:
+    """Names the rows and the columns of a table that no run fills, each group once.
+
+    Args:
+      rows: the labels of each, such as ('qg', 'mT5').
+      columns: likewise.
+      empty: whether there is nothing in a cell, row by row.
+      known: columns that are named elsewhere.
+    """
+    if all(map(all, empty)):
+        return ['No run fills any cell.']
+    said = []
+    for what, paths, is_empty, left_out in (
+        ('rows', rows, [*map(all, empty)], ()),
+        ('columns', columns, [*map(all, zip(*empty, strict=True))], known),
+    ):
+        missing = {place for place, one in enumerate(is_empty) if one} - {*left_out}
+        names: list[str] = []
+        for part in dict.fromkeys(itertools.chain(*itertools.zip_longest(*paths))):
+            alike = {place for place, path in enumerate(paths) if part in path}
+            if alike & missing and all(is_empty[place] for place in alike):
+                names.append(part)
+                missing -= alike
+        names += [' '.join(filter(None, paths[place])) for place in sorted(missing)]
+        said += [f'No run fills the {what} {", ".join(names).removesuffix(".")}.'] if names else []
+    return said
+
+
 def clean(value: object) -> str:
     """One printable line: control characters, line ends included, become U+FFFD."""
     return ''.join(char if char.isprintable() else '\ufffd' for char in str(value))

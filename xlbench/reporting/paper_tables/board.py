@@ -7,18 +7,43 @@ model in all languages together. Their baselines, and what the paper prints, are
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench import benchmarks
 from xlbench.benchmarks import PaperTable, ParallelBenchmark
 from xlbench.benchmarks.paper import RATING
-from xlbench.reporting import sections as sections_lib, systems as systems_lib
+from xlbench.reporting import sections as sections_lib, systems as systems_lib, tables
 from xlbench.reporting.paper_tables import ratings
 from xlbench.reporting.results import Run
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell, Row
+from xlbench.reporting.tables import Cell, Column, Row, Table
 from xlbench.system import errors
 
 Key = tuple[str, str]  # A setting and a model.
+
+
+class Compared(NamedTuple):
+    """Our cells of a row, and what the paper has in their places.
+
+    Attributes:
+      labels: such as ('qg', 'mT5', 'en-de').
+      cells: ours.
+      printed: the paper's; none where it has nothing, or does not compare.
+      kind: of our row.
+    """
+
+    labels: Sequence[str]
+    cells: Sequence[Cell]
+    printed: Sequence[Cell] = ()
+    kind: str = 'run'
+
+    @property
+    def rows(self) -> list[Row]:
+        """Our row, and below it the paper's, if there is anything in it."""
+        name = ' '.join(filter(None, self.labels))
+        paper = Row(f'{name} (paper)', 'paper', tuple(self.printed))
+        ours = Row(name, self.kind, tuple(self.cells))
+        return [ours] if paper.is_missing else [ours, paper]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +93,9 @@ class Board:
         theirs = self.benchmark.paper_models
         return (*theirs, *(model for model in ours if model not in theirs))
 
-    def tasks(self, scenario: str, task: str, sources: Sequence[str] = ()) -> tuple[str, ...]:
+    def tasks(self, scenario: str, task: str) -> tuple[str, ...]:
         """The SeqIO tasks of a setting: one of the benchmark's tasks in all its languages."""
-        pairs = self.benchmark.pairs(scenario, tuple(sources))
+        pairs = self.benchmark.pairs(scenario)
         return tuple(self.benchmark.task_name(task, *pair) for pair in pairs)
 
     def cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 1) -> Cell:
@@ -83,12 +108,51 @@ class Board:
         system = self.papers.get(key)
         return system.cell(score, tasks, decimals) if system else Cell()
 
-    def printed_row(
-        self, table: PaperTable, name: str, places: Iterable[tuple[Mapping[str, str], str]]
-    ) -> list[Row]:
+    def printed(
+        self, paper_table: PaperTable, places: Iterable[tuple[Mapping[str, str], str]]
+    ) -> list[Cell]:
         """Returns what a table of the paper prints, by key and score, beside official data."""
-        texts = [table.printed_value(*place) for place in places] if self.is_official else []
-        return paper_row(name, (Cell(text=text or '-') for text in texts))
+        texts = [paper_table.printed_value(*place) for place in places] if self.is_official else []
+        return [Cell(text=text or '-') for text in texts]
+
+    def table(
+        self,
+        paper_table: PaperTable,
+        columns: Sequence[Column],
+        rows: Sequence[Compared],
+        said: Sequence[str],
+        head: str = 'task, model',
+        *,
+        about: str = '',
+        is_whole: bool = False,
+    ) -> Table:
+        """A table of scores; its notes name what no run fills.
+
+        Args:
+          paper_table: that it stands for.
+          columns: their heads.
+          rows: of all places; those without anything are shown if it `is_whole`.
+          said: further notes.
+          head: see `Table`.
+          about: likewise.
+          is_whole: whether each place of the paper has its row.
+        """
+        ours = [row for row in rows if row.kind == 'run']
+        empty = [[cell.is_missing for cell in row.cells] for row in ours]
+        if all(map(all, empty)):
+            names = paper_table.values('scenario')
+            return Table(paper_table.short, missing=f'no run follows {" or ".join(names)}')
+        gaps = tables.gaps([row.labels for row in ours], [[head.label] for head in columns], empty)
+        others = f'Left out, as they follow no setting: {", ".join(self.others)}.'
+        made = [row.rows for row in rows]
+        return Table(
+            paper_table.heading,
+            tuple(columns),
+            tuple(r for of in made if is_whole or not all(r.is_missing for r in of) for r in of),
+            head,
+            (*self.notes, *said, *gaps, *([others] if self.others else [])),
+            about,
+        )
 
     def scores(self) -> tuple[str, ...]:
         """The scores that every result has, those that the benchmark shows first."""
@@ -156,12 +220,6 @@ def read(
         (section.data_note, *([benchmark.paper_note] if official else [])),
         tuple(dict.fromkeys(others)),
     )
-
-
-def paper_row(name: str, cells: Iterable[Cell]) -> list[Row]:
-    """The paper's row under one of ours; none where the paper has nothing."""
-    row = Row(f'{name} (paper)', 'paper', tuple(cells))
-    return [] if row.is_missing else [row]
 
 
 def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:

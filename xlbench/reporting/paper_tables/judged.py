@@ -11,7 +11,7 @@ import msgspec
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables import board as board_lib, plots
-from xlbench.reporting.paper_tables.board import Board
+from xlbench.reporting.paper_tables.board import Board, Compared
 from xlbench.reporting.paper_tables.ratings import RatedText
 from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.sections import Section
@@ -57,13 +57,11 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
         for model in dict.fromkeys((*board.models(), *(m for _, m in groups))):
             name = f'{SCENARIO_TITLES.get(scenario, scenario)} {model}'
             texts = groups.get((scenario, model), [])
-            rows.append(Row(name, scenario, tuple(_mean(texts, a) for a in ASPECTS)))
-            if rows[-1].is_missing:
-                gaps.append(name)
-            if is_official:
-                key = {'scenario': scenario, 'model': model, 'task': task}
-                places = ((key, aspect.lower()) for aspect in ASPECTS)
-                rows += board.printed_row(paper_table, name, places)
+            key = {'scenario': scenario, 'model': model, 'task': task}
+            places = ((key, aspect.lower()) for aspect in ASPECTS if is_official)
+            ours = [_mean(texts, aspect) for aspect in ASPECTS]
+            rows += Compared((name,), ours, board.printed(paper_table, places), scenario).rows
+            gaps += [name] * all(cell.is_missing for cell in ours)
     if not groups:
         return Table(paper_table.short, missing=f'no text of {task} was rated by --ratings')
     said = [f'Ratings from 1 to 5, each language with the same weight; {_counts(groups)}.']
@@ -81,9 +79,9 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
     rows = []
     for target, of_target in fits.regressors.items():
         best = max((r for r in of_target.values() if r == r), default=None)
-        cells = (_correlation(of_target[name], best) for name in names)
-        rows.append(Row(target, 'run', tuple(cells)))
-        rows += board.printed_row(paper_table, target, (({'target': target}, n) for n in names))
+        cells = [_correlation(of_target[name], best) for name in names]
+        printed = board.printed(paper_table, (({'target': target}, name) for name in names))
+        rows += Compared((target,), cells, printed).rows
     said = [
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
@@ -130,11 +128,10 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
         )
     rows = []
     for threshold in paper_table.values('threshold'):
-        ours = [str(of_task.get(threshold, '-')) for of_task in kept.values()]
-        if ours:
-            rows.append(Row(threshold, 'run', tuple(Cell(text=text) for text in ours)))
-        key = {'threshold': threshold}
-        rows += board.printed_row(paper_table, threshold, ((key, task) for task in tasks))
+        ours = [Cell(text=str(of_task.get(threshold, '-'))) for of_task in kept.values()]
+        printed = board.printed(paper_table, (({'threshold': threshold}, task) for task in tasks))
+        both = Compared((threshold,), ours, printed).rows
+        rows += both if ours else both[1:]
     said = ['An example stays if no text of it, in no language, has a smaller overlap.'] * bool(
         root
     )

@@ -7,15 +7,15 @@ colour-blind and readers of grey prints tell them apart.
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.reporting import comparisons
-from xlbench.reporting.paper_tables import board as board_lib, scores
-from xlbench.reporting.paper_tables.board import Board
-from xlbench.reporting.statistics import LEVEL, holm, p_text
-from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
+from xlbench.reporting.paper_tables import scores
+from xlbench.reporting.paper_tables.board import Board, Compared
+from xlbench.reporting.statistics import LEVEL, p_text
+from xlbench.reporting.tables import Cell, Column, Figure, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,52 +55,55 @@ def settings(board: Board, paper_table: PaperTable) -> Figure:
     """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
     score, scenarios = board.main_score(), paper_table.values('scenario')
     titles = [SCENARIO_TITLES[scenario] for scenario in scenarios]
+    shown = _models(board, scenarios)
     panels, rows = [], []
     for task in board.benchmark.tasks:
         heights, marks = {}, {}
-        for model in _models(board, scenarios):
+        for model in board.models(scenarios):
             places = [((scenario, model), board.tasks(scenario, task)) for scenario in scenarios]
             ours = [board.cell(*place, score, 2) for place in places]
             theirs = [board.paper_cell(*place, score, 2) for place in places]
-            heights[model], marks[model] = map(_numbers, (ours, theirs))
-            rows.append(Row(f'{task} {model}', 'run', tuple(ours)))
-            rows += board_lib.paper_row(f'{task} {model}', theirs)
+            rows.append(Compared((task, model), ours, theirs))
+            if model in shown:
+                heights[model], marks[model] = map(_numbers, (ours, theirs))
         panels.append(Bars(task.upper(), titles, heights, marks))
-    columns = [Column('', title) for title in titles]
-    said = (f'{score}, averaged over languages.', *scores.missing_runs(board, paper_table))
-    table = _table(board, paper_table, columns, rows, said)
+    said = [f'{score}, averaged over languages; a mean needs all of them.']
+    table = board.table(paper_table, [Column('', title) for title in titles], rows, said)
     return _bars(paper_table, table, panels, ('setting', score), 3)
 
 
 def matrices(board: Board, paper_table: PaperTable) -> Figure:
     """A matrix of languages for each task and model: figure 4."""
-    score = board.main_score()
-    languages = board.benchmark.languages
-    models = _models(board, paper_table.values('scenario'))
+    score, scenarios = board.main_score(), paper_table.values('scenario')
+    languages, shown = board.benchmark.languages, _models(board, scenarios)
     panels, rows = [], []
     for task in board.benchmark.tasks:
-        for whose, kind in (('', 'run'), (' (paper)', 'paper')):
-            made = {model: _matrix(board, task, model, score, kind) for model in models}
-            if all(cell.is_missing for cells in made.values() for row in cells for cell in row):
-                continue
-            for model, cells in made.items():
-                panels.append(Matrix(f'{task.upper()} {model}{whose}', languages, cells))
-                for source, row in zip(languages, cells, strict=True):
-                    rows.append(Row(f'{task} {model}{whose} {source}', kind, tuple(row)))
-    columns = [Column('into', target) for target in languages]
-    said = (f'{score}. A row is the source language, a column the target.',)
-    table = _table(
-        board, paper_table, columns, rows, (*said, *scores.missing_runs(board, paper_table))
-    )
-    across, side = max(1, len(models)), 0.5 * len(languages) + 0.55
+        of_task = {
+            model: [
+                _matrix(board, read, task, model, score) for read in (board.cell, board.paper_cell)
+            ]
+            for model in board.models(scenarios)
+        }
+        for model, both in of_task.items():
+            for source, ours, theirs in zip(languages, *both, strict=True):
+                rows.append(Compared((task, model, source), ours, theirs))
+        for place, whose in enumerate(('', ' (paper)')):
+            made = {model: both[place] for model, both in of_task.items() if model in shown}
+            if not all(cell.is_missing for cells in made.values() for row in cells for cell in row):
+                for model, cells in made.items():
+                    panels.append(Matrix(f'{task.upper()} {model}{whose}', languages, cells))
+    said = [f'{score}. A row is the source language, a column the target.']
+    table = board.table(paper_table, [Column('into', to) for to in languages], rows, said)
+    across, side = max(1, len(shown)), 0.5 * len(languages) + 0.55
     size = side * across + 1.0, (side + 0.25) * -(-len(panels) // across)
     paint = functools.partial(_draw_matrices, panels, across, score)
     return Figure(_name(paper_table), table, size, paint)
 
 
-def _matrix(board: Board, task: str, model: str, score: str, kind: str) -> list[list[Cell]]:
-    """A row for each source language: ours for the kind 'run', the paper's for 'paper'."""
-    read = board.cell if kind == 'run' else board.paper_cell
+def _matrix(
+    board: Board, read: Callable[..., Cell], task: str, model: str, score: str
+) -> list[list[Cell]]:
+    """A row for each source language: ours or the paper's, as `read` gives them."""
     decimals = 1 if score == board.benchmark.scores[0] else 2
     languages = board.benchmark.languages
     return [
@@ -126,9 +129,10 @@ def stage_bars(
     titles = [SCENARIO_TITLES[scenario] for scenario in paper_table.values('scenario')]
     panels = []
     made = scores.staged(board, paper_table, first, score) if first else {}
-    for (task, model), of_model in made.items():
-        heights = {name: _numbers([one[i] for one in of_model]) for i, name in enumerate(names)}
-        labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
+    made = {key: of for key, of in made.items() if not all(cell.is_missing for cell in of.first)}
+    for (task, model), one in made.items():
+        heights = dict(zip(names, map(_numbers, (one.first, one.last)), strict=True))
+        labels = dict(zip(titles, one.marks, strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
     across = len({model for _, model in made})
     return _bars(paper_table, table, panels, ('setting', score), across)
@@ -147,30 +151,24 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
             key, chain = ('cross', model), board.chains.get(model)
             cross = [board.cell(key, one, score, 2) for one in tasks]
             chained = [chain.cell(score, one, 2) if chain else Cell() for one in tasks]
-            if all(cell.is_missing for cell in (*cross, *chained)):
-                continue
             printed = [board.paper_cell(key, one, score, 2) for one in tasks]
-            tests = [
-                comparisons.pooled(chain, board.systems.get(key), one, score) for one in tasks
-            ]
-            p_values = holm([test[1] if test else math.nan for test in tests])
-            heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
-            labels = dict(zip(titles, ('*' * (p < LEVEL) for p in p_values), strict=True))
-            marks = {ways[0]: _numbers(printed)}
-            panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
-            rows.append(Row(f'{task} {model}, {ways[0]}', 'run', tuple(cross)))
-            rows += board_lib.paper_row(f'{task} {model}, {ways[0]}', printed)
-            rows.append(Row(f'{task} {model}, {ways[1]}', 'run', tuple(chained)))
-            texts = (Cell(text=p_text(*pair)) for pair in zip(p_values, tests, strict=True))
-            rows.append(Row(f'{task} {model}, p-value', 'p', tuple(texts)))
-    columns = [Column('', title) for title in titles]
+            tests = comparisons.pooled([(chain, board.systems.get(key), t) for t in tasks], score)
+            texts = [Cell(text=p_text(p, difference)) for difference, p in tests]
+            rows.append(Compared((task, model, ways[0]), cross, printed))
+            rows.append(Compared((task, model, ways[1]), chained))
+            rows.append(Compared((task, model, 'p-value'), texts, kind='p'))
+            if not all(cell.is_missing for cell in (*cross, *chained)):
+                heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
+                labels = dict(zip(titles, ('*' * (p < LEVEL) for _, p in tests), strict=True))
+                marks = {ways[0]: _numbers(printed)}
+                panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
     tests = 'two-sided paired t-tests over examples, corrected for the pairs of a task and model'
     said = (
         f'{score}; p-values of {tests} (Holm).',
         *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
-    table = _table(board, paper_table, columns, rows, said)
+    table = board.table(paper_table, [Column('', title) for title in titles], rows, said)
     return _bars(paper_table, table, panels, ('languages', score), across)
 
 
@@ -204,19 +202,6 @@ def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
 
 def _numbers(cells: Sequence[Cell]) -> list[float]:
     return [math.nan if cell.value is None else cell.value for cell in cells]
-
-
-def _table(
-    board: Board,
-    paper_table: PaperTable,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    said: Sequence[str],
-) -> Table:
-    if all(row.is_missing for row in rows if row.kind == 'run'):
-        return Table(paper_table.short, missing=scores.no_run(paper_table))
-    title = paper_table.heading
-    return Table(title, tuple(columns), tuple(rows), 'task, model', (*board.notes, *said))
 
 
 def _bars(
