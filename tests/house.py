@@ -35,8 +35,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1547, 8),
     'programs': (3225, 18),
     'prompting': (613, 4),
-    'reporting': (6035, 33),
-    'reproduce': (2905, 12),
+    'reporting': (6000, 33),
+    'reproduce': (2857, 12),
     'retrieval': (690, 5),
     'settings': (1081, 7),
     'system': (2606, 13),
@@ -46,7 +46,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tracking': (571, 6),
     'training': (4721, 28),
     'translation': (1463, 11),
-    'zoo': (415, 4),
+    'zoo': (414, 4),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
 MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}

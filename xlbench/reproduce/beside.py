@@ -196,35 +196,27 @@ def models(table: PaperTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.key['model'] for row in table.rows if 'model' in row.key))
 
 
-def form(table: PaperTable, names: Sequence[str]) -> tuple[PaperTable, list[bool]]:
-    """A table with rows of new systems beside the paper's; says which rows are new."""
-    of_rows = models(table)
+def form(table: PaperTable, names: Sequence[str]) -> PaperTable:
+    """A table with rows of new systems beside the paper's; their keys name the systems."""
+    of_rows, rows = models(table), list[Line]()
     if not of_rows:  # Each row has its own below it.
-        rows, new = [], []
         for row in table.rows:
             rows.append(row._replace(labels=(*row.labels, 'paper')))
             rows += [
                 row._replace(labels=(*row.labels, n), key={**row.key, 'model': n}) for n in names
             ]
-            new += [False, *[True] * len(names)]
-        return dataclasses.replace(table, rows=tuple(rows), labels=(*table.labels, 'system')), new
+        return dataclasses.replace(table, rows=tuple(rows), labels=(*table.labels, 'system'))
     like = next((m for m in of_rows if any(m in row.labels for row in table.rows)), of_rows[0])
     groups: dict[str, list[Line]] = {}
     for row in table.rows:
         first = row.labels[0]
         group = '' if table.labels[0] == '#' or first in of_rows else first
         groups.setdefault(group, []).append(row)
-    rows, new = [], []
     for of_group in groups.values():
-        copies = [
-            _copy(table, row, like, name)
-            for name in names
-            for row in of_group
-            if row.key['model'] == like
-        ]
+        alike = [row for row in of_group if row.key['model'] == like]
+        copies = [_copy(table, row, like, name) for name in names for row in alike]
         rows += [*of_group, *copies]
-        new += [*[False] * len(of_group), *[True] * len(copies)]
-    return dataclasses.replace(table, rows=tuple(rows)), new
+    return dataclasses.replace(table, rows=tuple(rows))
 
 
 def _copy(table: PaperTable, row: Line, like: str, name: str) -> Line:
@@ -246,9 +238,9 @@ def sheet(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Sheet) 
       names: of the new systems.
       made: the cells of their rows alone, in the order of `form`.
     """
-    whole, new = form(table, names)
-    cells, theirs = iter(made.cells), whole.cells(whole.printed_value)
-    rows = [next(cells) if is_new else row for is_new, row in zip(new, theirs, strict=True)]
+    whole, cells = form(table, names), iter(made.cells)
+    pairs = zip(whole.rows, whole.cells(whole.printed_value), strict=True)
+    rows = [next(cells) if row.key.get('model') in names else theirs for row, theirs in pairs]
     arxiv = benchmarks.get(recipe.benchmark).arxiv
     whose = f'{", ".join(names)} beside what arXiv:{arxiv} prints'
     return Sheet(recipe.benchmark, whole, rows, made.notes, whose)
@@ -256,8 +248,8 @@ def sheet(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Sheet) 
 
 def only_new(table: PaperTable, names: Sequence[str]) -> PaperTable:
     """The rows of new systems alone."""
-    whole, new = form(table, names)
-    rows = tuple(row for row, is_new in zip(whole.rows, new, strict=True) if is_new)
+    whole = form(table, names)
+    rows = tuple(row for row in whole.rows if row.key.get('model') in names)
     return dataclasses.replace(whole, rows=rows)
 
 
