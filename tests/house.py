@@ -40,7 +40,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'retrieval': (690, 5),
     'settings': (1081, 7),
     'system': (2606, 13),
-    'tasks': (6314, 45),
+    'tasks': (6292, 44),
     'tests': (56298, 259),
     'tools': (6779, 39),
     'tracking': (571, 6),

@@ -52,22 +52,41 @@ its runner; the files stay the same. Plan disk for a quarter of the dumps' own t
 """
 
 import argparse
+import functools
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, jobs
+from xlbench.jobs import Engine, shards
 from xlbench.settings import decoding_flags
-from xlbench.system import machine
+from xlbench.system import locks, machine
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, positive, share, whole
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH
-from xlbench.tasks.mrs_build import build, plugins, publish
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Settings
+from xlbench.tasks.mrs_build import (
+    dumps,
+    options as options_lib,
+    pairs,
+    plugins,
+    publish,
+    translating,
+)
 from xlbench.tasks.mrs_build.options import Options
+from xlbench.tasks.mrs_build.publish import Stats
 from xlbench.translation import templates
 from xlbench.translation.templates import Template
+
+_READERS = {
+    'scan': ('pair', 'split', f'{TRANSLATED}*'),
+    'pair': ('split', f'{TRANSLATED}*'),
+    'split': (f'{TRANSLATED}*',),
+    # It says which English responses are translated.
+    'publish': (f'{TRANSLATED}*/{translating.RESPONSES}',),
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -80,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
     options.work = options.work or os.path.join(options.output, 'mrs_build')
     engine = jobs.of_flags(options, options.work, options.workers)
     with builds.naming_files(options.output):
-        counted = build.build(options, engine)
+        counted = _build(options, engine)
     print(publish.table(counted))
     return 0
 
@@ -93,6 +112,100 @@ def _engine(options: Options) -> Template | None:
     if options.mt_languages:
         raise UserError('--mt_languages is for an --engine; name one, or leave it out')
     return None
+
+
+def _build(options: Options, engine: Engine) -> Stats:
+    """Does what is left to do; each step goes on where it was interrupted.
+
+      WORK/scan/FILE/BLOCK    comments of a block of a dump, by thread
+      WORK/pair/PARTITION     pairs of the threads of a partition, by reply
+      WORK/split/PARTITION    what of the final files belongs to the replies of a partition
+      WORK/translated_LANG    English pairs and responses in another language, in blocks
+      OUTPUT/mrs              the final files, which appear together
+
+    With `redo`, work of other options is thrown away, from the first step that they change.
+    Returns the statistics, as in OUTPUT/mrs/stats.json.
+    """
+    settings = options_lib.settings(options)
+    final = os.path.join(options.output, 'mrs')
+    if os.path.exists(final):
+        return _finished(final, options, settings)
+
+    def begin() -> None:
+        if options.languages:
+            translating.check(options)
+            settings.update(options_lib.translated_settings(options))
+        builds.begin(options.work, settings, options.redo, _READERS)
+
+    with locks.folder(options.work), engine:
+        # What is wrong with an engine or the user's own files is said before hours of work.
+        begin()
+        plugins.identifier(options.language_model)
+        for spec in filter(None, (options.toxicity, options.strict_toxicity)):
+            plugins.scorer(spec, options.toxic_label)
+        scanned = dumps.scan(options, engine)
+        comments = [path for file in scanned for path in file.shards()]
+        paired = _partitions('pair', pairs.join, options, comments, engine)
+        if not options.languages:
+            options.languages = _largest(options, paired)
+            begin()
+        split = _partitions('split', pairs.split, options, paired, engine)
+        stats = publish.count(options, settings, scanned, paired, split)
+        responses = publish.english_responses(options, split, stats)
+        translated = translating.translate(options, split, responses, engine)
+        publish.publish(options, final, split, translated, stats)
+    return stats
+
+
+def _largest(options: Options, paired: Sequence[str]) -> tuple[str, ...]:
+    """The languages with most pairs, the largest first (arXiv:2106.02017, section 2)."""
+    counts = shards.reasons(shards.total(paired), 'pairs')
+    largest = [lang for lang, count in counts.most_common() if count >= options.min_pairs]
+    if not largest:
+        most = ', '.join(f'{count:,} in {lang}' for lang, count in counts.most_common(3))
+        raise UserError(
+            f'no language has --min_pairs={options.min_pairs:,} pairs; there are '
+            f'{most or "none"}. Lower it, or name --languages'
+        )
+    return tuple(largest[: options.num_languages])
+
+
+def _finished(final: str, options: Options, settings: Settings) -> Stats:
+    try:
+        with open(os.path.join(final, 'stats.json'), encoding='utf-8') as file:
+            stats = json.load(file)
+        if not options.languages:
+            options.languages = tuple(stats['languages'])
+        if stats['settings'] == settings | options_lib.translated_settings(options):
+            return stats
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UserError(
+        f'{final} exists already and was not built by this command; name another --output, or '
+        'move it away'
+    )
+
+
+def _partitions(
+    step: str,
+    work: Callable[[Options, Sequence[str], int, str], None],
+    options: Options,
+    sources: Sequence[str],
+    engine: Engine,
+) -> list[str]:
+    """Makes those shards of a step, one of each partition, that are not there; returns them all.
+
+    Args:
+      step: its name.
+      work: makes a shard: (options, sources, partition, path).
+      options: of the build.
+      sources: shards of the step before.
+      engine: runs the jobs.
+    """
+    numbers = range(options.num_partitions)
+    made = {os.path.join(options.work, step, f'{number:06d}'): (number,) for number in numbers}
+    jobs.make(engine, step, functools.partial(work, options, sources), made, 'partitions')
+    return list(made)
 
 
 _codes = builds.codes('en,de')
