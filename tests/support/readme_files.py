@@ -216,11 +216,11 @@ def two_translators(newcomer: Newcomer) -> None:
 
 
 def talk_pairs(newcomer: Newcomer) -> None:
-    """An encoder, and pairs of talk beside the official ones; `two_translators` came before."""
+    """An encoder, and dialogues of which pairs are made; `two_translators` came before."""
     own_encoder(newcomer)
-    for part in ('train', 'valid', 'test'):
-        rows = (f'das Haus {i} im {part}\tist {i} alt\t\t\n' for i in range(8))
-        newcomer.write(f'data/mrs/{part}/en/talk.tsv', ''.join(rows))
+    for name in ('1k_part_data/dialogues_text_En', 'en_dev_human', 'en_test_human'):
+        lines = (f'das Haus {i} im {name} . __eou__ ist {i} alt .\n' for i in range(8))
+        newcomer.write(f'data/xdailydialog/{name}.txt', ''.join(lines))
 
 
 def parallel_corpora(newcomer: Newcomer) -> None:
