@@ -218,6 +218,7 @@ def two_translators(newcomer: Newcomer) -> None:
 def talk_pairs(newcomer: Newcomer) -> None:
     """An encoder, and dialogues of which pairs are made; `two_translators` came before."""
     own_encoder(newcomer)
+    shutil.rmtree(newcomer.home / 'data/mrs/rsp_map')  # Of the replies before.
     for name in ('1k_part_data/dialogues_text_En', 'en_dev_human', 'en_test_human'):
         lines = (f'das Haus {i} im {name} . __eou__ ist {i} alt .\n' for i in range(8))
         newcomer.write(f'data/xdailydialog/{name}.txt', ''.join(lines))
