@@ -122,7 +122,7 @@ class Adapter:
         return ways * int(max(1, min(-(-most // ways), fit)))
 
     def streams(self, rows: int, at_once: int) -> int:
-        """Returns how many programs of `at_once` lanes to run at the same time, for so many rows.
+        """Returns how many programs of `at_once` lanes to run at the same time for this many rows.
 
         A program is the same however many of it run, so that no result depends on this number.
         """

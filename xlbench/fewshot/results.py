@@ -57,7 +57,7 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One adaptation, or with shots 0 a model without any; first without its result.
+    """One adaptation, or the model as it is (shots 0); its result is filled in later.
 
     Attributes:
       task: of the benchmark: 'udpos'.
