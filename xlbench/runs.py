@@ -20,8 +20,8 @@ from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
 from xlbench.models.fused import choice
+from xlbench.models.layers import TransformerConfig
 from xlbench.models.lora import Lora
-from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.system import errors

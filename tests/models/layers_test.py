@@ -11,14 +11,18 @@ import pytest
 from xlbench.models import (
     attention as attention_lib,
     cpu_kernels,
-    dense,
-    embeddings,
+    layers,
     masks,
-    norms,
     positions,
 )
 from xlbench.models.fused import choice
 from xlbench.system import work
+
+
+def config(**sizes):
+    ones = dict.fromkeys(('vocab_size', 'emb_dim', 'num_heads', 'head_dim', 'mlp_dim'), 1)
+    return layers.TransformerConfig(**ones | sizes)
+
 
 # ------------------------------------------------------------------------------------------- norms
 
@@ -26,20 +30,20 @@ from xlbench.system import work
 def test_rms_norm_by_hand():
     x = np.array([[3.0, 4.0]], np.float32)
     params = {'scale': np.array([1.0, 2.0], np.float32)}
-    out = jax.jit(norms.RMSNorm(epsilon=0.0).apply)({'params': params}, x)
+    out = jax.jit(layers.RMSNorm(epsilon=0.0).apply)({'params': params}, x)
     np.testing.assert_allclose(out, [[3 / 12.5**0.5, 8 / 12.5**0.5]], rtol=1e-6)
 
 
 def test_rms_norm_of_bfloat16_is_computed_in_float32():
     x = np.full((1, 4), 300.0, jnp.bfloat16)  # The squares' sum is not a bfloat16 number.
-    out = jax.jit(norms.RMSNorm().apply)({'params': {'scale': np.ones(4, np.float32)}}, x)
+    out = jax.jit(layers.RMSNorm().apply)({'params': {'scale': np.ones(4, np.float32)}}, x)
     assert out.dtype == jnp.bfloat16 and out.tolist() == [[1.0] * 4]
 
 
 def test_layer_norm_by_hand():
     x = np.array([[1.0, 2.0, 6.0]], np.float32)  # Mean 3, variance 14 / 3.
     params = {'scale': np.array([1, 2, 1], np.float32), 'bias': np.array([0, 0, 5], np.float32)}
-    out = jax.jit(norms.LayerNorm(epsilon=1 / 3).apply)({'params': params}, x)
+    out = jax.jit(layers.LayerNorm(epsilon=1 / 3).apply)({'params': params}, x)
     np.testing.assert_allclose(out, [[-2 / 5**0.5, -2 / 5**0.5, 3 / 5**0.5 + 5]], rtol=1e-6)
 
 
@@ -54,7 +58,7 @@ def test_look_up_adds_gradients_of_repeated_rows():
     @jax.jit
     def rows_and_gradient(table):
         def loss(table):
-            rows = embeddings.look_up(table, ids)
+            rows = layers.look_up(table, ids)
             return jnp.sum(rows * weights), rows
 
         gradient, rows = jax.grad(loss, has_aux=True)(table)
@@ -144,7 +148,7 @@ def test_sinusoids_are_sines_then_cosines():
 
 
 def test_stacked_kernels_start_with_their_own_scales():
-    init = dense.fan_in_normal((0.1, 1.0))
+    init = layers.fan_in_normal((0.1, 1.0))
     kernel = np.asarray(jax.jit(init, static_argnums=1)(jax.random.key(0), (2, 64, 100)))
     np.testing.assert_allclose(kernel.std((1, 2)), [0.01, 0.1], rtol=0.05)
 
@@ -153,11 +157,12 @@ def test_stacked_kernels_start_with_their_own_scales():
 def test_accelerators_recompute_norms_and_activations(monkeypatch, gated):
     """TPUs in loops, GPUs anywhere, with the gradients of CPUs, which keep what is between."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)), jnp.float32)
-    model = nn.Sequential([norms.RMSNorm(), dense.Mlp(6, 'gelu_tanh', gated), norms.LayerNorm()])
+    mlp = layers.Mlp(config(mlp_dim=6), 'gelu_tanh', gated)
+    model = nn.Sequential([layers.RMSNorm(), mlp, layers.LayerNorm()])
     params = nn.unbox(jax.jit(model.init)(jax.random.key(0), x))
 
     def loss(in_loop, params, x):
-        with work.setting(dense.IN_LOOP, in_loop):
+        with work.setting(layers.IN_LOOP, in_loop):
             return jnp.sum(jnp.sin(model.apply(params, x)))
 
     results, sizes = [], []
@@ -180,7 +185,7 @@ def test_attention_by_the_formula():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 5, 6)).astype(np.float32)
     bias = rng.normal(size=(1, 2, 5, 5)).astype(np.float32)
-    attention = attention_lib.SelfAttention(num_heads=2, head_dim=3, out_features=6)
+    attention = attention_lib.SelfAttention(config(num_heads=2, head_dim=3, emb_dim=6))
     params = {
         'qkv': {'kernel': rng.normal(size=(3, 6, 6)).astype(np.float32)},
         'out': {'kernel': rng.normal(size=(6, 6)).astype(np.float32)},
@@ -200,7 +205,7 @@ def test_attention_by_the_formula():
 
 
 def test_a_query_that_may_see_nothing_gives_numbers():
-    attention = attention_lib.SelfAttention(num_heads=1, head_dim=2, out_features=2)
+    attention = attention_lib.SelfAttention(config(head_dim=2, emb_dim=2))
     x = np.ones((1, 3, 2), np.float32)
 
     @jax.jit

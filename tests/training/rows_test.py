@@ -12,7 +12,7 @@ import tiny_labels
 from flax import traverse_util
 
 from xlbench import config as config_lib, dry_run, models, train
-from xlbench.models.embeddings import PLACES, Embedding
+from xlbench.models.layers import PLACES, Embedding
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, objectives, optimizers, train_step

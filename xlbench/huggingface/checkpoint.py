@@ -33,7 +33,7 @@ from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.families import FAMILIES, MODEL_TYPES, Fields
 from xlbench.models.generator import Generator
-from xlbench.models.transformer import TransformerConfig
+from xlbench.models.layers import TransformerConfig
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json

@@ -6,7 +6,7 @@ from typing import Any
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
-# Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
+# Name in config.json -> in models.layers.ACTIVATIONS; of several names the first is written.
 ACTIVATIONS = {
     'relu': 'relu',
     'gelu': 'gelu',
@@ -90,5 +90,5 @@ def sizes_of(
 
 
 def activation_key(activation: str, *preferred: str) -> str:
-    """The name in config.json of one in models.dense.ACTIVATIONS."""
+    """The name in config.json of one in models.layers.ACTIVATIONS."""
     return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)

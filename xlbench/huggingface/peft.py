@@ -17,14 +17,14 @@ TENSORS_FILE = 'adapter_model.safetensors'
 
 
 def adapter(
-    entries: Mapping[str, Entry], adapters: Mapping[str, Mapping[str, np.ndarray]], base: str
+    entries: Mapping[str, Entry], leaves: Mapping[str, np.ndarray], base: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
     """The tensors and the config of an adapter.
 
     Args:
       entries: the family's table, our parameter -> its tensors.
-      adapters: name of a kernel -> lora_a [parts?, rank, in], lora_b [parts?, out, rank] and
-        lora_scale [], as `lora.split` gives them.
+      leaves: beside each adapted kernel, lora_a [parts?, rank, in], lora_b [parts?, out, rank] and
+        lora_scale [], by their names.
       base: name or folder of the model that the adapter belongs to.
 
     Raises:
@@ -34,18 +34,17 @@ def adapter(
     tensors: dict[str, np.ndarray] = {}
     modules: list[str] = []
     rank, scale = 0, 0.0
-    for name, leaves in sorted(adapters.items()):
+    for scope in sorted({name.rpartition('/')[0] for name in leaves}):
+        name = f'{scope}/kernel'
         if name not in entries or entries[name].form != 'same':
             raise UserError(
                 f'--lora=separate writes adapters of linear layers alone, and the public model has '
                 f'none for {name}; leave the flag out, and the adapter is merged into the weights'
             )
         parts = entries[name].tensors
-        a, b = (
-            list(leaves[leaf]) if len(parts) > 1 else [leaves[leaf]]
-            for leaf in ('lora_a', 'lora_b')
-        )
-        rank, scale = a[0].shape[0], float(leaves['lora_scale'])
+        a, b, scale = (leaves[f'{scope}/lora_{leaf}'] for leaf in ('a', 'b', 'scale'))
+        a, b = (list(x) if len(parts) > 1 else [x] for x in (a, b))
+        rank, scale = a[0].shape[0], float(scale)
         for tensor, part_a, part_b in zip(parts, a, b, strict=True):
             module = tensor.removesuffix('.weight')
             modules.append(module)

@@ -17,7 +17,7 @@ from xlbench.data import tokenizers
 from xlbench.inference.exported import Notes, first_key, forced_first, target_languages
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.families import FAMILIES
-from xlbench.models.transformer import TransformerConfig
+from xlbench.models.layers import TransformerConfig
 from xlbench.reporting import command_lines, notes as notes_lib, render
 from xlbench.reporting.results import LOSSES, Result
 from xlbench.system.files import Json

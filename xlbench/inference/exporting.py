@@ -22,7 +22,7 @@ from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.families import MODEL_TYPES
 from xlbench.models.generator import Generator
-from xlbench.models.transformer import TransformerConfig
+from xlbench.models.layers import TransformerConfig
 from xlbench.reporting.results import Result, config_hash, read_run
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
@@ -278,9 +278,7 @@ def _write_adapter(
         for name in source.shapes
         if name.rpartition('/')[2] in lora_lib.LEAVES
     }
-    _, adapters = lora_lib.split(traverse_util.unflatten_dict(leaves, sep='/'))
-    entries = hf_checkpoint.names(family, config)
-    arrays, content = peft.adapter(entries, adapters, base)
+    arrays, content = peft.adapter(hf_checkpoint.names(family, config), leaves, base)
     with locks.atomic_folder(target) as temporary:
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
         specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}

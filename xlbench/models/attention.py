@@ -10,17 +10,18 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from xlbench.models import cpu_kernels
-from xlbench.models.dense import (
+from xlbench.models.fused import choice
+from xlbench.models.layers import (
     Dense,
     Dropout,
     Initializer,
+    TransformerConfig,
+    constrain,
     fan_in_normal,
     keep_for_backward,
     unstack,
 )
-from xlbench.models.fused import choice
 from xlbench.models.masks import MaskSpec
-from xlbench.models.placement import constrain
 
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
 
@@ -160,6 +161,11 @@ def _step_attention_on_tpu(q, k, v, bias, mask):
     return out[:, :, :queries].astype(q.dtype)
 
 
+def as_past(key: jax.Array, value: jax.Array) -> KeysValues:
+    """Keys and values [batch, heads, length, head_dim] of whole texts, as a step reads them."""
+    return {'key': jnp.swapaxes(key, 2, 3), 'value': value}
+
+
 def grown(past: KeysValues, key: jax.Array, value: jax.Array, place: jax.Array) -> KeysValues:
     """The past with keys and values [batch, heads, new, head_dim] from a place on."""
     key = lax.dynamic_update_slice_in_dim(past['key'], jnp.swapaxes(key, 2, 3), place, axis=3)
@@ -174,53 +180,39 @@ class Attention(nn.Module):
     False there and True in all other families.
     """
 
-    num_heads: int
-    head_dim: int
-    out_features: int
+    config: TransformerConfig
     use_bias: bool = False
     scaled: bool = False
     dropout_rate: float = 0.0
-    shared_dropout: bool = True
-    matmul_dtype: DTypeLike = jnp.float32
     kernel_init: Initializer | None = None  # None: fan_in_normal, smaller for unscaled queries.
     out_kernel_init: Initializer | None = None  # Of the output; None: kernel_init.
 
     def setup(self):
-        init = self.out_kernel_init or self.kernel_init
-        self.out = self._dense(self.out_features, ('embed', 'joined_kv'), kernel_init=init)
-        shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
+        init = self.out_kernel_init or self.kernel_init or fan_in_normal()
+        self.out = self._dense(self.config.emb_dim, ('embed', 'joined_kv'), init)
+        shared = (-1,) if self.config.shared_dropout else ()  # Of values, or else of weights.
         self.dropout = Dropout(self.dropout_rate, shared)
 
     def _dense(
-        self,
-        features: int,
-        axes: tuple[str, str],
-        scale: float | tuple[float, ...] = 1.0,
-        stack: int = 0,
-        kernel_init: Initializer | None = None,
+        self, features: int, axes: tuple[str, str], init: Initializer, stack: int = 0
     ) -> Dense:
-        return Dense(
-            features,
-            axes,
-            stack=stack,
-            use_bias=self.use_bias,
-            matmul_dtype=self.matmul_dtype,
-            kernel_init=kernel_init or fan_in_normal(scale),
-        )
+        fields = dict(use_bias=self.use_bias, matmul_dtype=self.config.operands)
+        return Dense(features, axes, stack, kernel_init=init, **fields)
 
     def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
         """The product from features to all heads."""
-        features, axes = self.num_heads * self.head_dim, ('joined_kv', 'embed')
-        return self._dense(features, axes, scale, stack, self.kernel_init)
+        features = self.config.num_heads * self.config.head_dim
+        init = self.kernel_init or fan_in_normal(scale)
+        return self._dense(features, ('joined_kv', 'embed'), init, stack)
 
     @property
     def _query_scale(self) -> float:
         """Scale of fresh query kernels: small in place of dividing the logits."""
-        return 1.0 if self.scaled else self.head_dim**-0.5
+        return 1.0 if self.scaled else self.config.head_dim**-0.5
 
     def _heads_of(self, q: jax.Array, length: str | None) -> jax.Array:
-        q = q * self.head_dim**-0.5 if self.scaled else q
-        return split_heads(q, self.num_heads, length)
+        q = q * self.config.head_dim**-0.5 if self.scaled else q
+        return split_heads(q, self.config.num_heads, length)
 
     def attend(
         self,
@@ -234,10 +226,10 @@ class Attention(nn.Module):
         """Averages of values, weighted by the softmax of logits plus bias and mask."""
         if isinstance(mask, MaskSpec):
             return self.out(self._fused(q, k, v, bias, mask, train))
-        if self.shared_dropout or not train:
+        if self.config.shared_dropout or not train:
             # One mask for all queries may as well drop the values.
             v = self.dropout(v, train)
-            out = dot_product_attention(q, k, v, bias, mask, self.matmul_dtype)
+            out = dot_product_attention(q, k, v, bias, mask, self.config.operands)
         else:
             logits = jnp.einsum('bhqd,bhkd->bhqk', q, k, preferred_element_type=jnp.float32)
             for addend in (bias, mask):
@@ -257,10 +249,10 @@ class Attention(nn.Module):
     ) -> jax.Array:  # [batch, queries, joined_kv]
         """The same without an array [queries, keys]; the dropout is that of values."""
         # Late, because Pallas takes half a second to import, and few runs need it.
-        fused = importlib.import_module('xlbench.models.fused.attention')
+        fused, cfg = importlib.import_module('xlbench.models.fused.attention'), self.config
         drops = self.dropout(jnp.ones((*v.shape[:3], 1), v.dtype), train)
         q, k, v = (join_heads(x) for x in (q, k, v * drops))
-        return fused.fused_attention(q, k, v, bias, seen, self.head_dim, self.matmul_dtype)
+        return fused.fused_attention(q, k, v, bias, seen, cfg.head_dim, cfg.operands)
 
 
 class SelfAttention(Attention):
@@ -280,6 +272,13 @@ class SelfAttention(Attention):
         """Every position attends to all that its mask leaves it."""
         return self.attend(*self.project(x), bias, mask, train)
 
+    def prefill(
+        self, x: jax.Array, bias: jax.Array | None, mask: jax.Array | MaskSpec
+    ) -> tuple[jax.Array, KeysValues]:
+        """The same without training, with the keys and values that `step` reads of the texts."""
+        q, k, v = self.project(x)
+        return self.attend(q, k, v, bias, mask), as_past(k, v)
+
     def project(
         self, x: jax.Array, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -288,7 +287,7 @@ class SelfAttention(Attention):
         `length` is the logical axis of the positions; None where they are the beams of a step.
         """
         q, k, v = unstack(self.qkv(x))
-        k, v = (_of_all_positions(y, self.num_heads, length) for y in (k, v))
+        k, v = (_of_all_positions(y, self.config.num_heads, length) for y in (k, v))
         return self._heads_of(q, length), k, v
 
     def step(
@@ -336,7 +335,7 @@ class CrossAttention(Attention):
     def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
         """encoded [batch, inputs, embed] -> k, v, each [batch, heads, inputs, head_dim]."""
         k, v = unstack(self.kv(encoded))
-        return tuple(_of_all_positions(y, self.num_heads, 'length') for y in (k, v))
+        return tuple(_of_all_positions(y, self.config.num_heads, 'length') for y in (k, v))
 
     def step(
         self,

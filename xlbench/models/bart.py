@@ -22,20 +22,26 @@ from jax import lax
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import CrossAttention
-from xlbench.models.dense import Initializer
-from xlbench.models.embeddings import Embedding, look_up
-from xlbench.models.norms import LayerNorm
-from xlbench.models.placement import place
+from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
+from xlbench.models.layers import (
+    Dense,
+    Embedding,
+    Initializer,
+    LayerNorm,
+    Mlp,
+    TransformerConfig,
+    dropout,
+    look_up,
+    place,
+)
 from xlbench.models.positions import LearnedPositions, for_each_row, sinusoids
-from xlbench.models.recurrence import Ssru
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BartConfig(transformer.TransformerConfig):
+class BartConfig(TransformerConfig):
     """Sizes and types of one model.
 
     Attributes:
@@ -53,7 +59,7 @@ class BartConfig(transformer.TransformerConfig):
       ssru: the decoder is Marian's own: a recurrence in place of attention within the text, zeros
         in place of a first token, and positions whose last frequency is 1/10000.
       norm_epsilon: what layer norms add to the variance.
-      activation: of the MLP; a name in dense.ACTIVATIONS.
+      activation: of the MLP; a name in layers.ACTIVATIONS.
       init_std: standard deviation of fresh kernels and tables.
       attention_dropout_rate: on attention weights.
       activation_dropout_rate: on the MLP's hidden units.
@@ -89,6 +95,78 @@ class BartConfig(transformer.TransformerConfig):
 # ---------------------------------------------------------------------------------------- the model
 
 
+class Ssru(nn.Module):
+    """f_t = sigmoid(x_t W_f + b_f); c_t = f_t c_(t-1) + (1 - f_t) x_t W; the output is ReLU(c_t).
+
+    The recurrence that Marian's small decoders have in place of attention within the text (Kim et
+    al. 2019, aclanthology.org/D19-5632, section 3.1); it is called as SelfAttention is. c is linear
+    in c_(t-1): whole texts take a scan in log2(length) rounds, and a step of decoding reads one
+    vector, whatever came before.
+    """
+
+    config: BartConfig
+
+    def setup(self):
+        cfg = self.config
+        fields = dict(matmul_dtype=cfg.operands, kernel_init=cfg.init)
+        self.inwards = Dense(cfg.emb_dim, ('joined_kv', 'embed'), **fields)
+        self.forget = Dense(cfg.emb_dim, ('joined_kv', 'embed'), use_bias=True, **fields)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        bias: None,
+        mask: jax.Array,  # [1 or batch, 1, length, length], 0 or MASKED
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, embed]
+        """Runs over texts; a position that must not see the one before it starts from zero."""
+        del bias, train
+        keep, new = self._gates(x)
+        before = jnp.diagonal(mask[:, 0], offset=-1, axis1=1, axis2=2)
+        goes_on = jnp.pad(before == 0, ((0, 0), (1, 0)))[..., None]
+
+        def join(first, second):
+            (kept, state), (keeps, adds) = first, second
+            return keeps * kept, keeps * state + adds
+
+        _, state = lax.associative_scan(join, (jnp.where(goes_on, keep, 0.0), new), axis=1)
+        return nn.relu(state).astype(x.dtype)
+
+    def step(
+        self,
+        x: jax.Array,  # [rows, 1, embed]
+        past: KeysValues,
+        place: jax.Array,  # [], of this token's first state, those of its beams beside it
+        bias: None,
+        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
+    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, embed] and past, grown
+        """Takes one step from the state that each hypothesis had at its token before this one."""
+        del bias
+        batch, beams = len(past['value']), mask.shape[2]
+        earlier = jnp.maximum(place - beams, 0)
+        # Of the beams' states at the token before, the one from which a hypothesis goes on.
+        own = lax.dynamic_slice_in_dim(mask, earlier, beams, axis=3)[:, 0] == 0
+        states = lax.dynamic_slice_in_dim(past['value'], earlier, beams, axis=2)[:, 0]
+        state = jnp.sum(jnp.where(own[..., None], states[:, None], 0.0), axis=2)
+        keep, new = self._gates(x.reshape(batch, beams, -1))
+        state = keep * state + new
+        value = lax.dynamic_update_slice_in_dim(past['value'], state[:, None], place, axis=2)
+        return nn.relu(state).astype(x.dtype).reshape(x.shape), {**past, 'value': value}
+
+    @nn.nowrap
+    def empty(self, batch: int, places: int) -> KeysValues:
+        """The past of a text that has no token yet: room for states, and no keys."""
+        return {
+            'key': jnp.zeros((batch, 1, 0, places), jnp.float32),
+            'value': jnp.zeros((batch, 1, places, self.config.emb_dim), jnp.float32),
+        }
+
+    def _gates(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The share of the state that stays, and what is added to it; float32."""
+        keep = nn.sigmoid(self.forget(x).astype(jnp.float32))
+        return keep, (1 - keep) * self.inwards(x).astype(jnp.float32)
+
+
 class Layer(transformer.Layer):
     """Every product has a bias; a norm comes before each part, or after, as the config says."""
 
@@ -98,23 +176,18 @@ class Layer(transformer.Layer):
     def pre_norm(self) -> bool:
         return self.config.pre_norm
 
-    def _attention(self) -> dict[str, bool | float | Initializer]:
+    def _attention(self, kind: type[SelfAttention | CrossAttention]) -> nn.Module:
         cfg = self.config
         rate = cfg.attention_dropout_rate
-        return dict(use_bias=True, scaled=True, dropout_rate=rate, kernel_init=cfg.init)
+        return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, kernel_init=cfg.init)
 
     def _norm(self) -> LayerNorm:
         return LayerNorm(self.config.norm_epsilon)
 
-    def _mlp(self) -> transformer.Mlp:
+    def _mlp(self) -> Mlp:
         cfg = self.config
-        return transformer.mlp(
-            cfg,
-            activation=cfg.activation,
-            use_bias=True,
-            dropout_rate=cfg.activation_dropout_rate,
-            kernel_init=cfg.init,
-        )
+        rate = cfg.activation_dropout_rate
+        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, kernel_init=cfg.init)
 
 
 class EncoderLayer(Layer):
@@ -122,14 +195,12 @@ class EncoderLayer(Layer):
 
     def setup(self):
         cfg = self.config
-        self.attention = transformer.self_attention(cfg, **self._attention())
+        self.attention = self._attention(SelfAttention)
         self.attention_norm = self._norm()
         self.mlp = self._mlp()
         self.mlp_norm = self._norm()
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
-        )
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
 
 
 class DecoderLayer(Layer):
@@ -139,22 +210,17 @@ class DecoderLayer(Layer):
 
     def setup(self):
         cfg = self.config
-        if cfg.ssru:
-            self.self_attention = Ssru(cfg.emb_dim, cfg.operands, cfg.init)
-        else:
-            self.self_attention = transformer.self_attention(cfg, **self._attention())
+        self.self_attention = Ssru(cfg) if cfg.ssru else self._attention(SelfAttention)
         self.self_attention_norm = self._norm()
-        self.encoder_decoder_attention = transformer.cross_attention(
-            cfg, self.source_attention, **self._attention()
-        )
+        self.encoder_decoder_attention = self._attention(self.source_attention)
         self.encoder_decoder_attention_norm = self._norm()
         self.mlp = self._mlp()
         self.mlp_norm = self._norm()
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.self_attention_norm, self.self_attention),
-            source=(self.encoder_decoder_attention_norm, self.encoder_decoder_attention),
-            mlp=(self.mlp_norm, self.mlp),
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = (
+            (self.self_attention_norm, self.self_attention),
+            (self.encoder_decoder_attention_norm, self.encoder_decoder_attention),
+            (self.mlp_norm, self.mlp),
         )
 
 
@@ -175,7 +241,7 @@ class Stack(transformer.Stack):
             self.embeddings_norm = LayerNorm(cfg.norm_epsilon)
         if cfg.pre_norm:
             self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""

@@ -17,11 +17,9 @@ from msgspec import Meta
 
 from xlbench.models import transformer
 from xlbench.models.attention import SelfAttention
-from xlbench.models.dense import Dense
-from xlbench.models.embeddings import Embedding
 from xlbench.models.families import variant_of
+from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig, dropout
 from xlbench.models.masks import segment_mask
-from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
 
@@ -29,7 +27,7 @@ INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, ini
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BertConfig(transformer.TransformerConfig):
+class BertConfig(TransformerConfig):
     """Sizes and types of one encoder.
 
     Attributes:
@@ -101,26 +99,22 @@ class DisentangledAttention(SelfAttention):
     distance of the two tokens, and of the key with it. Queries and keys of distances are made by
     the same kernels (share_att_key), and distances are in buckets, which grow logarithmically from
     half of them on. Distances are those of the row, which is right for packed rows too.
-
-    Attributes:
-      buckets: of distances in either direction.
-      max_distance: from which on all distances are in the last one.
     """
 
-    buckets: int = 0
-    max_distance: int = 0
+    config: BertConfig
 
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        bias: jax.Array,  # [2 * buckets, embed], embedded distances
+        bias: jax.Array,  # [2 * relpos_buckets, embed], embedded distances
         mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, length]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
         q, k, v = self.project(x)
         of_queries, of_keys, _ = self.project(bias[None], length=None)
-        rows = distance_buckets(x.shape[1], self.buckets, self.max_distance)
+        cfg = self.config
+        rows = distance_buckets(x.shape[1], cfg.relpos_buckets, cfg.relpos_max_distance)
         by_query = jnp.einsum('bhqd,hnd->bhqn', q, of_keys[0])
         by_key = jnp.einsum('bhkd,hnd->bhkn', k, of_queries[0])
         logits = jnp.take_along_axis(by_query, rows[None, None], axis=-1)
@@ -137,18 +131,13 @@ class Layer(transformer.Layer):
 
     def setup(self):
         cfg = self.config
-        fields = self.attention_fields()
-        if cfg.relpos_buckets:
-            about = dict(buckets=cfg.relpos_buckets, max_distance=cfg.relpos_max_distance)
-            fields |= dict(kind=DisentangledAttention) | about
-        self.attention = transformer.self_attention(cfg, **fields)
+        kind = DisentangledAttention if cfg.relpos_buckets else SelfAttention
+        self.attention = kind(cfg, **self.attention_fields())
         self.attention_norm = norm(cfg)
-        self.mlp = transformer.mlp(cfg, activation='gelu', use_bias=True, kernel_init=INIT)
+        self.mlp = Mlp(cfg, activation='gelu', use_bias=True, kernel_init=INIT)
         self.mlp_norm = norm(cfg)
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
-        )
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
 
     def attention_fields(self) -> dict[str, bool | float | nn.initializers.Initializer]:
         """The fields in which BERT's attention differs from T5's."""
@@ -177,7 +166,7 @@ class Stack(transformer.Stack):
         if cfg.num_languages:
             self.language_embedder = Embedding(cfg.num_languages, *table, rows='types')
         self.embeddings_norm = norm(cfg)
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def embed(
         self,

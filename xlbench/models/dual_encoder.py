@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import bert
-from xlbench.models.dense import Dense
-from xlbench.models.norms import unit
+from xlbench.models.layers import Dense, unit
 from xlbench.system import errors
 
 

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
-from xlbench.models.dense import ACTIVATIONS
+from xlbench.models.attention import CrossAttention
+from xlbench.models.layers import ACTIVATIONS
 from xlbench.system import errors
 
 
@@ -36,9 +37,10 @@ class DecoderLayer(bert.Layer):
     def setup(self):
         super().setup()
         cfg = self.config
-        self.cross_attention = transformer.cross_attention(cfg, **self.attention_fields())
+        self.cross_attention = CrossAttention(cfg, **self.attention_fields())
         self.cross_attention_norm = bert.norm(cfg)
-        self.parts = self.parts._replace(source=(self.cross_attention_norm, self.cross_attention))
+        over_source = (self.cross_attention_norm, self.cross_attention)
+        self.parts = ((self.attention_norm, self.attention), over_source, (self.mlp_norm, self.mlp))
 
 
 class Decoder(bert.Stack, transformer.Decoder):

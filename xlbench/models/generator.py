@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from xlbench.models import cpu_kernels
 from xlbench.models.attention import KeysValues
 from xlbench.models.cpu_kernels import product
-from xlbench.models.transformer import Cache, TransformerConfig
+from xlbench.models.layers import TransformerConfig
+from xlbench.models.transformer import Cache
 from xlbench.system import work
 from xlbench.trees import Params
 

@@ -18,23 +18,28 @@ import jax
 import jax.numpy as jnp
 from msgspec import Meta
 
-from xlbench.models import generator, loops, masks, transformer
-from xlbench.models.attention import KeysValues
-from xlbench.models.dense import Initializer
-from xlbench.models.embeddings import Embedding
+from xlbench.models import generator, masks, transformer
+from xlbench.models.attention import KeysValues, SelfAttention
+from xlbench.models.layers import (
+    Embedding,
+    Initializer,
+    LayerNorm,
+    Mlp,
+    TransformerConfig,
+    dropout,
+)
 from xlbench.models.masks import MaskSpec
-from xlbench.models.norms import LayerNorm
 from xlbench.models.positions import LearnedPositions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Gpt2Config(transformer.TransformerConfig):
+class Gpt2Config(TransformerConfig):
     """Sizes and types of one model.
 
     Attributes:
       num_layers: layers of the stack.
       max_positions: tokens that the learned positions suffice for, of inputs and targets together.
-      activation: of the MLP; a name in dense.ACTIVATIONS.
+      activation: of the MLP; a name in layers.ACTIVATIONS.
       norm_epsilon: what layer norms add to the variance.
       init_std: standard deviation of fresh kernels and tables; kernels whose result is added to the
         residual have 1 / sqrt(2 * num_layers) of it (GPT-2's report, section 2.3).
@@ -71,16 +76,14 @@ class Layer(transformer.Layer):
     def setup(self):
         cfg = self.config
         inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
-        self.attention = transformer.self_attention(
+        self.attention = SelfAttention(
             cfg, use_bias=True, scaled=True, dropout_rate=cfg.attention_dropout_rate, **inits
         )
         self.attention_norm = LayerNorm(cfg.norm_epsilon)
-        self.mlp = transformer.mlp(cfg, activation=cfg.activation, use_bias=True, **inits)
+        self.mlp = Mlp(cfg, cfg.activation, use_bias=True, **inits)
         self.mlp_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
-        )
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
 
     def prefill(
         self,
@@ -89,10 +92,10 @@ class Layer(transformer.Layer):
         mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
-        q, k, v = self.attention.project(self.attention_norm(x))
-        x = x + self.attention.attend(q, k, v, bias, mask)
-        past = {'key': jnp.swapaxes(k, 2, 3), 'value': v}
-        return x + self.mlp(self.mlp_norm(x)), past
+        (norm, attention), (mlp_norm, mlp) = self.parts
+        y, past = attention.prefill(norm(x), bias, mask)
+        x = self._after(norm, x, y)
+        return self._after(mlp_norm, x, mlp(mlp_norm(x))), past
 
 
 class Decoder(transformer.Decoder):
@@ -108,7 +111,7 @@ class Decoder(transformer.Decoder):
         )
         self.layers = transformer.layers(Layer, cfg, cfg.num_layers)
         self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def __call__(
         self,
@@ -123,9 +126,10 @@ class Decoder(transformer.Decoder):
           UserError: a row is longer than positions go.
         """
         mask, positions = self.look_back(tokens, segment_ids, train)
-        x, of_layers = self.embed(tokens, positions, train), self.of_layers(positions, mask)
-        x = loops.run(self.layers, self.config.scan_layers, x, (None, *of_layers, None, train))
-        return self.normalize(x, train)
+        arguments = (None, *self.of_layers(positions, mask), None, train)
+        x = self.embed(tokens, positions, train)
+        x = transformer.run_layers(self.layers, self.config.scan_layers, x, arguments)
+        return self.final_norm(x)
 
     def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple:
         """Bias and mask, as layers read them, of positions [batch, length] and a mask."""
@@ -169,11 +173,8 @@ class Decoder(transformer.Decoder):
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
         """Tokens [batch, length] -> keys and values of each layer."""
         mask, positions = self.look_back(tokens, segment_ids)
-        x, past, of_layers = (
-            self.embed(tokens, positions, False),
-            [],
-            self.of_layers(positions, mask),
-        )
+        of_layers, past = self.of_layers(positions, mask), []
+        x = self.embed(tokens, positions, False)
         for layer in self.layers:
             x, keys_values = layer.prefill(x, *of_layers)
             past.append(keys_values)

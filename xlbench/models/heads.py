@@ -18,9 +18,8 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import bert
-from xlbench.models.dense import ACTIVATIONS, Dropout, positions_shared
 from xlbench.models.families import MODEL_TYPES
-from xlbench.models.norms import unit
+from xlbench.models.layers import ACTIVATIONS, Dropout, dropout, unit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ class Classifier(nn.Module):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.enter
+        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.embed
         *,
         train: bool = False,
         **words: tuple[jax.Array, jax.Array],  # Of a tagger, see `word_states`.
@@ -87,20 +86,13 @@ class Classifier(nn.Module):
         given = (tokens, segment_ids, positions, type_ids, languages)
         return self.label(self.hidden(*given, train=train, **words), train)
 
-    def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
-        train: bool = False,
-    ) -> jax.Array:  # fmt: skip
-        """Tokens -> what the head reads of the encoder."""
-        return self.encoder(tokens, segment_ids, positions, type_ids, languages, train=train)
-
-    def classify(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """The last layer alone: [..., emb_dim] -> logits [..., num_labels]."""
-        return self.classifier(self.dropout(x, train).astype(jnp.float32))
+    def hidden(self, *texts: jax.Array | None, train: bool = False, **about) -> jax.Array:
+        """Takes what `__call__` takes -> what the head reads of the encoder."""
+        return self.encoder(*texts, train=train, **about)
 
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """Maps the output of `hidden` to logits."""
-        return self.classify(x, train)
+        """Maps the output of `hidden`, [..., emb_dim], to logits [..., num_labels]."""
+        return self.classifier(self.dropout(x, train).astype(jnp.float32))
 
 
 class SequenceClassifier(Classifier):
@@ -114,12 +106,9 @@ class SequenceClassifier(Classifier):
         self.classifier = _classifier(cfg)
         self.dropout = Dropout(cfg.classifier_dropout_rate)
 
-    def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
-        train: bool = False,
-    ) -> jax.Array:  # fmt: skip
+    def hidden(self, *texts: jax.Array | None, **about) -> jax.Array:
         """Tokens -> the encoder's state of the first one, [batch, emb_dim]."""
-        return super().hidden(tokens, segment_ids, positions, type_ids, languages, train)[:, 0]
+        return super().hidden(*texts, **about)[:, 0]
 
     def pool(self, x: jax.Array, train: bool = False) -> jax.Array:
         """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""
@@ -131,20 +120,17 @@ class SequenceClassifier(Classifier):
         return ACTIVATIONS[head](self.dense(x))
 
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """Hidden states [batch, emb_dim] -> logits [batch, num_labels]."""
-        return self.classify(self.pool(x, train), train)
+        return super().label(self.pool(x, train), train)
 
 
-def word_states(x: jax.Array, tails: jax.Array, weights: jax.Array) -> jax.Array:
+def word_states(
+    x: jax.Array,  # [batch, length, emb_dim], states of pieces
+    tails: jax.Array,  # [batch, length], 1 + the pieces of its word behind a piece; 0 of no word
+    weights: jax.Array,  # [batch, length], how much a piece counts
+) -> jax.Array:  # [batch, length, emb_dim]; 0 where there is no word
     """Gives each piece the state of its word, the weighted sum over its pieces.
 
-    Args:
-      x: [batch, length, emb_dim] states of pieces.
-      tails: [batch, length], of a piece, 1 + the pieces of its word behind it; 0 of no word.
-      weights: [batch, length], how much a piece counts; of one piece a word, its state is exact.
-
-    Returns:
-      [batch, length, emb_dim]; 0 where there is no word.
+    The sum is exact where one piece of a word has all the weight.
     """
     ends = jnp.where(tails > 0, jnp.arange(tails.shape[-1]) + tails, 0)
     same = (ends[:, :, None] == ends[:, None, :]) & (ends > 0)[:, None, :]
@@ -160,13 +146,11 @@ class TokenClassifier(Classifier):
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         self.classifier = _classifier(cfg)
-        shared = positions_shared(cfg.shared_dropout)
-        self.dropout = Dropout(cfg.classifier_dropout_rate, shared)
+        self.dropout = dropout(cfg, cfg.classifier_dropout_rate)
 
     def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None,
-        words: tuple[jax.Array, jax.Array] | None = None, train: bool = False,
-    ) -> jax.Array:  # fmt: skip
+        self, *texts: jax.Array | None, words: tuple[jax.Array, jax.Array] | None = None, **about
+    ) -> jax.Array:
         """Tokens -> [batch, length, emb_dim]: states of pieces, or of words; `word_states`."""
-        x = super().hidden(tokens, segment_ids, positions, type_ids, languages, train)
+        x = super().hidden(*texts, **about)
         return x if words is None else word_states(x, *words)

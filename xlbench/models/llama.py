@@ -8,7 +8,6 @@ Objectives and decoders see what they see of GPT-2, see gpt2.py.
 """
 
 import dataclasses
-import functools
 import math
 from typing import Annotated
 
@@ -22,17 +21,24 @@ from xlbench.models import gpt2, masks, transformer
 from xlbench.models.attention import (
     Attention,
     KeysValues,
+    as_past,
     grown,
     join_heads,
     split_heads,
     step_attention,
 )
 from xlbench.models.cpu_kernels import dot_heads
-from xlbench.models.dense import Dense, unstack
-from xlbench.models.embeddings import Embedding, OutputEmbedding
+from xlbench.models.layers import (
+    Dense,
+    Embedding,
+    Mlp,
+    OutputEmbedding,
+    RMSNorm,
+    constrain,
+    dropout,
+    unstack,
+)
 from xlbench.models.masks import MaskSpec
-from xlbench.models.norms import RMSNorm
-from xlbench.models.placement import constrain
 from xlbench.system import errors
 
 ROPE_FORMS = ('default', 'linear', 'llama3')
@@ -153,17 +159,17 @@ class SharedAttention(Attention):
     Queries are one kernel, keys and values another. The cache has the shared heads alone.
     """
 
-    config: LlamaConfig | None = None
+    config: LlamaConfig
 
     def setup(self):
         super().setup()
         cfg = self.config
-        inwards = functools.partial(
-            Dense, axes=('joined_kv', 'embed'), use_bias=cfg.qkv_bias,
-            matmul_dtype=self.matmul_dtype, kernel_init=self.kernel_init,
-        )  # fmt: skip
-        self.query = inwards(cfg.num_heads * cfg.head_dim)
-        self.kv = inwards(cfg.num_kv_heads * cfg.head_dim, stack=2)
+        axes = ('joined_kv', 'embed')
+        fields = dict(
+            use_bias=cfg.qkv_bias, matmul_dtype=cfg.operands, kernel_init=self.kernel_init
+        )
+        self.query = Dense(cfg.num_heads * cfg.head_dim, axes, **fields)
+        self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, stack=2, **fields)
         if cfg.qk_norm:
             self.query_norm, self.key_norm = norm(cfg), norm(cfg)
 
@@ -190,6 +196,12 @@ class SharedAttention(Attention):
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
         return self.look(*self.project(x, by), mask, train)
+
+    def prefill(
+        self, x: jax.Array, by: Rotation, mask: jax.Array | MaskSpec
+    ) -> tuple[jax.Array, KeysValues]:
+        q, k, v = self.project(x, by)
+        return self.look(q, k, v, mask), as_past(k, v)
 
     def look(self, q, k, v, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
         """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
@@ -248,20 +260,14 @@ class Layer(gpt2.Layer):
         cfg = self.config
         inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
         self.attention = SharedAttention(
-            config=cfg, num_heads=cfg.num_heads, head_dim=cfg.head_dim, out_features=cfg.emb_dim,
-            use_bias=cfg.out_bias, dropout_rate=cfg.attention_dropout_rate,
-            shared_dropout=cfg.shared_dropout, matmul_dtype=cfg.operands, **inits,
-        )  # fmt: skip
-        self.mlp = transformer.mlp(
-            cfg, activation=cfg.activation, gated=True, use_bias=cfg.mlp_bias, **inits
+            cfg, use_bias=cfg.out_bias, dropout_rate=cfg.attention_dropout_rate, **inits
         )
+        self.mlp = Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **inits)
         self.attention_norm, self.mlp_norm = norm(cfg), norm(cfg)
         if cfg.post_norms:
             self.attention_post_norm, self.mlp_post_norm = norm(cfg), norm(cfg)
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
-        )
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
         """The layer for whole texts; of bias and mask there are those of both kinds of layers."""
@@ -274,10 +280,7 @@ class Layer(gpt2.Layer):
         return x + y
 
     def prefill(self, x, bias, mask) -> tuple[jax.Array, KeysValues]:
-        q, k, v = self.attention.project(self.attention_norm(x), bias[self.windowed])
-        x = self._after(self.attention_norm, x, self.attention.look(q, k, v, mask[self.windowed]))
-        x = self._after(self.mlp_norm, x, self.mlp(self.mlp_norm(x)))
-        return x, {'key': jnp.swapaxes(k, 2, 3), 'value': v}
+        return super().prefill(x, bias[self.windowed], mask[self.windowed])
 
 
 class Decoder(gpt2.Decoder):
@@ -288,10 +291,10 @@ class Decoder(gpt2.Decoder):
     def setup(self):
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
-        made = transformer.checkpointed_layer(Layer, cfg)
+        made = transformer.checkpointed(Layer, cfg.remat)
         self.layers = [made(cfg, windowed) for windowed in cfg.windowed]
         self.final_norm = norm(cfg)
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def check_length(self, length: int) -> None:
         """Rotations have no end."""

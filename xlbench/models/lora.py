@@ -18,7 +18,6 @@ from typing import Annotated, ClassVar
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import traverse_util
 
 from xlbench.settings.ranges import Block, Meta
@@ -87,12 +86,7 @@ class Lora(Block):
         return self.place(lang) if lang else 0
 
     def of(self, params: Arrays, place: int | jax.Array) -> Arrays:
-        """The model with one adapter, as if it had been trained alone.
-
-        Args:
-          params: with the adapters of all `languages`; without any there is nothing to choose.
-          place: of the adapter.
-        """
+        """The model with the adapter at a place, as if it had been trained alone."""
         if not self.languages:
             return params
         flat = traverse_util.flatten_dict(dict(params))
@@ -108,9 +102,7 @@ class Lora(Block):
     def add(self, boxed_params: Boxed, rng: jax.Array) -> Boxed:
         """Fresh leaves beside every target; the adapters of all languages begin alike.
 
-        Args:
-          boxed_params: as Linen's `init` gives them, with their logical axes.
-          rng: a key; each kernel folds its place among the targets into it.
+        The parameters are as Linen's `init` gives them, with their logical axes.
 
         Raises:
           UserError: a target matches no kernel.
@@ -124,13 +116,11 @@ class Lora(Block):
             value, axes = flat[name].value, flat[name].names
             *stack, out, features = value.shape
             *stack_axes, out_axis, in_axis = axes
-            draw = _draw(jax.random.fold_in(rng, index), (*stack, self.rank, features))
+            a = _draw(jax.random.fold_in(rng, index), (*stack, self.rank, features))
+            b = jnp.zeros((*stack, out, self.rank))
             leaves = {
-                'lora_a': (draw, (*stack_axes, 'lora_rank', in_axis)),
-                'lora_b': (
-                    jnp.zeros((*stack, out, self.rank)),
-                    (*stack_axes, out_axis, 'lora_rank'),
-                ),
+                'lora_a': (a, (*stack_axes, 'lora_rank', in_axis)),
+                'lora_b': (b, (*stack_axes, out_axis, 'lora_rank')),
                 'lora_scale': (jnp.asarray(self.alpha / self.rank, jnp.float32), ()),
             }
             scope = name.rpartition('/')[0]
@@ -179,11 +169,6 @@ def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[s
     return chosen
 
 
-def is_adapted(params: Arrays) -> bool:
-    """Returns whether a tree of parameters has LoRA's leaves."""
-    return any(path[-1] in LEAVES for path in traverse_util.flatten_dict(dict(params)))
-
-
 def merge(params: Arrays) -> Arrays:
     """W + scale B A in place of each adapted kernel; the same model without LoRA's leaves."""
     flat = traverse_util.flatten_dict(dict(params))
@@ -195,15 +180,3 @@ def merge(params: Arrays) -> Arrays:
             delta = scale * jnp.matmul(b, a, precision=jax.lax.Precision.HIGHEST)
             merged[*scope, 'kernel'] = (kernel + delta).astype(kernel.dtype)
     return traverse_util.unflatten_dict(merged)
-
-
-def split(params: Arrays) -> tuple[Arrays, dict[str, dict[str, np.ndarray]]]:
-    """(the model without LoRA, {name of a kernel: its leaves}) of an adapted tree."""
-    flat = traverse_util.flatten_dict(dict(params), sep='/')
-    base = {name: value for name, value in flat.items() if name.rpartition('/')[2] not in LEAVES}
-    adapters: dict[str, dict[str, np.ndarray]] = {}
-    for name, value in flat.items():
-        scope, _, leaf = name.rpartition('/')
-        if leaf in LEAVES:
-            adapters.setdefault(f'{scope}/kernel', {})[leaf] = np.asarray(value)
-    return traverse_util.unflatten_dict(base, sep='/'), adapters

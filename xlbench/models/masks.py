@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from xlbench.models.placement import constrain
+from xlbench.models.layers import constrain
 
 # Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
 # gives some average and not NaN; far above any real logit in float32.

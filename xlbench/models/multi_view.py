@@ -23,9 +23,8 @@ from msgspec import Meta
 
 from xlbench.models import bart
 from xlbench.models.attention import CrossAttention, KeysValues
-from xlbench.models.dense import Dense
+from xlbench.models.layers import Dense, LayerNorm
 from xlbench.models.masks import MASKED, mask_bias
-from xlbench.models.norms import LayerNorm
 from xlbench.system import errors
 
 VIEWS = 2

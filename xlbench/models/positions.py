@@ -10,8 +10,7 @@ import numpy as np
 from jax import lax
 from jax.typing import DTypeLike
 
-from xlbench.models.embeddings import Embedding
-from xlbench.models.placement import constrain
+from xlbench.models.layers import Embedding, constrain
 from xlbench.system.errors import UserError
 
 # Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.

@@ -16,14 +16,21 @@ from jax import lax
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.embeddings import Embedding, OutputEmbedding
+from xlbench.models.attention import CrossAttention, SelfAttention
+from xlbench.models.layers import (
+    Embedding,
+    Mlp,
+    OutputEmbedding,
+    RMSNorm,
+    TransformerConfig,
+    dropout,
+)
 from xlbench.models.masks import MaskSpec
-from xlbench.models.norms import RMSNorm
 from xlbench.models.positions import RelativePositions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class T5Config(transformer.TransformerConfig):
+class T5Config(TransformerConfig):
     """Sizes and types of one model; `dropout_rate` is also that within attention and MLP.
 
     Attributes:
@@ -69,14 +76,10 @@ class Layer(transformer.Layer):
             bias = of_whole_texts(self.relpos_bias, x.shape[1], isinstance(mask, MaskSpec))
         return super().__call__(x, encoded, bias, mask, cross_mask, train)
 
-    def _mlp(self) -> transformer.Mlp:
-        cfg = self.config
-        return transformer.mlp(
-            cfg,
-            activation='gelu_tanh' if cfg.gated_mlp else 'relu',
-            gated=cfg.gated_mlp,
-            dropout_rate=cfg.dropout_rate,
-        )
+    def _mlp(self) -> Mlp:
+        gated, rate = self.config.gated_mlp, self.config.dropout_rate
+        activation = 'gelu_tanh' if gated else 'relu'
+        return Mlp(self.config, activation, gated, dropout_rate=rate)
 
 
 def of_whole_texts(positions: RelativePositions, length: int, fused: bool) -> jax.Array:
@@ -90,13 +93,13 @@ class EncoderLayer(Layer):
     def setup(self):
         cfg = self.config
         self.pre_attention_layer_norm = RMSNorm()
-        self.attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
+        self.attention = SelfAttention(cfg, dropout_rate=cfg.dropout_rate)
         self.pre_mlp_layer_norm = RMSNorm()
         self.mlp = self._mlp()
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.pre_attention_layer_norm, self.attention),
-            mlp=(self.pre_mlp_layer_norm, self.mlp),
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = (
+            (self.pre_attention_layer_norm, self.attention),
+            (self.pre_mlp_layer_norm, self.mlp),
         )
         if cfg.relpos_each_layer:
             self.relpos_bias = relative_positions(cfg, bidirectional=True)
@@ -108,18 +111,16 @@ class DecoderLayer(Layer):
     def setup(self):
         cfg = self.config
         self.pre_self_attention_layer_norm = RMSNorm()
-        self.self_attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
+        self.self_attention = SelfAttention(cfg, dropout_rate=cfg.dropout_rate)
         self.pre_cross_attention_layer_norm = RMSNorm()
-        self.encoder_decoder_attention = transformer.cross_attention(
-            cfg, dropout_rate=cfg.dropout_rate
-        )
+        self.encoder_decoder_attention = CrossAttention(cfg, dropout_rate=cfg.dropout_rate)
         self.pre_mlp_layer_norm = RMSNorm()
         self.mlp = self._mlp()
-        self.dropout = transformer.dropout(cfg)
-        self.parts = transformer.Parts(
-            within=(self.pre_self_attention_layer_norm, self.self_attention),
-            source=(self.pre_cross_attention_layer_norm, self.encoder_decoder_attention),
-            mlp=(self.pre_mlp_layer_norm, self.mlp),
+        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.parts = (
+            (self.pre_self_attention_layer_norm, self.self_attention),
+            (self.pre_cross_attention_layer_norm, self.encoder_decoder_attention),
+            (self.pre_mlp_layer_norm, self.mlp),
         )
         if cfg.relpos_each_layer:
             self.relpos_bias = relative_positions(cfg, bidirectional=False)
@@ -151,7 +152,7 @@ class Encoder(Stack, transformer.Encoder):
             self.relpos_bias = relative_positions(cfg, bidirectional=True)
         self.layers = transformer.layers(EncoderLayer, cfg, cfg.num_encoder_layers)
         self.encoder_norm = RMSNorm()
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         return self.dropout(self.encoder_norm(x), train)
@@ -166,7 +167,7 @@ class Decoder(Stack, transformer.Decoder):
             self.relpos_bias = relative_positions(cfg, bidirectional=False)
         self.layers = transformer.layers(DecoderLayer, cfg, cfg.num_decoder_layers)
         self.decoder_norm = RMSNorm()
-        self.dropout = transformer.dropout(cfg)
+        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         return self.dropout(self.decoder_norm(x), train)

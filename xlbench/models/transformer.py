@@ -1,137 +1,38 @@
-"""The parts of all families: the config, a layer, and the stacks of an encoder and of a decoder.
+"""The parts of all families: a layer, stacks of layers, and the caches of decoders.
 
 A family's file derives from each. Its config adds fields and sizes; its layers make their parts in
 `setup`, under the names that the parameters have; its stacks say how tokens enter and leave. How
-parts are joined, masked, cached and recomputed is written here, once.
+parts are joined, masked, cached, looped over and recomputed is written here, once.
 
 Positions of a row are numbered 0, 1, 2, ... unless they are given, as those of packed rows are.
 Segment 0 is padding; without segments every token is seen.
 """
 
-import dataclasses
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypedDict
+import itertools
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias, TypedDict
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models import loops, masks
-from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
-from xlbench.models.dense import Dropout, Mlp, positions_shared
+from xlbench.models import masks
+from xlbench.models.attention import KeysValues, as_past
 from xlbench.models.fused import choice
+from xlbench.models.layers import IN_LOOP, KEPT, TransformerConfig, place
 from xlbench.models.masks import MaskSpec, mask_bias
-from xlbench.models.placement import place
-from xlbench.settings.ranges import Block, Meta
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TransformerConfig(Block):
-    """Sizes and types that every family has.
-
-    Attributes:
-      vocab_size: rows of the embedding tables.
-      vocab_padding: how many of them, at the end, are no token's. They are there for a mesh to cut
-        the tables evenly; no text holds their ids, and no decoder gives them any probability.
-      emb_dim: features of a token between the layers.
-      num_heads: heads of each attention.
-      head_dim: features of each head.
-      mlp_dim: hidden units of each MLP.
-      dropout_rate: on embeddings and residuals.
-      shared_dropout: one mask for all positions of a row, as T5X draws it (and cheaper); False
-        draws one for each position, as transformers does.
-      dtype: type of activations.
-      matmul_dtype: type of the operands of products with parameters; None means `dtype`.
-      remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
-      attention: 'plain', 'fused' (no array of queries x keys), or 'auto', which takes the
-        fused one on TPUs and CPUs where it is possible and the texts are long enough.
-      scan_layers: layers of a round of a loop over a stack, of which one round is compiled; 0: no
-        loop, every layer is compiled. The results are the same, but for the masks of dropout.
-    """
-
-    vocab_size: Annotated[int, Meta(ge=0, le=2**26)]
-    vocab_padding: Annotated[int, Meta(ge=0, le=2**20)] = 0
-    emb_dim: Annotated[int, Meta(ge=1, le=2**20)]
-    num_heads: Annotated[int, Meta(ge=1, le=2**20)]
-    head_dim: Annotated[int, Meta(ge=1, le=2**20)]
-    mlp_dim: Annotated[int, Meta(ge=1, le=2**20)]
-    dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.1
-    shared_dropout: bool = True
-    dtype: Literal['float32', 'bfloat16'] = 'float32'
-    matmul_dtype: Literal['float32', 'bfloat16'] | None = None
-    remat: Literal['none', 'dots', 'full'] = 'none'
-    attention: Literal['plain', 'fused', 'auto'] = 'auto'
-    scan_layers: Annotated[int, Meta(ge=0, le=2**8)] = 0
-
-    @property
-    def operands(self) -> str:
-        """The type of the operands of products with parameters."""
-        return self.matmul_dtype or self.dtype
-
-
-# ---------------------------------------------------------------------------------------- the parts
-
-
-def self_attention(
-    cfg: TransformerConfig, kind: type[SelfAttention] = SelfAttention, **fields
-) -> SelfAttention:
-    """Attention within a text in the sizes of a config; `fields` are the others of Attention."""
-    return kind(**_attention(cfg), **fields)
-
-
-def cross_attention(
-    cfg: TransformerConfig, kind: type[CrossAttention] = CrossAttention, **fields
-) -> CrossAttention:
-    """Attention over a source in the sizes of a config; `fields` are the others of Attention."""
-    return kind(**_attention(cfg), **fields)
-
-
-def _attention(cfg: TransformerConfig) -> dict[str, int | bool | str]:
-    return dict(
-        num_heads=cfg.num_heads,
-        head_dim=cfg.head_dim,
-        out_features=cfg.emb_dim,
-        shared_dropout=cfg.shared_dropout,
-        matmul_dtype=cfg.operands,
-    )
-
-
-def mlp(cfg: TransformerConfig, **fields) -> Mlp:
-    """The MLP in the sizes of a config; `fields` are the others of Mlp."""
-    return Mlp(
-        features=cfg.mlp_dim,
-        shared_dropout=cfg.shared_dropout,
-        matmul_dtype=cfg.operands,
-        **fields,
-    )
-
-
-def dropout(cfg: TransformerConfig) -> Dropout:
-    """Dropout of embeddings and residuals."""
-    return Dropout(cfg.dropout_rate, positions_shared(cfg.shared_dropout))
-
+from xlbench.system import work
+from xlbench.trees import Params, Tree
 
 # ---------------------------------------------------------------------------------------- the layer
-
-
-class Parts(NamedTuple):
-    """The parts that a layer joins, in this order, each with its norm.
-
-    Attributes:
-      within: norm and attention within the text.
-      mlp: norm and MLP.
-      source: norm and attention over a source, which comes second; None where there is no source.
-    """
-
-    within: tuple[nn.Module, SelfAttention]
-    mlp: tuple[nn.Module, Mlp]
-    source: tuple[nn.Module, CrossAttention] | None = None
 
 
 class Layer(nn.Module):
     """Attention within the text, attention over a source in a decoder, MLP.
 
-    Each part is added to what came before it. A family's layer makes in `setup` the modules of
-    `parts`, each under the name that its parameters have, and `dropout`.
+    Each part is added to what came before it. A family's layer makes in `setup`, under the names
+    that the parameters have, `dropout` and the modules of `parts`: (norm, part) of each, in the
+    order above.
     """
 
     config: TransformerConfig
@@ -152,11 +53,10 @@ class Layer(nn.Module):
     ) -> jax.Array:  # [batch, length, emb_dim]
         """The layer for whole texts."""
         x = place(x)
-        parts = [(*self.parts.within, bias, mask)]
-        if self.parts.source:
-            parts.append((*self.parts.source, encoded, cross_mask))
-        for norm, part, *arguments in (*parts, self.parts.mlp):
-            y = part(self._before(norm, x), *arguments, train)
+        over_source = [(encoded, cross_mask)] * (len(self.parts) - 2)
+        arguments = [(bias, mask), *over_source, ()]
+        for (norm, part), given in zip(self.parts, arguments, strict=True):
+            y = part(self._before(norm, x), *given, train)
             x = self._after(norm, x, self.dropout(y, train))
         return x
 
@@ -171,19 +71,17 @@ class Layer(nn.Module):
         place: jax.Array,  # [], of this token's first key and value in `past`
     ) -> tuple[jax.Array, KeysValues]:  # x and past, grown by this token
         """The layer for one token, with what earlier tokens left in `past`."""
-        norm, attention = self.parts.within
+        (norm, attention), *over_source, (mlp_norm, mlp) = self.parts
         y, past = attention.step(self._before(norm, x), past, place, bias, mask)
         x = self._after(norm, x, y)
-        if self.parts.source:
-            norm, attention = self.parts.source
+        for norm, attention in over_source:
             x = self._after(norm, x, attention.step(self._before(norm, x), source, cross_mask))
-        norm, mlp = self.parts.mlp
-        return self._after(norm, x, mlp(self._before(norm, x))), past
+        return self._after(mlp_norm, x, mlp(self._before(mlp_norm, x))), past
 
     def source_keys_values(self, encoded: jax.Array) -> KeysValues:
         """Keys and values of the source [batch, inputs, emb_dim], as `step` reads them."""
-        key, value = self.parts.source[1].keys_values(encoded)
-        return {'key': jnp.swapaxes(key, 2, 3), 'value': value}
+        _, attention = self.parts[1]
+        return as_past(*attention.keys_values(encoded))
 
     def _before(self, norm: nn.Module, x: jax.Array) -> jax.Array:
         return norm(x) if self.pre_norm else x
@@ -192,15 +90,96 @@ class Layer(nn.Module):
         return x + y if self.pre_norm else norm(x + y)
 
 
-def checkpointed_layer(layer: type[Layer], cfg: TransformerConfig) -> type[Layer]:
-    """Returns the class of a layer that is recomputed as the config says."""
-    return loops.checkpointed(layer, cfg.remat, train_argument=6)
+# ------------------------------------------------------------------- many layers, one after another
+#
+# Each layer has parameters of its own, under its own name, wherever they are kept. A loop reads
+# them from arrays that have the layers as their leading axis, and that are put together at the
+# start of each run: a copy of the parameters, in exchange for which one round of layers is compiled
+# for all.
+
+REMAT = {
+    'full': jax.checkpoint_policies.nothing_saveable,
+    # By name: a policy that looks for products does not see into one with a gradient of its own.
+    'dots': jax.checkpoint_policies.save_only_these_names(KEPT),
+}
+_Arguments: TypeAlias = tuple[Tree[jax.Array] | bool | None, ...]
+
+
+def checkpointed(layer: type[nn.Module], remat: str) -> type[nn.Module]:
+    """The class of a layer that is recomputed in the backward pass as TransformerConfig.remat says.
+
+    It is called as Layer is, with positional arguments only.
+    """
+    if remat == 'none':
+        return layer
+    # The last of its arguments, `train`, is a Python bool.
+    return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(6,))
 
 
 def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
     """Makes `count` layers, each recomputed as the config says."""
-    made = checkpointed_layer(layer, cfg)
+    made = checkpointed(layer, cfg.remat)
     return [made(cfg) for _ in range(count)]
+
+
+def run_layers(
+    layers: Sequence[nn.Module],  # bound, of one class
+    per_round: int,  # layers of a round of a loop; 0: no loops
+    x: jax.Array,  # what the first layer reads; every layer keeps its shape and type
+    arguments: _Arguments,  # what all layers read
+) -> jax.Array:
+    """layer(x, *arguments) for each layer in turn, x being what the one before gave.
+
+    Layers whose parameters are alike (LoRA may have adapted only some) form loops; what makes less
+    than two rounds does not. Dropout draws other masks than without loops.
+    """
+    if not per_round or not layers or layers[0].is_initializing():
+        return _in_turn(layers, x, arguments)
+    for _, alike in itertools.groupby(layers, _form):
+        alike = list(alike)
+        rounds = len(alike) // per_round
+        looped = alike[: rounds * per_round] if rounds > 1 else []
+        if looped:
+            x = _loop(looped, per_round, x, arguments)
+        x = _in_turn(alike[len(looped) :], x, arguments)
+    return x
+
+
+def _in_turn(layers: Sequence[nn.Module], x: jax.Array, arguments: _Arguments) -> jax.Array:
+    for layer in layers:
+        x = layer(x, *arguments)
+    return x
+
+
+def _form(layer: nn.Module) -> tuple:
+    """Equal for layers whose parameters can lie in one array each."""
+    leaves, structure = jax.tree.flatten(layer.variables['params'])
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+
+def _loop(
+    layers: Sequence[nn.Module], per_round: int, x: jax.Array, arguments: _Arguments
+) -> jax.Array:
+    module = layers[0].clone(parent=None)
+    of_layers = [(layer.variables['params'], _rngs(layer)) for layer in layers]
+    # The layers that come first in a round, those that come second, ...
+    of_rounds = [
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), *of_layers[place::per_round])
+        for place in range(per_round)
+    ]
+
+    def one_round(x: jax.Array, of_round: list[tuple[Params, dict[str, jax.Array]]]):
+        for params, rngs in of_round:
+            with work.setting(IN_LOOP, True):
+                x = module.apply({'params': params}, x, *arguments, rngs=rngs)
+        return x, None
+
+    return jax.lax.scan(one_round, x, of_rounds)[0]
+
+
+def _rngs(layer: nn.Module) -> dict[str, jax.Array]:
+    """A key of a bound layer's own for its dropout, another one each time that it is run."""
+    return {'dropout': layer.make_rng('dropout')} if layer.has_rng('dropout') else {}
 
 
 # --------------------------------------------------------------------------------------- the stacks
@@ -248,7 +227,7 @@ class Stack(nn.Module):
         """All layers for whole texts."""
         bias = self.bias(x.shape[1], isinstance(mask, MaskSpec))
         arguments = (encoded, bias, mask, cross_mask, train)
-        x = loops.run(self.layers, self.config.scan_layers, x, arguments)
+        x = run_layers(self.layers, self.config.scan_layers, x, arguments)
         return self.normalize(x, train)
 
 

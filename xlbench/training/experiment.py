@@ -17,8 +17,8 @@ from xlbench import config as config_lib, models
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
+from xlbench.models.layers import TransformerConfig
 from xlbench.models.lora import Lora
-from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.settings.blocks import Added
 from xlbench.system.files import Json, Setting

@@ -30,7 +30,7 @@ from flax import traverse_util
 from xlbench import config as config_lib, models
 from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
-from xlbench.models.transformer import TransformerConfig
+from xlbench.models.layers import TransformerConfig
 from xlbench.system.errors import UserError
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints

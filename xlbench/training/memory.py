@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, models
-from xlbench.models.transformer import TransformerConfig
+from xlbench.models.layers import TransformerConfig
 from xlbench.parallel import freed_memory, partitioning
 from xlbench.settings import decoding
 from xlbench.system import errors, machine

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from xlbench.models.embeddings import PLACES
+from xlbench.models.layers import PLACES
 
 _MULTIPLE = 128  # Rows are taken in multiples of it, so that a mesh may cut them.
 
@@ -75,7 +75,7 @@ class Rows:
         }
 
     def places(self) -> dict[str, np.ndarray]:
-        """The parameters by which an Embedding finds ids among the rows; see models/embeddings.py.
+        """The parameters by which an Embedding finds ids among the rows; see models/layers.py.
 
         An id that is none of the rows stands behind them, and looks up no number.
         """

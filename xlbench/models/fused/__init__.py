@@ -5,6 +5,5 @@
   cpu        what a CPU computes, in blocks of queries
   forms      sizes of a call, arrays in whole blocks
   gpu        what one GPU computes
-  kernels    what a TPU's core does
   tpu        what one TPU computes
 """

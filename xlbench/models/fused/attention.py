@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from xlbench.models.dense import keep_for_backward
 from xlbench.models.fused import choice, cpu, gpu, tpu
+from xlbench.models.layers import keep_for_backward
 from xlbench.models.masks import MaskSpec
 
 _FEATURES = ('batch', None, 'joined_kv')

@@ -26,23 +26,16 @@ INTERPRETED = ''
 
 
 class Sizes(Protocol):
-    """Fields of a model's config that decide, see `transformer.TransformerConfig`."""
+    """The fields of `layers.TransformerConfig` that decide."""
 
     @property
-    def attention(self) -> str:
-        """One of KINDS."""
-
+    def attention(self) -> str: ...
     @property
-    def num_heads(self) -> int:
-        """Heads of each attention."""
-
+    def num_heads(self) -> int: ...
     @property
-    def head_dim(self) -> int:
-        """Features of each head."""
-
+    def head_dim(self) -> int: ...
     @property
-    def shared_dropout(self) -> bool:
-        """True if all queries share the dropout of values."""
+    def shared_dropout(self) -> bool: ...
 
 
 def platform() -> str:
@@ -107,17 +100,12 @@ def takes_fused(cfg: Sizes, rows: int, queries: int, keys: int, train: bool) -> 
 
 
 def share_of_peak(kernel: str) -> float | None:
-    """Returns a kernel's useful share of the matrix units' peak.
+    """Returns a kernel's useful share of the matrix units' peak; None for other operations.
 
-    Units take products of few features as long as those of LANES. The rest is from the schedules
-    that libtpu 0.0.42 writes for heads of 64 on a v5p: 12,200 cycles for 10,200 of products in a
-    step of the backward kernel, 5,600 for 4,100 in one of the forward kernel.
-
-    Args:
-      kernel: the name of an operation, as a compiled program has it.
-
-    Returns:
-      The share, or None for an operation that is not one of these kernels.
+    A kernel is known by the name that a compiled program gives it. Units take products of few
+    features as long as those of LANES. The rest is from the schedules that libtpu 0.0.42 writes for
+    heads of 64 on a v5p: 12,200 cycles for 10,200 of products in a step of the backward kernel,
+    5,600 for 4,100 in one of the forward kernel.
     """
     match = re.search(r'attention_(?:for|back)ward_of_(\d+)', kernel)
     return 0.8 * min(1.0, int(match[1]) / LANES) if match else None

@@ -7,7 +7,7 @@ import numpy as np
 import references
 
 from xlbench import models
-from xlbench.models import attention, dense, loops
+from xlbench.models import attention, layers, transformer
 from xlbench.models.lora import Lora
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=40, dropout_rate=0.0)
@@ -65,8 +65,8 @@ class Twice(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        layers = [dense.Dropout(0.5, name=name) for name in 'ab']
-        return [loops.run(layers, 1, x, (True,)) for _ in range(2)]
+        dropped = [layers.Dropout(0.5, name=name) for name in 'ab']
+        return [transformer.run_layers(dropped, 1, x, (True,)) for _ in range(2)]
 
 
 def test_each_layer_and_each_run_of_a_loop_has_dropout_of_its_own():
@@ -98,10 +98,10 @@ def test_a_loop_changes_no_name_of_a_parameter():
 
 def computed(layer_type, remat, *names):
     """How many of each operation the forward and the backward pass of a layer have together."""
-    layer = loops.checkpointed(layer_type, remat, train_argument=2)()
-    x = jax.ShapeDtypeStruct((2, 4, 8), jnp.float32)
-    params = jax.eval_shape(lambda key, x: layer.init(key, x, False), jax.random.key(0), x)
-    gradient = jax.grad(lambda params, x: layer.apply(params, x, False).sum())
+    layer = transformer.checkpointed(layer_type, remat)()
+    x, others = jax.ShapeDtypeStruct((2, 4, 8), jnp.float32), (None, None, None, None, False)
+    params = jax.eval_shape(lambda key, x: layer.init(key, x, *others), jax.random.key(0), x)
+    gradient = jax.grad(lambda params, x: layer.apply(params, x, *others).sum())
     program = str(jax.make_jaxpr(gradient)(params, x))
     return [program.count(f' {name}[') for name in names]
 
@@ -124,14 +124,15 @@ class Attending(nn.Module):
     """Attention of two heads."""
 
     @nn.compact
-    def __call__(self, x, train):
-        return attention.SelfAttention(num_heads=2, head_dim=4, out_features=8)(x, train=train)
+    def __call__(self, x, *others):
+        cfg = layers.TransformerConfig(vocab_size=1, emb_dim=8, num_heads=2, head_dim=4, mlp_dim=1)
+        return attention.SelfAttention(cfg)(x)
 
 
 class Stretched(nn.Module):
     """Two products with something between them."""
 
     @nn.compact
-    def __call__(self, x, train):
-        x = jnp.tanh(dense.Dense(8, ('features', 'embed'))(x))
-        return jnp.tanh(dense.Dense(8, ('features', 'embed'))(x))
+    def __call__(self, x, *others):
+        x = jnp.tanh(layers.Dense(8, ('features', 'embed'))(x))
+        return jnp.tanh(layers.Dense(8, ('features', 'embed'))(x))
