@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import cases, mutate
-from xlbench.huggingface import declared, stored, tensors, torch_pickles
+from xlbench.huggingface import described, stored, tensors, torch_pickles
 from xlbench.system import errors, untrusted
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def test_limits():
 def test_limits_that_stay():
     (layers,) = [
         meta.le
-        for meta in declared.Layers.__metadata__
+        for meta in described.Layers.__metadata__
         if isinstance(meta, msgspec.Meta)
     ]
     most = torch_pickles._MAX_HEADER

@@ -29,7 +29,6 @@ from xlbench.huggingface import (
     checkpoint,
     hub,
     sentence_files,
-    sentencepiece_json,
     sentencepiece_models,
     tensors,
 )
@@ -323,7 +322,7 @@ def test_sentencepiece(tmp_path):
         if kind in with_table and case.seed % 40:
             continue  # Its table takes seconds.
         with case.run('as tokenizer.json'):
-            fast = sentencepiece_json.from_proto(sentencepiece_models.read(path))
+            fast = sentencepiece_models.fast_tokenizer(sentencepiece_models.read(path))
             for text in TEXTS if fast else ():
                 fast.decode(fast.encode(text).ids)
 

@@ -48,7 +48,7 @@ def test_config_survives_the_round_trip(family):
         ({'activation_function': 'mish'}, "is 'mish'; supported: relu, gelu, gelu_new, gelu_py"),
         ({'encoder_layerdrop': 0.1}, 'encoder_layerdrop is 0.1; supported: 0.0'),
         ({'d_model': 130}, 'd_model is 130; supported: multiples of encoder_attention_heads, 4'),
-        ({'d_model': None}, "config.json lacks 'd_model', which a marian model needs"),
+        ({'d_model': None}, "config.json lacks 'd_model', which models of type marian need"),
     ],
 )
 def test_unsupported_configs_are_named(change, message):

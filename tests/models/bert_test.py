@@ -358,7 +358,7 @@ def test_published_configs_are_our_sizes():
     [
         (published(hidden_act='relu'), "hidden_act is 'relu'; supported: 'gelu'"),
         (published(is_decoder=True), 'is_decoder is True; supported: False'),
-        (published(hidden_size=None), "lacks 'hidden_size', which a BERT needs"),
+        (published(hidden_size=None), "lacks 'hidden_size', which models of type bert need"),
         (
             {'model_type': 'encoder-decoder', 'encoder': published(), 'decoder': {}},
             'decoder.model_type is None; supported: bert, roberta, xlm-roberta',

@@ -120,7 +120,7 @@ def test_decoding_step_by_step_keeps_the_language():
     [
         ({'gelu_activation': False}, 'gelu_activation is False; supported: True'),
         ({'causal': True}, 'causal is True; supported: False'),
-        ({'emb_dim': None}, "lacks 'emb_dim', which an XLM needs"),
+        ({'emb_dim': None}, "lacks 'emb_dim', which models of type xlm need"),
         ({'n_heads': 5}, 'emb_dim is 24; supported: multiples of n_heads, 5'),
     ],
 )

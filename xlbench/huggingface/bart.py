@@ -11,8 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import KINDS, Special
+from xlbench.huggingface.mapping import (
+    ACTIVATIONS,
+    KINDS,
+    Special,
+    activation_key,
+    chosen,
+    expect,
+)
 from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -45,13 +51,15 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     """
     config = KIND.filled(config)
     family = config['model_type']
-    kind = f'a {family} model'
     fixed = KIND.fixed
     if family == 'm2m_100':  # Its public files say how it was trained; no layer is dropped here.
         fixed = {key: value for key, value in KIND.fixed.items() if not key.endswith('layerdrop')}
-    fields = config_keys.fields_of(config, KIND.keys, fixed, kind)
-    config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    return {'family': family, **FAMILIES[family].fields, **fields}
+    fields = KIND.read(config, fixed)
+    expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
+    activation = chosen('activation_function', config['activation_function'], ACTIVATIONS)
+    return {
+        'family': family, **FAMILIES[family].fields, 'activation': activation, **fields,
+    }  # fmt: skip
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -74,8 +82,8 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'architectures': [architecture],
         'model_type': family,
         'is_encoder_decoder': True,
-        **config_keys.written(config, KIND.keys),
-        'activation_function': config_keys.activation_key(config.activation),
+        **KIND.written(config),
+        'activation_function': activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids['pad_id'],
         'bos_token_id': ids.get('bos_id'),

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import KINDS, Entry, Kind, Special
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
@@ -206,8 +205,7 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
         config.setdefault('vocab_size', config.get('n_words'))  # As old files call it.
     if model_type == 'deberta-v2':
         _check_deberta(config)
-    fields = config_keys.sizes_of(config, kind.keys, kind.fixed | fixed, kind.name, prefix)
-    fields |= kind.fields
+    fields = kind.read(config, kind.fixed | fixed, prefix) | kind.fields
     if model_type == 'xlm':
         languages = config['n_langs'] if config['use_lang_emb'] else 0
         fields['num_languages'] = languages if languages > 1 else 0
@@ -255,7 +253,7 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     special = {key: known[key] for key in kind.special}
     encoder = {
         'model_type': model_type,
-        **config_keys.written(config, kind.keys),
+        **kind.written(config),
         'max_position_embeddings': config.max_positions + offset,
         **kind.fixed,
         **special,

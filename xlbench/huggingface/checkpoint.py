@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 from xlbench import models
 from xlbench.huggingface import (
     bert,
-    declared,
+    described,
     hub,
     marian_files,
     sentence_files,
@@ -75,7 +75,7 @@ class Checkpoint:
             if not untrusted.file(folder, hub.CONFIG):
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
                 raise UserError(f'{folder} {why}')
-            self.config, found = declared.read(folder / hub.CONFIG), None
+            self.config, found = described.read_config(folder / hub.CONFIG), None
         if self.config.get('model_type') is None:
             why = 'has no model_type, so the folder holds no model of Hugging Face'
             if 'scored' in self.config:

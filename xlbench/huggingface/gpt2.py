@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import KINDS, Special
+from xlbench.huggingface.mapping import ACTIVATIONS, KINDS, Special, activation_key, chosen
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -32,9 +31,10 @@ def rename(name: str) -> str:
 def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = KIND.filled(config)
-    fields = config_keys.fields_of(config, KIND.keys, KIND.fixed, KIND.name)
+    fields = KIND.read(config)
+    activation = chosen('activation_function', config['activation_function'], ACTIVATIONS)
     inner = config.get('n_inner', 4 * fields['emb_dim'])
-    return {'family': 'gpt2', 'mlp_dim': inner, **fields}
+    return {'family': 'gpt2', 'activation': activation, 'mlp_dim': inner, **fields}
 
 
 def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
@@ -48,9 +48,9 @@ def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
     return {
         'architectures': ['GPT2LMHeadModel'],
         'model_type': family,
-        **config_keys.written(config, KIND.keys),
+        **KIND.written(config),
         'n_inner': config.mlp_dim,
-        'activation_function': config_keys.activation_key(config.activation),
+        'activation_function': activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': end if ids.get('bos_id') is None else ids['bos_id'],

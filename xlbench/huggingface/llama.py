@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import KINDS, Special
+from xlbench.huggingface.mapping import ACTIVATIONS, KINDS, Special, activation_key, chosen
 from xlbench.models.families import FAMILIES
-from xlbench.system.errors import UserError, shortened
+from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -54,19 +53,15 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         heads = config['num_attention_heads']
         config.setdefault('num_key_value_heads', heads)
         config.setdefault('head_dim', 128 if family == 'qwen3' else config['hidden_size'] // heads)
-    sizes = config_keys.read(config, KIND.keys, f'a {family} model')
+    sizes = KIND.read(config)
     # Gemma 1 says 'gelu' and means the tanh approximation, as its second key may say.
     activation = config.get('hidden_activation') or config['hidden_act']
     activation = 'gelu_pytorch_tanh' if gemma and activation == 'gelu' else activation
-    if activation not in config_keys.ACTIVATIONS:
-        allowed = ', '.join(config_keys.ACTIVATIONS)
-        raise UserError(f'config.json: hidden_act is {shortened(activation)}; supported: {allowed}')
-    config_keys.expect(config, 'use_bidirectional_attention', False)
     fields = {
         **FAMILIES[family].fields,
         **sizes,
         'family': family,
-        'activation': config_keys.ACTIVATIONS[activation],
+        'activation': chosen('hidden_act', activation, ACTIVATIONS),
         **_windows(family, config),
         **_rotations(family, config),
     }
@@ -114,18 +109,16 @@ def _rotations(family: str, config: Mapping[str, Json]) -> Fields:
     local = _known(given.get('sliding_attention'))
     scaling = whole | _known(config.get('rope_scaling'))
     form = scaling.get('rope_type', scaling.get('type', 'default'))
-    keys = {'default': {}, 'linear': _SCALED, 'llama3': _SCALED | _LLAMA3}
-    if form not in keys:
-        given = shortened(form)
-        raise UserError(f'config.json: rope_type is {given}; supported: {", ".join(keys)}')
-    for key in keys[form].values():
+    forms = {'default': {}, 'linear': _SCALED, 'llama3': _SCALED | _LLAMA3}
+    keys = chosen('rope_type', form, forms)
+    for key in keys.values():
         if key not in scaling:
             raise UserError(f'config.json lacks {key!r}, which rotations of type {form} need')
     usual = 1_000_000.0 if family == 'gemma3' else 10_000.0
     fields = {
         'rope_theta': whole.get('rope_theta', config.get('rope_theta', usual)),
         'rope_form': form,
-        **{ours: scaling[key] for ours, key in keys[form].items()},
+        **{ours: scaling[key] for ours, key in keys.items()},
     }
     if family == 'gemma3':
         base = config.get('rope_local_base_freq', 10_000.0)
@@ -155,13 +148,13 @@ def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]
     content = {
         'architectures': [f'{start}ForCausalLM'],
         'model_type': _TYPES.get(family, family),
-        **config_keys.written(config, KIND.keys),
+        **KIND.written(config),
         'rope_parameters': rope,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': ids.get('bos_id'),
         'eos_token_id': ids.get('eos_id'),
     }
-    activation = config_keys.activation_key(config.activation, 'gelu_pytorch_tanh', 'silu')
+    activation = activation_key(config.activation, 'gelu_pytorch_tanh', 'silu')
     content['hidden_activation' if family in _GEMMAS else 'hidden_act'] = activation
     if family not in ('qwen2', 'mistral'):
         content['attention_bias'] = config.qkv_bias

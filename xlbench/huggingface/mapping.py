@@ -1,7 +1,7 @@
-"""Our parameters and the tensors of a Hugging Face checkpoint: one table, read in both directions.
+"""Our models and the checkpoints of Hugging Face: one table, read in both directions.
 
 kinds.toml is the table: for each kind of checkpoint the tensors of our parameters, and the keys of
-config.json. Each family's file beside this one has what is no table:
+config.json for our fields. Each family's file beside this one has what is no table:
 
   KIND                            its row; bert.py has several
   from_config(config)             the content of a config.json -> arguments of models.build
@@ -24,15 +24,27 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
-from typing import TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
 
 from xlbench.models.families import MODEL_TYPES, Fields
 from xlbench.system import errors
+from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
+_Choice = TypeVar('_Choice')
+# Name in config.json -> in models.layers.ACTIVATIONS; of several names the first is written.
+ACTIVATIONS = {
+    'relu': 'relu',
+    'gelu': 'gelu',
+    'gelu_new': 'gelu_tanh',
+    'gelu_pytorch_tanh': 'gelu_tanh',
+    'swish': 'swish',
+    'silu': 'swish',
+    'tanh': 'tanh',
+}
 # Of our parameters -> of transformers' layers, norms and tables.
 _LEAVES = {
     'kernel': 'weight',
@@ -91,14 +103,14 @@ class Kind(msgspec.Struct, frozen=True):
     it is not written; {ours} is how we call it. [a|b] are two tensors that we have in one.
 
     Attributes:
-      name: for messages.
       top: outside the layers.
       layer: of a layer of any stack.
       above: what is written behind the layers.
       when: rows that count where a field of the model's config is true.
       sides: what stands before the names of ours, and of theirs.
       leaves: theirs, where not transformers'.
-      keys: our field -> the key of config.json with the same meaning; of several, all must agree.
+      keys: our field -> the key of config.json with the same meaning; of several, with spaces
+        between them, all must agree.
       defaults: of keys that files may leave out, as transformers has them.
       fixed: keys with the only value that our model has.
       classes: of an encoder, what the names of its classes in transformers begin with.
@@ -112,7 +124,6 @@ class Kind(msgspec.Struct, frozen=True):
       special: ids that config.json names.
     """
 
-    name: str
     top: Rows
     layer: Rows
     keys: dict[str, str]
@@ -179,6 +190,72 @@ class Kind(msgspec.Struct, frozen=True):
     def filled(self, config: Mapping[str, Json]) -> dict[str, Json]:
         """The content of a config.json, with what it leaves out."""
         return self.defaults | {key: value for key, value in config.items() if value is not None}
+
+    def read(
+        self,
+        config: Mapping[str, Json],
+        fixed: Mapping[str, Json] | None = None,
+        prefix: str = '',
+    ) -> dict[str, Json]:
+        """Our fields that keys of a filled config.json give, with head_dim.
+
+        Args:
+          config: the content of config.json.
+          fixed: in place of the kind's.
+          prefix: of the keys in messages, where config.json describes two models.
+
+        Raises:
+          UserError: a key that is missing, or a value that the model does not have.
+        """
+        fields = {}
+        for ours, names in self.keys.items():
+            first, *others = names.split()
+            for key in (first, *others):
+                if config.get(key) is None:
+                    raise UserError(
+                        f'config.json lacks {prefix + key!r}, which models of type '
+                        f'{config["model_type"]} need'
+                    )
+                expect(config, key, config[first], f', as {first} is', prefix)
+            fields[ours] = config[first]
+        for key, value in (self.fixed if fixed is None else fixed).items():
+            expect(config, key, value, prefix=prefix)
+        if 'head_dim' in fields:
+            return fields
+        width, heads = (self.keys[name].split()[0] for name in ('emb_dim', 'num_heads'))
+        if fields['emb_dim'] % fields['num_heads']:
+            raise UserError(
+                f'config.json: {prefix}{width} is {fields["emb_dim"]}; supported: multiples of '
+                f'{heads}, {fields["num_heads"]}'
+            )
+        return {'head_dim': fields['emb_dim'] // fields['num_heads'], **fields}
+
+    def written(self, config: Any) -> dict[str, Json]:
+        """The keys of config.json that a model's config gives; the inverse of `read`."""
+        rows = self.keys.items()
+        return {key: getattr(config, ours) for ours, names in rows for key in names.split()}
+
+
+def expect(
+    config: Mapping[str, Json], key: str, value: Json, why: str = '', prefix: str = ''
+) -> None:
+    """Raises UserError where a key is there and has another value; `why` ends the sentence."""
+    if config.get(key, value) != value:
+        given = shortened(config[key])
+        raise UserError(f'config.json: {prefix}{key} is {given}; supported: {value!r}{why}')
+
+
+def chosen(key: str, value: Json, options: Mapping[str, _Choice]) -> _Choice:
+    """The option that a value of a key of config.json names; UserError where it names none."""
+    if value not in options:
+        supported = ', '.join(options)
+        raise UserError(f'config.json: {key} is {shortened(value)}; supported: {supported}')
+    return options[value]
+
+
+def activation_key(activation: str, *preferred: str) -> str:
+    """The name in config.json of one in models.layers.ACTIVATIONS."""
+    return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)
 
 
 def _changed(rows: Rows, changed: Rows) -> Rows:

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 import yaml
 
-from xlbench.huggingface import config_keys, stored, tensors as tensors_lib
+from xlbench.huggingface import stored, tensors as tensors_lib
 from xlbench.huggingface.mapping import KINDS
 from xlbench.huggingface.stored import Stored
 from xlbench.models.families import FAMILIES
@@ -206,7 +206,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     return {
         'family': family,
         **FAMILIES[family].fields,
-        **config_keys.sizes_of(config, KIND.keys, {}, KIND.name),
+        **KIND.read(config),
         'max_positions': 512,  # Of inputs; positions have no end.
         'scaled_embeddings': True,
         'activation': 'relu',
@@ -232,7 +232,7 @@ def write(
       config: the model's.
       tensors: by Marian's names, with kernels [out, in] and vectors [n]; made one at a time.
     """
-    sizes = config_keys.written(config, KIND.keys)
+    sizes = KIND.written(config)
     sizes['dim-vocabs'] = [sizes.pop('vocab_size')] * 2
     content = dict(sorted({**KIND.defaults, **KIND.fixed, **sizes}.items()))
     description = yaml.safe_dump(content).encode() + b'\0'

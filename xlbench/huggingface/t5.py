@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface import config_keys
-from xlbench.huggingface.mapping import KINDS, Special
-from xlbench.system.errors import UserError, shortened
+from xlbench.huggingface.mapping import KINDS, Special, chosen
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -27,11 +25,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = KIND.filled(config)
     config = {'num_decoder_layers': config.get('num_layers')} | config
-    sizes = config_keys.read(config, KIND.keys, KIND.name)
-    if config['feed_forward_proj'] not in _MLPS:
-        given = shortened(config['feed_forward_proj'])
-        raise UserError(f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}')
-    config_keys.expect(config, 'layer_norm_epsilon', 1e-6)
     if config['model_type'] in ('mt5', 'umt5'):  # Whatever the file says: transformers 5 says True.
         family, tied = config['model_type'], False
     else:
@@ -41,10 +34,10 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         family = 't5' if tied else 't5_1_1'
     return {
         'family': family,
-        'gated_mlp': _MLPS[config['feed_forward_proj']],
+        'gated_mlp': chosen('feed_forward_proj', config['feed_forward_proj'], _MLPS),
         'tied_embeddings': bool(tied),
         'relpos_each_layer': family == 'umt5',
-        **sizes,
+        **KIND.read(config),
     }
 
 
@@ -56,7 +49,7 @@ def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
         'architectures': [f'{model_type.upper()}ForConditionalGeneration'],
         'model_type': model_type,
         'is_encoder_decoder': True,
-        **config_keys.written(config, KIND.keys),
+        **KIND.written(config),
         'feed_forward_proj': mlp,
         'layer_norm_epsilon': 1e-6,
         'tie_word_embeddings': config.tied_embeddings,

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 from xlbench import config as config_lib
 from xlbench.data import tokenizers, vocabularies
-from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
+from xlbench.huggingface import hub, sentencepiece_models, tensors
 from xlbench.settings import decoding
 from xlbench.settings.decoding import Options
 from xlbench.settings.ranges import check_block
@@ -174,7 +174,7 @@ def _write_sentencepiece(
     if max_length:
         content['model_max_length'] = max_length
     remarks = []
-    if fast := sentencepiece_json.from_proto(proto):
+    if fast := sentencepiece_models.fast_tokenizer(proto):
         (folder / hub.TOKENIZER_JSON).write_text(fast.to_str(), encoding='utf-8')
         content |= {'tokenizer_class': 'PreTrainedTokenizerFast', 'split_special_tokens': True}
     else:
