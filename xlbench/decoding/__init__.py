@@ -1,6 +1,6 @@
 """Decoding over any model with a cache: pure functions of a step and arrays."""
 
-from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode
+from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode, lengths_of
 from xlbench.decoding.layout import Layout, layout_of
 from xlbench.settings import decoding_flags as flags
 from xlbench.settings.decoding import Options
@@ -15,4 +15,5 @@ __all__ = [
     'encode',
     'flags',
     'layout_of',
+    'lengths_of',
 ]

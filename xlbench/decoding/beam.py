@@ -22,8 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench.decoding import loop, top
-from xlbench.decoding.greedy import DecodeStep, begun
-from xlbench.decoding.loop import Cache
+from xlbench.decoding.loop import Cache, DecodeStep, begun
 from xlbench.decoding.rules import Rules
 from xlbench.settings.decoding import Options
 

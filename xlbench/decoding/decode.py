@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from xlbench.decoding import loop, sampling, top
+from xlbench.decoding import loop, sampling
 from xlbench.decoding.beam import beam_search
-from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.layout import AS_TRAINED, Layout
 from xlbench.decoding.rules import Rules
 from xlbench.parallel import partitioning
@@ -125,14 +124,8 @@ def decode(
         if options.method == 'sample':
             rng = jax.random.key(options.seed) if rng is None else rng
             keys = sampling.row_keys(rng, batch.get('example_index', jnp.arange(size)), count)
-        tokens, scores = one_by_one(
-            decode_step,
-            cache,
-            functools.partial(_choose, options, rules, keys),
-            max_length=options.max_length,
-            eos_id=eos_id,
-            num_texts=count,
-            **batch_of,
+        tokens, scores = sampling.one_by_one(
+            decode_step, cache, options, rules, keys, **batch_of
         )
         return Decoded(tokens, scores, scores)
 
@@ -146,22 +139,7 @@ def encode(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> 
     return apply({'params': params}, **source, method='encode')
 
 
-def _choose(
-    options: Options,
-    rules: Rules,
-    keys: jax.Array | None,  # [batch, texts]
-    logits: jax.Array,
-    tokens: jax.Array,
-    position: jax.Array,
-    examples: jax.Array,
-) -> jax.Array:
-    """The next token of each row: the best, or with keys a random one."""
-    rules = rules.of(examples, options.hypotheses)
-    zero = jnp.zeros(len(logits))
-    logits = rules.by_history(logits, zero, tokens, position)
-    value = rules.by_id(zero, position)
-    if keys is None:
-        return top.top_k(logits, 1, value).ids[:, 0]
-    logits = value(logits, jnp.arange(logits.shape[1]))
-    logits = sampling.distribution(logits, options.temperature, options.top_k, options.top_p)
-    return sampling.draw(keys[examples].reshape(-1), logits, position)
+def lengths_of(tokens: jax.Array, eos_id: int) -> jax.Array:
+    """Tokens [..., max_length] up to the end, it included -> [...] int32; without one all count."""
+    ended = jnp.cumsum(tokens == eos_id, axis=-1) - (tokens == eos_id)
+    return jnp.sum(ended == 0, axis=-1).astype(jnp.int32)

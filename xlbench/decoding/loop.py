@@ -26,6 +26,8 @@ WORTH_A_CACHE = 5e8
 
 Cache = dict[str, Any]  # A model's: arrays, or lists of what each layer has.
 Texts = TypeVar('Texts')  # A tree of arrays [examples, ...].
+# (cache, tokens [rows]) -> (logits [rows, vocab], cache)
+DecodeStep = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
 # (the model's cache, examples [m]) -> the cache of those examples
 Take = Callable[[Cache, jax.Array], Cache]
 # (the model's cache, tokens) -> the cache with room for that number of tokens of each text
@@ -110,6 +112,14 @@ def lengths(cache: Cache, max_length: int) -> list[int]:
     halves = [max_length >> i for i in range(1, max_length.bit_length())]
     # The first n steps each leave n tokens unread.
     return [n for n in halves if n**2 * of_a_token >= WORTH_A_CACHE][::-1]
+
+
+def begun(
+    shape: Sequence[int], max_length: int, start_id: jax.Array | int, pad_id: int
+) -> jax.Array:
+    """Texts [*shape, 1 + max_length] int32 that have their start token alone; it broadcasts."""
+    tokens = jnp.full((*shape, 1 + max_length), pad_id, jnp.int32)
+    return tokens.at[..., 0].set(start_id)
 
 
 def grow(

@@ -1,9 +1,104 @@
-"""Tokens drawn at random: from all, from the k most likely, from the nucleus (arXiv:1904.09751)."""
+"""Greedy decoding and sampling: a token a step for each text, without branches.
+
+Greedy decoding takes the likeliest token. Samples are drawn from all tokens, from the k most
+likely, or from the nucleus (arXiv:1904.09751).
+"""
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from xlbench.decoding import top
+from xlbench.decoding import loop, top
+from xlbench.decoding.loop import Cache, DecodeStep
+from xlbench.decoding.rules import Rules
+from xlbench.settings.decoding import Options
+
+
+class _Texts(NamedTuple):
+    ended: jax.Array  # [examples, texts], True where the end of the text has been made
+    tokens: jax.Array  # [examples, texts, 1 + max_length], the start token first
+    scores: jax.Array  # [examples, texts], log-probability of the text so far, in nats
+
+
+def one_by_one(
+    decode_step: DecodeStep,
+    cache: Cache,
+    options: Options,
+    rules: Rules,
+    keys: jax.Array | None = None,
+    *,
+    batch_size: int,
+    start_id: jax.Array | int,
+    pad_id: int,
+    empty: jax.Array,
+    loops: loop.Loops = loop.ONE,
+) -> tuple[jax.Array, jax.Array]:
+    """Makes one token a step until every text has ended; to be called under jit.
+
+    Arguments are those of beam.beam_search; with `keys` [batch, texts], see `row_keys`, tokens are
+    drawn at random.
+
+    Returns:
+      tokens [batch, texts, max_length] int32, without the start token, and scores [batch, texts]
+      float32: the log-probability of the text's tokens, the end included, in nats.
+    """
+    count, length = options.hypotheses, options.max_length
+
+    def step(state: loop.State[_Texts]) -> loop.State[_Texts]:
+        ended, tokens, scores = state.texts
+        by_row = tokens.reshape(-1, 1 + length)
+        last = lax.dynamic_index_in_dim(by_row, state.position, 1, keepdims=False)
+        logits, cache = decode_step(state.cache, last)
+        of_rows = None if keys is None else keys[state.examples].reshape(-1)
+        here = rules.of(state.examples, count)
+        token = _next_tokens(options, here, of_rows, logits, by_row, state.position)
+        gain = top.at(logits, token[:, None])[:, 0] - top.logsumexp(logits)
+        token, gain = (x.reshape(-1, count) for x in (token, gain))
+        token = jnp.where(ended, pad_id, token)
+        place = (0, 0, state.position + 1)
+        texts = _Texts(
+            ended=ended | (token == rules.eos_id),
+            tokens=lax.dynamic_update_slice(tokens, token[:, :, None], place),
+            scores=scores + jnp.where(ended, 0.0, gain),
+        )
+        return state._replace(position=state.position + 1, texts=texts, cache=cache)
+
+    shape = (batch_size, count)
+    first = _Texts(
+        ended=jnp.broadcast_to(empty[:, None], shape),
+        tokens=loop.begun(shape, length, jnp.reshape(start_id, (-1, 1)), pad_id),
+        scores=jnp.zeros(shape, jnp.float32),
+    )
+    last, _ = loop.grow(
+        step,
+        lambda texts: ~jnp.all(texts.ended, axis=1),
+        first,
+        cache,
+        max_length=length,
+        loops=loops,
+    )
+    return last.tokens[:, :, 1:], last.scores
+
+
+def _next_tokens(
+    options: Options,
+    rules: Rules,  # of the rows
+    keys: jax.Array | None,  # [rows]
+    logits: jax.Array,  # [rows, vocab]
+    tokens: jax.Array,  # [rows, 1 + max_length], the start token first
+    position: jax.Array,  # [], tokens so far
+) -> jax.Array:  # [rows]
+    """The next token of each row: the likeliest, or with keys a random one."""
+    zero = jnp.zeros(len(logits))
+    logits = rules.by_history(logits, zero, tokens, position)
+    value = rules.by_id(zero, position)
+    if keys is None:
+        return top.top_k(logits, 1, value).ids[:, 0]
+    logits = value(logits, jnp.arange(logits.shape[1]))
+    logits = distribution(logits, options.temperature, options.top_k, options.top_p)
+    return draw(keys, logits, position)
 
 
 def keep_top_k(logits: jax.Array, k: int) -> jax.Array:

@@ -16,7 +16,6 @@ from xlbench.data import features, outputs, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
@@ -258,7 +257,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     ) -> Rows:
         """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id
-        lengths = np.asarray(mmi.lengths_of(jax.numpy.asarray(rows['tokens']), eos_id))
+        lengths = np.asarray(decoding_lib.lengths_of(jax.numpy.asarray(rows['tokens']), eos_id))
         texts = itertools.chain.from_iterable(self._texts(rows['tokens']))
         values = (rows['scores'], rows['log_probabilities'], lengths)
         answers = list(map(Prediction, texts, *(array.ravel().tolist() for array in values)))

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from xlbench import decoding
 from xlbench.data import features, prepared
-from xlbench.decoding import flags, mmi as mmi_lib
+from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference.answering import (
     Answerer,
@@ -277,7 +277,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 np.asarray(x)[: len(batch), :num_return] for x in decoded
             )
             texts = self._tokenizer.decode_batch(tokens.reshape(-1, tokens.shape[-1]))
-            lengths = mmi_lib.lengths_of(tokens, self._tokenizer.eos_id)
+            lengths = decoding.lengths_of(tokens, self._tokenizer.eos_id)
             columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
             flat = [Prediction(*row) for row in zip(texts, *columns, strict=True)]
             for row, place in enumerate(batch):

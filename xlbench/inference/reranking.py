@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from xlbench import config as config_lib
-from xlbench.decoding import mmi
 from xlbench.inference.answering import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
@@ -20,10 +19,10 @@ from xlbench.system.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Mmi(Reranker):
-    """Ranks by how well the input can be told from an answer (arXiv:1510.03055).
+    """Maximum mutual information: ranks by how well the input can be told from an answer.
 
     An answer's score becomes log p(answer | input) + weight log p(input | answer) + length_weight
-    times its tokens; see decoding/mmi.py.
+    times its tokens (MMI-bidi of arXiv:1510.03055, whose lambda is weight / (1 + weight)).
 
     Attributes:
       model: answers in the other direction, from target_lang to source_lang.
@@ -39,19 +38,16 @@ class Mmi(Reranker):
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
-        return mmi.bidirectional(
-            np.array([answer.log_probability for answer in answers]),
-            self.model.log_probabilities(
-                [
-                    Example(answer.text, example.target_lang, example.source_lang)
-                    for example, answer in zip(examples, answers, strict=True)
-                ],
-                [example.text for example in examples],
-            ),
-            np.array([answer.num_tokens for answer in answers]),
-            weight=self.weight,
-            length_weight=self.length_weight,
+        forward = np.array([answer.log_probability for answer in answers])
+        backward = self.model.log_probabilities(
+            [
+                Example(answer.text, example.target_lang, example.source_lang)
+                for example, answer in zip(examples, answers, strict=True)
+            ],
+            [example.text for example in examples],
         )
+        lengths = np.array([answer.num_tokens for answer in answers])
+        return forward + self.weight * backward + self.length_weight * lengths
 
 
 @dataclasses.dataclass(frozen=True)
