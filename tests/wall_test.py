@@ -27,8 +27,7 @@ WITHOUT_JAX = (
     'xlbench.data.corpora', 'xlbench.data.labelled',
     'xlbench.data.outputs', 'xlbench.data.postprocess', 'xlbench.data.prepared',
     'xlbench.data.readers', 'xlbench.data.rows', 'xlbench.data.tokenizers',
-    'xlbench.data.vocabularies', 'xlbench.plan.hlo', 'xlbench.retrieval.mbr',
-    'xlbench.retrieval.response_set',
+    'xlbench.data.vocabularies', 'xlbench.plan.hlo', 'xlbench.retrieval.response_set',
 )  # fmt: skip
 
 

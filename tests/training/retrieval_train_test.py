@@ -13,7 +13,7 @@ from nightly import nightly
 
 from xlbench import train
 from xlbench.evaluators import retrieval as evaluator
-from xlbench.retrieval.mbr import chooser
+from xlbench.retrieval.response_set import chooser
 from xlbench.system.errors import UserError
 from xlbench.training import messages
 

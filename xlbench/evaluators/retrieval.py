@@ -30,8 +30,7 @@ from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, rank
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.mbr import Choose, chooser
-from xlbench.retrieval.response_set import ResponseSet
+from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
@@ -61,7 +60,7 @@ class Options(base.Options):
         the highest mrs_validation_rouge. microsoft/MRS tries 0.45, 0.5 and 0.55, and moves them
         after every validation, so that the best is in the middle; here they stay.
       consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
-        top_k are chosen that promise most together, see retrieval/mbr.py.
+        top_k are chosen that promise most together, see retrieval/response_set.py.
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
         of the others the last incomplete batch of 512.
       validation_rouge: adds the score mrs_validation_rouge, by which microsoft/MRS chooses a

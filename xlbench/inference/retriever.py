@@ -6,7 +6,7 @@ A message and each response of a set become vectors, and a response's score is
 
 (arXiv:2106.02017, section 4.1; microsoft/MRS). Of the responses with the highest scores, it
 suggests the first of each cluster, because two replies that say the same are no choice; or the set
-with the highest expected score, if the run was evaluated in this way (retrieval/mbr.py).
+with the highest expected score, if the run was evaluated in this way (retrieval/response_set.py).
 """
 
 import collections
@@ -33,8 +33,7 @@ from xlbench.inference.answering import (
     eval_blocks,
 )
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.mbr import Choose, chooser
-from xlbench.retrieval.response_set import ResponseSet
+from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError

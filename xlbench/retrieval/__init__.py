@@ -2,8 +2,7 @@
 
   text_encoder  texts to vectors
   exact_search  the nearest vectors of a response set
-  response_set  the responses that can be suggested
-  mbr           minimum Bayes risk: the best set of suggestions
+  response_set  the responses that can be suggested, and the best set of suggestions
 """
 
-__all__ = ['exact_search', 'mbr', 'response_set', 'text_encoder']
+__all__ = ['exact_search', 'response_set', 'text_encoder']
